@@ -2,13 +2,13 @@
 //! the directory. They are read only when they are regular and of a sane size.
 
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use nix::fcntl::OFlag;
-use nix::sys::statvfs::{Statvfs, statvfs};
+use nix::sys::statvfs::Statvfs;
 use tempfile::NamedTempFile;
 
 use crate::fs::{self, DirBuilder, Permissions};
@@ -35,7 +35,9 @@ pub enum Durability {
 /// Those of the file system; the old content is then still there.
 pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -> io::Result<()> {
     let directory = directory_of(path)?;
-    let mut temporary = temporary_in(directory, mode)?;
+    // Both stay open until the temporary is gone.
+    let (inside, entry) = (fs::resolve(directory)?, fs::resolve_entry(path)?);
+    let mut temporary = temporary_in(inside.as_ref(), mode)?;
     // Not through the temporary, which would put its own name, another one each time, into an error.
     temporary.as_file_mut().write_all(content)?;
     // The umask may have taken bits away that readers need.
@@ -45,7 +47,7 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     if durability == Durability::Durable {
         temporary.as_file().sync_all()?;
     }
-    temporary.persist(path).map_err(|error| error.error)?;
+    temporary.persist(&entry).map_err(|error| error.error)?;
     if durability == Durability::Durable {
         fs::sync_directory(directory)?;
     }
@@ -117,7 +119,7 @@ pub(crate) const NO_SPACE: u64 = 1 << 20;
 
 /// Has the file system of this path space for more? Also if it cannot be asked: then nothing is known against it.
 pub(crate) fn has_space(path: &Path) -> bool {
-    let Ok(found) = statvfs(path) else {
+    let Ok(found) = fs::statvfs(path) else {
         return true;
     };
     let has_inodes = found.files() == 0 || found.files_available() > 0;
@@ -126,7 +128,7 @@ pub(crate) fn has_space(path: &Path) -> bool {
 
 /// How many bytes the file system of this path has left for everyone.
 pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
-    Ok(available(&statvfs(path)?))
+    Ok(available(&fs::statvfs(path)?))
 }
 
 fn available(found: &Statvfs) -> u64 {
@@ -300,7 +302,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 
 /// Is something there? If the file system does not answer, it counts as there: an error must not bring another file in its place.
 pub(crate) fn may_be_there(path: &Path) -> bool {
-    path.try_exists().unwrap_or(true)
+    fs::try_exists(path).unwrap_or(true)
 }
 
 /// Is nothing there? Also where something above it is no directory.

@@ -1,7 +1,7 @@
 //! The node's paths. All of them hang off one root, so that the whole program runs under a temporary directory as it
 //! runs under `/`.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use windrow_plan::rke2;
 
@@ -41,15 +41,6 @@ impl Layout {
     /// An absolute path of the node, below the root.
     pub fn path(&self, absolute: &str) -> PathBuf {
         below(&self.root, absolute)
-    }
-
-    /// Is this path, with all links followed, on the machine that is meant? Of a mounted disk, links may lead to files of the machine
-    /// on which one looks at it.
-    pub fn is_on_it(&self, path: &Path) -> bool {
-        let real = |path: &Path| path.canonicalize().ok();
-        self.is_this_machine()
-            || real(path)
-                .is_none_or(|path| real(&self.root).is_some_and(|root| path.starts_with(root)))
     }
 
     /// A path below the root, as the node itself names it.
@@ -203,8 +194,19 @@ impl Layout {
     }
 }
 
+/// A path of the node below its root. `..` does not lead above it, as on the node; behind a name it stays, since the name may be a link.
 fn below(root: &Path, absolute: &str) -> PathBuf {
-    root.join(absolute.trim_start_matches('/'))
+    let mut path = root.to_owned();
+    let mut depth = 0_usize;
+    for part in Path::new(absolute).components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::ParentDir if depth > 0 => depth -= 1,
+            _ => continue,
+        }
+        path.push(part);
+    }
+    path
 }
 
 #[cfg(test)]
@@ -224,24 +226,17 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_a_mounted_disk_that_leads_elsewhere_is_not_on_it() {
-        let place = tempfile::tempdir().unwrap();
-        let disk = place.path().join("disk");
-        std::fs::create_dir_all(disk.join("oem")).unwrap();
-        std::fs::write(disk.join("oem/own"), "").unwrap();
-        std::fs::write(place.path().join("ours"), "").unwrap();
-        std::os::unix::fs::symlink("own", disk.join("oem/link")).unwrap();
-        std::os::unix::fs::symlink("../../ours", disk.join("oem/out")).unwrap();
-        let on_it =
-            |root: &Path, name: &str| Layout::new(root).is_on_it(&disk.join("oem").join(name));
-        for (name, expected) in [
-            ("own", true),
-            ("link", true),
-            ("gone", true),
-            ("out", false),
+    fn no_path_of_the_node_climbs_above_its_root() {
+        for (absolute, expected) in [
+            ("/../../x", "/mnt/n1/x"),
+            ("../x/./y", "/mnt/n1/x/y"),
+            ("/a/../../b/../c", "/mnt/n1/a/../b/../c"),
+            ("/a/..", "/mnt/n1/a/.."),
+            ("//a/b", "/mnt/n1/a/b"),
         ] {
-            assert_eq!(on_it(&disk, name), expected, "{name}");
+            let layout = Layout::new("/mnt/n1").with_data_dir(absolute);
+            assert_eq!(layout.path(absolute), Path::new(expected));
+            assert_eq!(layout.data_dir(), Path::new(expected));
         }
-        assert!(on_it(Path::new("/"), "out"));
     }
 }

@@ -5,7 +5,6 @@
 //! ends, and the file stays.
 
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use nix::errno::Errno;

@@ -12,6 +12,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
 
+use crate::fs;
+
 /// The directory in which a path's last part lies, open.
 pub(super) struct ParentDirectory {
     fd: OwnedFd,
@@ -30,7 +32,12 @@ impl ParentDirectory {
         }
         let name = parts.pop().unwrap_or_default().to_owned();
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let Some(top) = there(open(base, flags, Mode::empty()))? else {
+        let base = match fs::resolve(base) {
+            Ok(base) => base,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(top) = there(open(base.as_ref(), flags, Mode::empty()))? else {
             return Ok(None);
         };
         let mut below: Option<OwnedFd> = None;

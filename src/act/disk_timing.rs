@@ -7,8 +7,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::sys::statvfs::statvfs;
 use windrow_host::FsyncReading;
+
+use crate::fs;
 
 /// How long a write is, in bytes, as in the measurement that etcd's page on hardware refers to.
 const WRITE: usize = 2300;
@@ -44,7 +45,7 @@ pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<Fsyn
         _ => {}
     }
     let said = |error: std::io::Error| format!("{shown}: not measured: {error}");
-    let space = statvfs(directory).map_err(|error| said(error.into()))?;
+    let space = fs::statvfs(directory).map_err(said)?;
     let bytes = |blocks: u64| blocks.saturating_mul(space.fragment_size());
     let (free, total) = (bytes(space.blocks_available()), bytes(space.blocks()));
     if is_nearly_full(free, total) {
@@ -53,7 +54,8 @@ pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<Fsyn
             free >> 20
         ));
     }
-    let mut file = tempfile::tempfile_in(directory).map_err(said)?;
+    let inside = fs::resolve(directory).map_err(said)?;
+    let mut file = tempfile::tempfile_in(inside).map_err(said)?;
     let content = [0x57; WRITE];
     let began = Instant::now();
     let mut micros = Vec::with_capacity(MOST_WRITES);

@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 use std::num::NonZeroU32;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;

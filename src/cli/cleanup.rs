@@ -10,6 +10,7 @@ use super::{Context, Exit};
 use crate::act::repair::Records;
 use crate::act::{GatesLock, StateFile, forget_gates, put_drop_in};
 use crate::causes::plain;
+use crate::fs;
 use crate::lock::Lock;
 use crate::report::{flight, login};
 
@@ -60,7 +61,7 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
 fn remove_gates(context: &Context) -> bool {
     let layout = &context.layout;
     let directory = layout.gates_dir();
-    let _lock = directory.exists().then(|| GatesLock::take(layout));
+    let _lock = fs::exists(&directory).then(|| GatesLock::take(layout));
     let trial: Option<Trial> = StateFile::Trial.recall(layout).unwrap_or_default();
     let under_way = trial.filter(Trial::under_way);
     let drop_in = layout.gates_drop_in();
@@ -155,14 +156,19 @@ fn name_the_rest(context: &Context) {
         ),
     ];
     for (path, why) in rest {
-        if let Some(path) = path.filter(|path| path.exists()) {
-            let remove = if path.is_dir() { "rm -r" } else { "rm" };
-            let path = path.display();
-            println!("left {path}: {why}. To remove it: {remove} {path}");
+        if let Some(path) = path.filter(|path| fs::exists(path)) {
+            let remove = if fs::is_dir(&path) { "rm -r" } else { "rm" };
+            // A shell follows a link of another machine's tree to a file of this one.
+            let real = match fs::canonicalize(&path) {
+                Ok(real) if !layout.is_this_machine() => real,
+                _ => path.clone(),
+            };
+            let (path, real) = (path.display(), real.display());
+            println!("left {path}: {why}. To remove it: {remove} {real}");
         }
     }
     let unit = layout.path("/etc/systemd/system/windrow-orphans.service");
-    if unit.is_file() {
+    if fs::is_file(&unit) {
         println!(
             "left {}: it lifts holds at a boot without Windrow, and the removal of the package removes it. \
              By hand: {FAILSAFE} cleanup",

@@ -59,7 +59,7 @@ pub(super) fn current(context: &Context) -> FoundStatus {
     let written = fs::metadata(&path).and_then(|found| found.modified());
     let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
     let written = written.unwrap_or_else(now);
-    if !path.exists()
+    if !fs::exists(&path)
         && let Some(why) = never_started(&context.layout)
     {
         let last = None;
@@ -88,7 +88,7 @@ fn never_started(layout: &Layout) -> Option<String> {
         .map(|directory| layout.path(directory).join(UNIT))
         .into_iter();
     // The first of them counts.
-    let Some(file) = files.find(|file| file.symlink_metadata().is_ok()) else {
+    let Some(file) = files.find(|file| fs::symlink_metadata(file).is_ok()) else {
         return Some(format!("Windrow is not installed here: there is no {UNIT}"));
     };
     let leads_to = fs::read_link(&file).unwrap_or_default();

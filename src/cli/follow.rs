@@ -14,6 +14,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use windrow_decide::StatusWriter;
 
 use super::document::FoundStatus;
+use crate::fs;
 use crate::observe::process;
 
 /// How often to look for the process where the kernel does not report its end (before Linux 5.3).
@@ -171,7 +172,9 @@ impl Follow {
                 true => Path::new("."),
                 false => directory,
             };
-            if let Ok(watch) = self.inotify.add_watch(directory, flags) {
+            let add =
+                |resolved: fs::Resolved<'_>| self.inotify.add_watch(resolved.as_ref(), flags).ok();
+            if let Some(watch) = fs::resolve(directory).ok().and_then(add) {
                 self.watched = Some((directory.to_owned(), watch));
                 break;
             }
@@ -184,7 +187,7 @@ impl Follow {
             // A directory made before the new watch was in place raised no event: go down further.
             let missed = self.watched.as_ref().zip(self.awaited());
             if missed.is_some_and(|((directory, _), next)| {
-                directory.join(next) != self.file && directory.join(next).is_dir()
+                directory.join(next) != self.file && fs::is_dir(directory.join(next))
             }) {
                 self.watch();
             }

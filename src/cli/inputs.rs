@@ -43,7 +43,7 @@ use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
     let manifests = context.manifests();
     let mut inputs = Inputs::default();
-    if manifests.exists() {
+    if fs::exists(&manifests) {
         directory(&mut inputs, &manifests, limits, now());
     } else {
         inputs.errors.push(format!(
@@ -67,7 +67,7 @@ pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
                 }
                 Err(error) => inputs.errors.push(error),
             }
-        } else if path.is_dir() {
+        } else if fs::is_dir(path) {
             let before = inputs.looked_at();
             match definition_in(path) {
                 Ok(Some(definition)) => one_file(&mut inputs, &definition, limits),

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Copies a directory with all that is in it. What an earlier run has left goes first.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    if to.exists() {
+    if fs::exists(to) {
         fs::remove_dir_all(to)?;
     }
     fs::create_dir_all(to)?;

@@ -48,6 +48,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::fs::confine;
 use crate::layout::Layout;
 use crate::panics::print_no_caught_panics;
 use context::Context;
@@ -165,6 +166,10 @@ pub fn main() -> ExitCode {
             return exit.into();
         }
     };
+    if let Err(error) = confine(&cli.root) {
+        eprintln!("windrow: --root {}: {error}", cli.root.display());
+        return Exit::Failure.into();
+    }
     let context = Context::new(Layout::new(cli.root));
     match cli.verb.run(&context) {
         Ok(exit) => exit.into(),

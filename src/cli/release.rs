@@ -11,6 +11,7 @@ use super::document::now;
 use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};
 use crate::act::{MarkerOutcome, Markers};
+use crate::fs;
 use crate::observe::requests::RequestAction;
 use crate::observe::scan::MarkerEntry;
 use crate::orders::holds::{self, Order, Which, list_manifests};
@@ -92,7 +93,7 @@ impl Lift {
     }
 
     fn below(&self, context: &Context, directory: &Path) -> bool {
-        if !directory.exists() {
+        if !fs::exists(directory) {
             println!("{} does not exist: nothing to lift", directory.display());
             return true;
         }

@@ -132,7 +132,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     };
     if let [with] = &args.with[..]
-        && !with.exists()
+        && !fs::exists(with)
         && let Some(version) = with.to_str().filter(|text| with_version::is_version(text))
     {
         return with_version::rehearse_recorded(segments, version, args.output);

@@ -112,7 +112,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    if path.is_dir() {
+    if fs::is_dir(path) {
         bail!("{} is a directory: name a file", path.display());
     }
     // `x.tar.gz` alone is in the working directory.
@@ -182,7 +182,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
     );
     add(into, "settings.json", what, tree);
     let manifests = context.manifests();
-    if manifests.exists() {
+    if fs::exists(&manifests) {
         let found = inputs::node(context, &loaded.settings.staging.limits);
         for error in &found.errors {
             into.missing("a manifest", error.as_str());

@@ -3,7 +3,7 @@
 //! `--sandbox [DIR]` runs the same daemon over a simulated node in DIR, until nothing changes there
 //! any more.
 
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -36,6 +36,7 @@ use super::sightings::Sightings;
 use crate::act::repair::RestoreEntry;
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::objects::reach;
 use crate::observe::platform;
@@ -296,7 +297,7 @@ fn may_ask(root: &Layout, role: NodeRole) -> bool {
 }
 
 fn is_file(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.is_file())
+    fs::is_file(path)
 }
 
 async fn wait(until: Option<Instant>) {

@@ -36,6 +36,7 @@ use super::reloading::Reloading;
 use super::requests::SpooledRequests;
 use crate::act::Executor;
 use crate::configuration::Configuration;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::files::FileEvent;
 use crate::orders::spool::spools;
@@ -156,7 +157,7 @@ impl Daemon {
         self.tick();
         // What was learnt from markers after a lost ledger is new only to the disk.
         let ledger = self.state.ledger();
-        if !ledger.files.is_empty() && !self.layout.ledger().exists() {
+        if !ledger.files.is_empty() && !fs::exists(self.layout.ledger()) {
             self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
         }
     }

@@ -369,12 +369,7 @@ impl KubeconfigReader {
         };
         // The file's token counts before the other one, which counts until the file is there.
         let otherwise = token.and_then(|(_, token)| bearer(token));
-        let file = self.beside(file);
-        if let Err(why) = self.stays_on_disk(&file) {
-            self.say(line, format!("`tokenFile`: {}: {why}", file.display()));
-            return Authorization::None;
-        }
-        match Authorization::of_file(file, otherwise) {
+        match Authorization::of_file(self.beside(file), otherwise) {
             Ok(authorization) => authorization,
             Err(why) => {
                 self.say(line, format!("`tokenFile`: {why}"));

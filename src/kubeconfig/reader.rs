@@ -14,7 +14,7 @@ use super::file::ReadFor;
 use super::files::KubeconfigFiles;
 use super::sources::Sources;
 use crate::files::read_text;
-use crate::layout::Layout;
+use crate::fs;
 
 /// Most of a file's problems as YAML that one message has; what follows mostly comes from these.
 const MOST: usize = 8;
@@ -140,7 +140,7 @@ impl KubeconfigReader {
         }
         let mut merged = Vec::new();
         for path in files.paths() {
-            if matches!(path.try_exists(), Ok(false)) {
+            if matches!(fs::try_exists(path), Ok(false)) {
                 continue;
             }
             if let Some(root) = self.root(path)? {
@@ -161,7 +161,7 @@ impl KubeconfigReader {
     /// In a line, why it is none.
     fn root(&mut self, path: &Path) -> Result<Option<Node>, String> {
         let shown = path.display().to_string();
-        let text = self.text_of(path).map_err(|error| match error.kind() {
+        let text = read_text(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("{shown}: it is not there yet"),
             _ => format!("{shown}: {error}"),
         })?;
@@ -344,7 +344,7 @@ impl KubeconfigReader {
         }
         let (line, file) = self.text(map, key)?;
         let file = self.beside(file);
-        match self.text_of(&file) {
+        match read_text(&file) {
             Ok(text) => {
                 self.sources.add(&file, text.as_bytes());
                 Some(Pem {
@@ -382,30 +382,5 @@ impl KubeconfigReader {
             (Some(disk), Some(file)) => disk.join(file),
             _ => self.path.parent().unwrap_or(Path::new("")).join(file),
         }
-    }
-
-    /// A kubeconfig of another machine's disk names only files that lie there.
-    ///
-    /// # Errors
-    ///
-    /// That it does not.
-    pub(super) fn stays_on_disk(&self, file: &Path) -> io::Result<()> {
-        match &self.disk {
-            Some(disk) if !Layout::new(disk).is_on_it(file) => {
-                let why = format!("it is not on the disk at {}", disk.display());
-                Err(io::Error::other(why))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The text of a file.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot be read, or may not be.
-    pub(super) fn text_of(&self, file: &Path) -> io::Result<String> {
-        self.stays_on_disk(file)?;
-        read_text(file)
     }
 }

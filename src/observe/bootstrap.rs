@@ -10,6 +10,7 @@ use windrow_harvester::incidents::{ServerStarts, WebhookBreaks, webhook_panic};
 use super::pod_logs::{logs, tail};
 use super::probes;
 use super::systemd::{RKE2_SERVER, Systemd, Unit};
+use crate::fs;
 use crate::layout::Layout;
 
 /// Fewer restarts are no loop.
@@ -29,7 +30,7 @@ const LOGS: usize = 4;
 /// How rancher-webhook broke off over rancherd's Cluster. `None`: rancherd is done or not there, the webhook is not on this
 /// node, or nothing of the kind is in the journal.
 pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
-    let is_there = |path: &str| layout.path(path).symlink_metadata().is_ok();
+    let is_there = |path: &str| fs::symlink_metadata(layout.path(path)).is_ok();
     let logs = logs(layout, "cattle-system_rancher-webhook-", "rancher-webhook");
     // Of saved files the journal and the units are nobody's.
     if !layout.is_this_machine() || is_there(DONE) || logs.is_empty() {

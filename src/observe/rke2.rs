@@ -92,7 +92,7 @@ pub fn config_files(layout: &Layout) -> FoundConfigFiles {
         found.file(ConfigLayer::Main, &main);
     }
     let drop_ins = layout.rke2_config_dir();
-    if drop_ins.exists() {
+    if fs::exists(&drop_ins) {
         found.drop_ins(&drop_ins);
     }
     found
@@ -105,7 +105,7 @@ pub fn config_and_kubelet_files(layout: &Layout) -> FoundConfigFiles {
     let named = KubeletFiles::new(&merge(&found.files));
     let mut paths = Vec::new();
     let drop_ins = layout.data_dir().join("agent/etc/kubelet.conf.d");
-    if drop_ins.exists() {
+    if fs::exists(&drop_ins) {
         found.below(&drop_ins, &mut paths);
     }
     if let Some(directory) = &named.directory {
@@ -140,7 +140,7 @@ pub fn admin_kubeconfig(layout: &Layout) -> PathBuf {
     let own = layout.own_admin_kubeconfig();
     let can_be_read = |path: &Path| {
         let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-        is_file && layout.is_on_it(path) && fs::open(path).is_ok()
+        is_file && fs::open(path).is_ok()
     };
     if !can_be_read(&written) && can_be_read(&own) {
         own

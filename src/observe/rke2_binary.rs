@@ -38,7 +38,7 @@ pub(super) fn binary(layout: &Layout) -> Option<PathBuf> {
         .filter_map(|unit| started_by(layout, unit))
         .chain(BINARIES.iter().map(|path| (*path).to_owned()))
         .map(|path| layout.path(&path))
-        .find(|path| path.is_file())
+        .find(|path| fs::is_file(path))
 }
 
 /// The `rke2` that a unit starts, by its file and its drop-ins; `None` where it starts something else, or is not there.

@@ -19,7 +19,7 @@ pub fn system_images(layout: &Layout) -> Option<SystemImages> {
     let state = layout.path(STATE);
     // Where nothing is mounted, what could be asked for is /run.
     image(&state.join("cOS/active.img"))?;
-    let found = nix::sys::statvfs::statvfs(&state).ok()?;
+    let found = fs::statvfs(&state).ok()?;
     let bytes = |blocks: u64| blocks * found.fragment_size();
     let read = |path: &str| read_text(&layout.path(path)).ok();
     Some(SystemImages {

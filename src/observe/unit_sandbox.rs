@@ -115,7 +115,7 @@ pub fn way_out(real: &Path, open: &Path) -> String {
 /// to a unit. `None` where it will not be, or no unit is installed, or the tree is a part of a system, as an image's overlay is: what lies
 /// in the rest of it is not known.
 pub fn closed(layout: &Layout) -> Option<String> {
-    if !layout.path("/var/lib").is_dir() {
+    if !fs::is_dir(layout.path("/var/lib")) {
         return None;
     }
     let (real, missing) = real(&layout.manifests())?;

@@ -12,7 +12,6 @@ mod durable_length;
 mod unfinished;
 
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -476,7 +475,7 @@ impl ReadFile {
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     for number in 1..1000 {
         let aside = path.with_extension(format!("redb.broken-{number}"));
-        if !aside.exists() {
+        if !fs::exists(&aside) {
             fs::rename(path, &aside)?;
             return Ok(aside);
         }

@@ -6,7 +6,6 @@
 //! and `not-running` after it was killed: nothing outdated is shown, and silence is no good sign.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -142,7 +141,9 @@ fn write(layout: &Layout, text: &str) -> Result<(), (String, io::Error)> {
 
 fn directory(path: Option<&Path>) -> io::Result<()> {
     match path {
-        Some(path) if !path.exists() => DirBuilder::new().recursive(true).mode(0o755).create(path),
+        Some(path) if !fs::exists(path) => {
+            DirBuilder::new().recursive(true).mode(0o755).create(path)
+        }
         _ => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 use crate::effects;
 
 /// Files that verbs read, below the root of the node.
-const READ: &[&str] = &[
+pub(crate) const READ: &[&str] = &[
     "etc/hostname",
     "etc/machine-id",
     "etc/os-release",
@@ -52,7 +52,7 @@ const READ: &[&str] = &[
     "var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver/0.log",
 ];
 
-const VERBS: &[&str] = &[
+pub(crate) const VERBS: &[&str] = &[
     "report -o r.tgz --with-manifests",
     "status",
     "blame",
@@ -123,19 +123,65 @@ fn no_verb_hangs_or_fills_the_memory_at_a_special_file() {
     }
 }
 
-/// Functions of `std::fs` that are not to be called, and types through which they could be.
+/// Functions that are not to be called with a path, types through which they could be, and methods of a path that call them.
 const FORBIDDEN: &[&str] = &[
     "std::fs::",
     "std::fs;",
     "std::{fs",
     "File::open(",
+    "File::create",
+    "File::options(",
     "tokio::fs",
+    "statvfs::statvfs",
+    "tempfile_in(",
+    "tempdir_in(",
+    "add_watch(",
+    "fcntl::{OFlag, open",
+    "openat(",
+    ".exists()",
+    ".try_exists()",
+    ".canonicalize()",
+    ".read_link()",
+    ".read_dir()",
+    ".symlink_metadata()",
+    ".is_dir()",
+    ".is_file()",
+    ".metadata()",
 ];
 
-/// The exceptions: the module itself, and one device.
+/// What a line has if it calls no such function with a path of its own.
+const HARMLESS: &[&str] = &[
+    // A file that is open, and metadata.
+    "file.metadata()?.is_file()",
+    "symlink_metadata(path)?.is_file()",
+    "file.metadata()",
+    "file_type().map_err(unreadable)?.is_dir()",
+    "entry.metadata()",
+    "event.metadata()",
+    "file_type()?.is_dir()",
+    "file_type()?.is_file()",
+    "found.is_",
+    "kind.is_",
+    "sort.is_",
+    "metadata.is_",
+    "behind.is_",
+    "length.is_",
+];
+
+/// The exceptions: the module itself, one device, and what lies below a directory that is open.
 const ALLOWED: &[(&str, &str)] = &[
-    ("src/fs.rs", "std::fs"),
-    ("src/fs.rs", "File::open("),
+    ("src/fs.rs", ""),
+    ("src/fs/tree.rs", ""),
+    (
+        "src/act/directory.rs",
+        "use nix::fcntl::{OFlag, open, openat};",
+    ),
+    ("src/act/directory.rs", "openat(at, part, flags"),
+    ("src/act/marker_files.rs", "openat(directory.fd(), "),
+    ("src/act/markers.rs", "openat(place.fd(), "),
+    ("src/act/disk_timing.rs", "tempfile_in(inside)"),
+    ("src/cli/follow.rs", "resolved.as_ref()"),
+    ("src/files.rs", ".tempfile_in(directory)"),
     (
         "src/report/flight.rs",
         "std::fs::File::open(\"/dev/urandom\")",
@@ -157,7 +203,10 @@ fn every_module_opens_files_through_one() {
             .unwrap_or_default();
         for (number, line) in without_tests.lines().enumerate() {
             let line = line.trim();
-            let is_forbidden = FORBIDDEN.iter().any(|name| line.contains(name));
+            let harmful = HARMLESS
+                .iter()
+                .fold(line.to_owned(), |line, part| line.replace(part, ""));
+            let is_forbidden = FORBIDDEN.iter().any(|name| harmful.contains(name));
             let is_allowed = ALLOWED
                 .iter()
                 .any(|(allowed, part)| file == *allowed && line.contains(part));

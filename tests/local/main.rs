@@ -22,6 +22,7 @@ mod effects;
 mod file_access;
 mod file_systems;
 mod flight;
+mod foreign_links;
 mod foreign_trees;
 mod forms;
 mod full_disks;

@@ -50,7 +50,7 @@ static int rule(const char *call, const char *path) {
 }
 
 // Does this call fail? A call that waits does not.
-static int fails(const char *call, const char *path) {
+static int fails_at(const char *call, const char *path) {
     int before = errno, number = rule(call, path);
     if (number == 0) {
         char reached[1024];
@@ -63,14 +63,27 @@ static int fails(const char *call, const char *path) {
     return number > 0;
 }
 
-static int fails_open(const char *call, int fd) {
+static int fails_below(const char *call, int fd, const char *rest) {
     char link[64], path[4096];
     int before = errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
     errno = before;
     path[length < 0 ? 0 : length] = 0;
-    return fails(call, path);
+    strncat(path, rest, sizeof path - strlen(path) - 1);
+    return fails_at(call, path);
+}
+
+static int fails_open(const char *call, int fd) {
+    return fails_below(call, fd, "");
+}
+
+// A path may begin at an open file, as those in the tree of another machine do.
+static int fails(const char *call, const char *path) {
+    int fd, length = 0;
+    if (sscanf(path, "/proc/self/fd/%d%n", &fd, &length) == 1)
+        return fails_below(call, fd, path + length);
+    return fails_at(call, path);
 }
 
 static mode_t mode_of(int flags, va_list rest) {

@@ -363,7 +363,7 @@ impl Records {
             ..Record::new(finding.code, finding.subject.clone(), cure.clone(), now)
         };
         // The record of another repair is not lost, if that began in the same second.
-        while self.path(&record).try_exists()? {
+        while fs::try_exists(self.path(&record))? {
             record.started += SignedDuration::from_secs(1);
         }
         record.number = self.next_number()?;

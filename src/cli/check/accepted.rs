@@ -8,6 +8,7 @@ use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use super::super::inputs::{STANDARD_INPUT, is_standard_input, text_of};
 use super::args::Args;
 use crate::files::read_text;
+use crate::fs;
 
 /// How the file is called that is read without being named.
 const NAME: &str = ".windrow-accept.yaml";
@@ -35,7 +36,7 @@ pub(super) fn read(args: &Args) -> Result<Acceptances, String> {
 fn beside(input: &Path) -> PathBuf {
     match is_standard_input(input) {
         true => NAME.into(),
-        false if input.is_dir() => input.join(NAME),
+        false if fs::is_dir(input) => input.join(NAME),
         false => input.with_file_name(NAME),
     }
 }

@@ -12,6 +12,7 @@ use super::super::Context;
 use crate::act::ClusterLease;
 use crate::act::repair::{NoteFailure, RestoreNote};
 use crate::apiserver::{ApiServer, within};
+use crate::fs;
 use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::management::lease_holder;
@@ -67,7 +68,7 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
     let kubeconfig = admin_kubeconfig(layout);
     let holder = lease_holder(layout);
     let mut is_clean = true;
-    let removed = if kubeconfig.is_file() {
+    let removed = if fs::is_file(&kubeconfig) {
         match api.client(&kubeconfig).await {
             Ok(client) => {
                 let mut left = match RestoreNote::entries(&client).await {

@@ -25,7 +25,7 @@ use crate::fs;
 pub(super) fn run(paths: &[PathBuf]) -> Exit {
     let mut given = NamedConfigurations::default();
     for path in paths {
-        if path.is_dir() && !is_standard_input(path) {
+        if fs::is_dir(path) && !is_standard_input(path) {
             given.directory(path);
             continue;
         }
@@ -93,15 +93,15 @@ impl NamedConfigurations {
             (path.join("rules.d"), Some(ConfigFileRole::Rules)),
             (path.join("knowledge.d"), Some(ConfigFileRole::Knowledge)),
         ];
-        let whole = main.exists() || parts[1..].iter().any(|(part, _)| part.is_dir());
+        let whole = fs::exists(&main) || parts[1..].iter().any(|(part, _)| fs::is_dir(part));
         let mut node = ConfigFiles::default();
         for (part, role) in parts {
             match role {
-                None if whole && main.exists() => {
+                None if whole && fs::exists(&main) => {
                     self.file(&main, Some(ConfigFileRole::Settings), &mut node);
                 }
                 None if whole => {}
-                _ if part.is_dir() => self.drop_ins(&part, role, &mut node),
+                _ if fs::is_dir(&part) => self.drop_ins(&part, role, &mut node),
                 _ => {}
             }
         }

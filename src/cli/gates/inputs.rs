@@ -70,7 +70,7 @@ impl GateInputs {
                     }
                     Err(error) => inputs.errors.push(error),
                 }
-            } else if path.is_dir() {
+            } else if fs::is_dir(path) {
                 inputs.directory(path);
             } else {
                 inputs.file(path);
@@ -94,7 +94,7 @@ impl GateInputs {
         }
         let mut found = FoundConfigFiles::default();
         let below = path.join("config.yaml.d");
-        let whole = below.is_dir();
+        let whole = fs::is_dir(&below);
         if whole {
             let main = path.join("config.yaml");
             if fs::symlink_metadata(&main).is_ok() {

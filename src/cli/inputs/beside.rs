@@ -65,7 +65,7 @@ impl FilesBeside for DirectoryBeside {
 
     fn below(&self, directory: &str) -> Result<Option<Vec<String>>, String> {
         let root = self.path(directory)?;
-        if !root.is_dir() {
+        if !fs::is_dir(&root) {
             return Ok(None);
         }
         let mut found = Vec::new();
@@ -123,7 +123,7 @@ pub(in crate::cli) fn definition_in(directory: &Path) -> Result<Option<PathBuf>,
         .map(|entry| entry.path())
         .filter(|path| {
             let ending = path.extension().and_then(|ending| ending.to_str());
-            matches!(ending, Some("yaml" | "yml")) && path.is_file()
+            matches!(ending, Some("yaml" | "yml")) && fs::is_file(path)
         })
         .collect();
     paths.sort();

@@ -235,7 +235,7 @@ pub(in crate::cli) fn rule_files(path: &Path) -> std::io::Result<Vec<(String, St
         return Ok(vec![(STANDARD_INPUT.to_owned(), text)]);
     }
     let mut paths = vec![path.to_owned()];
-    if path.is_dir() {
+    if fs::is_dir(path) {
         paths = fs::read_dir(path)?
             .map(|entry| Ok(entry?.path()))
             .collect::<std::io::Result<_>>()?;

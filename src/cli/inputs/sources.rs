@@ -72,7 +72,7 @@ pub(in crate::cli) fn other_configurations(
             let other = name
                 .to_str()
                 .is_some_and(|name| !name.starts_with('.') && !is_read(name));
-            other && entry.path().is_file()
+            other && fs::is_file(entry.path())
         })
         .map(|entry| entry.path())
         .collect();

@@ -16,6 +16,7 @@ use windrow_simulate::rehearse::modelled::{self, UnreadVersion};
 use super::facts::node_facts;
 use super::gathered::Inputs;
 use super::text_of;
+use crate::fs;
 
 /// The versions that the command line names, and the machine.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -45,7 +46,7 @@ pub(in crate::cli) fn platform() -> impl TypedValueParser<Value = Platform> {
 /// A class of hardware, or that of a machine that was read before.
 fn hardware(text: &str) -> Result<String, String> {
     let path = Path::new(text);
-    if !path.is_file() {
+    if !fs::is_file(path) {
         return match text.contains(['/', '.']) {
             true => Err("there is no such file, and a class has neither `/` nor `.`".to_owned()),
             false => Ok(text.to_owned()),

@@ -23,6 +23,7 @@ use super::Args;
 use crate::act::measure_fsync;
 use crate::backoff::random;
 use crate::causes::plain;
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::host::{
     ask_for_time, device_behind, file_system_of, find_name, listeners, look_up, nearest_directory,
@@ -137,7 +138,7 @@ async fn measured(
 /// Why nothing is to be written there.
 fn directory_of_etcd(database: &Path) -> Result<PathBuf, String> {
     let unread = |error: io::Error| format!("{} cannot be read: {error}", database.display());
-    if database.join("etcd/member").try_exists().map_err(unread)? {
+    if fs::try_exists(database.join("etcd/member")).map_err(unread)? {
         let why = "etcd has its data here already, and measuring would disturb it: name the directory with --disk-test";
         return Err(why.to_owned());
     }

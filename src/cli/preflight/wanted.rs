@@ -16,6 +16,7 @@ use windrow_plan::version::Version;
 use super::super::inputs::{name_of, text_of};
 use super::super::{Context, Exit};
 use super::{Args, NamedRole};
+use crate::fs;
 use crate::layout::Layout;
 use crate::observe::{platform, rke2};
 
@@ -41,7 +42,7 @@ pub(super) fn wanted_node(
     context: &Context,
 ) -> Result<WantedNode, Wrong> {
     let own = context.layout.harvester_config();
-    let own_counts = args.config.is_none() && saved.is_none() && own.is_file();
+    let own_counts = args.config.is_none() && saved.is_none() && fs::is_file(&own);
     let named: Option<PathBuf> = match own_counts {
         true => Some(own),
         false => args.config.clone(),

@@ -8,6 +8,7 @@ use windrow_rack::Inventory;
 use super::Args;
 use super::running::RunningRack;
 use crate::cli::inputs::{name_of, text_of};
+use crate::fs;
 use crate::https::{CertificateFiles, Token, check_pair};
 use crate::rack::ask::{AskWith, AskedServer};
 
@@ -153,5 +154,5 @@ impl Args {
 fn credential(name: &str) -> Option<PathBuf> {
     let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
     let path = PathBuf::from(directory).join(name);
-    path.exists().then_some(path)
+    fs::exists(&path).then_some(path)
 }

@@ -108,7 +108,7 @@ fn write_copy(
     for (name, text) in corrected.files {
         let path = directory.join(&name);
         let above = path.parent().unwrap_or(directory);
-        let written = fs::create_dir_all(above).and_then(|()| match path.exists() {
+        let written = fs::create_dir_all(above).and_then(|()| match fs::exists(&path) {
             true => Err(std::io::Error::other(
                 "it is there already; name a new directory",
             )),

@@ -50,7 +50,7 @@ pub(super) fn mark_started(root: &Layout) {
 /// The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that worked, and only
 /// remove gates that would stop it. This is noted first: the process may be killed before it has read everything.
 fn begin_start(root: &Layout) -> (Rke2State, io::Result<()>) {
-    let rke2 = if root.run_dir().join(STARTED).exists() {
+    let rke2 = if fs::exists(root.run_dir().join(STARTED)) {
         Rke2State::Running
     } else {
         Rke2State::Stopped

@@ -30,6 +30,7 @@ use windrow_decide::{ClusterEvent, Interests};
 use self::connect::SessionEnd;
 use crate::apiserver::{ApiServer, Connection};
 use crate::backoff::Backoff;
+use crate::fs;
 use crate::observe::rke2::FindKubeconfig;
 
 /// Observes until the receiver of the events is gone, or until a watch panics: its objects would keep their last state
@@ -80,7 +81,7 @@ pub async fn observe(
 
 async fn connection(api: &ApiServer, kubeconfig: &Path) -> Result<Connection, ClusterEvent> {
     // No error in the file: RKE2 has not written it yet.
-    if matches!(kubeconfig.try_exists(), Ok(false)) {
+    if matches!(fs::try_exists(kubeconfig), Ok(false)) {
         let why = format!("there is no {} yet", kubeconfig.display());
         return Err(ClusterEvent::ApiUnreachable { why });
     }

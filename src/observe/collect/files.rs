@@ -99,9 +99,7 @@ pub(super) fn collect(collection: &mut Collection<'_>) {
     );
     for (place, name) in FACTS {
         let path = layout.path(place);
-        if layout.is_on_it(&path)
-            && let Ok(mut text) = fs::read_to_string(&path)
-        {
+        if let Ok(mut text) = fs::read_to_string(&path) {
             let source = (*place).to_owned();
             if *place == COMMAND_LINE {
                 text = without_queries(&text, &mut collection.into.learner);
@@ -156,10 +154,6 @@ fn learn(collection: &mut Collection<'_>) {
 
 /// A file that may exist.
 fn file(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str) {
-    if !collection.wanted.layout.is_on_it(path) {
-        let why = "left out: it is a link that leads to another machine's file".to_owned();
-        return collection.missing(path.display().to_string(), why);
-    }
     match read_text(path) {
         Ok(text) => parsed(collection, path, name, what, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -274,9 +268,6 @@ fn lines(text: &str, stay: bool) -> CollectedPart {
 /// Every file below a directory that a reader of Windrow claims, two levels deep. Other files are named, and stay on the node.
 fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &str) {
     let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
-    if !collection.wanted.layout.is_on_it(directory) {
-        return;
-    }
     while let Some((directory, name, depth)) = todo.pop() {
         let Ok(entries) = fs::read_dir(&directory) else {
             continue;
@@ -308,7 +299,7 @@ fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &st
 /// Why a file in a directory of Windrow stays on the node, if it does.
 fn reason_to_leave_out(wanted: &Wanted, path: &Path) -> Option<String> {
     let is_same = |secret: &PathBuf| {
-        let real = |path: &Path| path.canonicalize().ok();
+        let real = |path: &Path| fs::canonicalize(path).ok();
         secret == path || real(path).is_some_and(|path| real(secret) == Some(path))
     };
     let certificate = wanted.layout.status_certificate();

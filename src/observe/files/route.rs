@@ -50,10 +50,6 @@ impl Place {
             id: (found.dev(), found.ino()),
         }
     }
-
-    fn top() -> io::Result<Self> {
-        Ok(Self::new(PathBuf::from("/"), &fs::metadata("/")?))
-    }
 }
 
 impl Route {
@@ -64,12 +60,15 @@ impl Route {
     /// Those of the file system, except that something is missing; and too many links.
     pub(super) fn find(path: &Path) -> io::Result<Self> {
         let mut route = Self::default();
-        let mut at = vec![Place::top()?];
-        let mut rest = names(path);
+        let (top, mut rest) = match fs::split_root(path) {
+            Some((root, rest)) if fs::is_dir(root) => (root, names(rest)),
+            _ => (Path::new("/"), names(path)),
+        };
+        let mut at = vec![Place::new(top.to_owned(), &fs::metadata(top)?)];
         let mut links = 0;
         while let Some(name) = rest.pop_front() {
             if name == ".." {
-                // The parent of `/` is `/`.
+                // The parent of the root is the root.
                 if at.len() > 1 {
                     at.pop();
                 }

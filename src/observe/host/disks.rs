@@ -113,7 +113,7 @@ pub fn device_behind(layout: &Layout, device: &str) -> Reading<String> {
             name.map(str::to_owned)
                 .ok_or_else(|| format!("{device} is no device"))
         });
-    let is_whole = |name: &String| layout.path(&format!("/sys/block/{name}")).exists();
+    let is_whole = |name: &String| fs::exists(layout.path(&format!("/sys/block/{name}")));
     let whole = name.and_then(|name| match is_whole(&name) {
         true => Ok(name),
         false => Err(format!("{device} leads to no whole disk")),

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::sys::statvfs::statvfs;
 use windrow_host::{DirectoryRole, DirectorySpace};
 
 use super::names;
@@ -48,7 +47,7 @@ pub(super) fn directories(layout: &Layout) -> Vec<DirectorySpace> {
 }
 
 fn room(layout: &Layout, path: &Path, role: DirectoryRole) -> io::Result<DirectorySpace> {
-    let found = statvfs(path)?;
+    let found = fs::statvfs(path)?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
     Ok(DirectorySpace {
         path: layout.shown(path),
@@ -113,7 +112,7 @@ struct Mount {
 fn mount_of(layout: &Layout, path: &Path) -> Option<Mount> {
     let read = |table: &str| fs::read(layout.path(table)).ok();
     let table = read("/proc/self/mounts").or_else(|| read("/proc/mounts"))?;
-    let path = path.canonicalize().ok()?;
+    let path = fs::canonicalize(path).ok()?;
     let mounts = table.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut fields = line.split(|byte| *byte == b' ').map(unescaped);
         let (source, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
@@ -150,7 +149,7 @@ fn disks_of(layout: &Layout, path: &Path) -> Vec<String> {
         let source = mount.source.strip_prefix("/dev/")?;
         // `/dev/mapper/NAME` leads to the device's own name.
         let device = layout.path(&format!("/dev/{source}"));
-        let device = device.canonicalize().unwrap_or(device);
+        let device = fs::canonicalize(&device).unwrap_or(device);
         Some(device.file_name()?.to_str()?.to_owned())
     });
     let mut disks = BTreeSet::new();
@@ -170,11 +169,11 @@ fn add_disks(layout: &Layout, device: &str, deeper: usize, disks: &mut BTreeSet<
         return;
     }
     // `/dev/root` is a name that the kernel lists nowhere else.
-    if !layout.path(&class).exists() {
+    if !fs::exists(layout.path(&class)) {
         return;
     }
     // A partition is a directory in its disk's.
-    let disk = match layout.path(&format!("{class}/partition")).exists() {
+    let disk = match fs::exists(layout.path(&format!("{class}/partition"))) {
         true => fs::read_link(layout.path(&class)).ok().and_then(|path| {
             let disk = path.parent()?.file_name()?.to_str()?;
             Some(disk.to_owned())

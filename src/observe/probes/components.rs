@@ -72,7 +72,7 @@ pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
         .layout()
         .data_dir()
         .join("agent/pod-manifests/etcd.yaml");
-    if !pod.exists() {
+    if !fs::exists(pod) {
         return ProbeOutcome::unknown("etcd", "no static pod on this node yet");
     }
     let url = format!("{}/health?serializable=true", context.endpoints.etcd);

@@ -131,5 +131,5 @@ pub(super) fn rancherd(layout: &Layout) -> Option<Node> {
 
 /// Is there a configuration of rancherd, whether it can be read or not?
 pub(super) fn has_rancherd(layout: &Layout) -> bool {
-    layout.path(RANCHERD).exists()
+    fs::exists(layout.path(RANCHERD))
 }

@@ -40,7 +40,7 @@ pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
     let mut without = Vec::new();
     for entry in entries.flatten() {
         // Virtual interfaces have no device behind them.
-        if !entry.path().join("device").exists() {
+        if !fs::exists(entry.path().join("device")) {
             continue;
         }
         // The kernel refuses to read it while the interface is down.
@@ -85,7 +85,7 @@ pub(super) fn disk(
     ] {
         // By its device: many file systems have no identity of their own (NFS, FUSE).
         let found = fs::metadata(&path).and_then(|directory| {
-            let found = nix::sys::statvfs::statvfs(&path)?;
+            let found = fs::statvfs(&path)?;
             Ok((directory.dev(), found))
         });
         let (device, found) = match found {

@@ -48,7 +48,7 @@ struct Instruction {
 /// Has it bootstrapped the node?
 pub(super) async fn bootstrapped(context: &ProbeContext) -> ProbeOutcome {
     let directory = context.layout().path("/var/lib/rancher/rancherd");
-    match directory.join("bootstrapped").try_exists() {
+    match fs::try_exists(directory.join("bootstrapped")) {
         Ok(true) => return ProbeOutcome::Passed,
         Ok(false) => {}
         Err(error) => {
@@ -103,7 +103,7 @@ fn instruction(directory: &Path) -> Option<Instruction> {
         .iter()
         .filter_map(|name| name.strip_prefix('_')?.parse().ok())
         .max()?;
-    let found = newest.join(format!("_{number}")).metadata().ok()?;
+    let found = fs::metadata(newest.join(format!("_{number}"))).ok()?;
     let begun = Timestamp::try_from(found.modified().ok()?).ok()?;
     let begun = Timestamp::from_second(begun.as_second()).ok()?;
     Some(Instruction { number, begun })

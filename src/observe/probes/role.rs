@@ -156,12 +156,10 @@ fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
 fn by_files(context: &ProbeContext) -> Option<bool> {
     let layout = context.layout();
     let data = layout.data_dir();
-    if data.join("server/tls").exists() {
+    if fs::exists(data.join("server/tls")) {
         return Some(true);
     }
-    data.join("agent/kubelet.kubeconfig")
-        .exists()
-        .then_some(false)
+    fs::exists(data.join("agent/kubelet.kubeconfig")).then_some(false)
 }
 
 fn role(serves: Option<bool>, config: &Config) -> NodeRole {

@@ -1,7 +1,7 @@
 //! Opening and reading one file. Nothing here blocks, and no link is followed.
 
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -6,6 +6,8 @@ use windrow_model::manifest::ManifestPath;
 
 use windrow_decide::why::{names_file, nearest_file};
 
+use crate::fs;
+
 /// What a person typed, as paths below the manifests directory.
 ///
 /// # Errors
@@ -57,14 +59,14 @@ pub(super) fn manifest_paths(
 
 /// A path typed relative to the working directory that leads into the manifests directory.
 fn inside(typed: &str, manifests: &Path) -> Option<String> {
-    let directory = manifests.canonicalize().ok()?;
+    let directory = fs::canonicalize(manifests).ok()?;
     let typed = Path::new(typed);
     let parent = match typed.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
         None => return None,
     };
-    let path = parent.canonicalize().ok()?.join(typed.file_name()?);
+    let path = fs::canonicalize(parent).ok()?.join(typed.file_name()?);
     Some(path.strip_prefix(&directory).ok()?.to_str()?.to_owned())
 }
 

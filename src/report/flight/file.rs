@@ -1,7 +1,7 @@
 //! The file of a flight on the disk: appended to, set aside when it is full, copied when the node fails.
 
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -36,7 +36,7 @@ const OEM: &str = "/oem";
 /// The directory of the copy, by the setting `flight.copyTo`.
 pub fn copy_directory(layout: &Layout, wanted: &CopyTo) -> Option<PathBuf> {
     match wanted {
-        CopyTo::Auto => Some(layout.path(OEM)).filter(|oem| oem.is_dir()),
+        CopyTo::Auto => Some(layout.path(OEM)).filter(|oem| fs::is_dir(oem)),
         CopyTo::None => None,
         CopyTo::Directory(path) => Some(layout.path(path)),
     }
