@@ -8,6 +8,7 @@ use windrow_decide::settings::schema::settings_schema;
 use windrow_model::redact::Learner;
 use windrow_plan::rules::schema::rule_pack_schema;
 
+use super::reduce::reduce_objects;
 use crate::layout::Layout;
 
 /// Stands for the value of a key that no reader knows.
@@ -22,6 +23,8 @@ pub(super) enum FileReader {
     Rules,
     /// What Windrow wrote itself and reads again.
     Own,
+    /// Records of repairs: `src/act/repair/records.rs`. They hold whole objects of the cluster.
+    Repairs,
 }
 
 /// The files of the configuration directories.
@@ -43,7 +46,7 @@ const STATE: &[(&str, FileReader)] = &[
     ("gates/last-known-good/gates.json", FileReader::Own),
     ("hardware.json", FileReader::Own),
     ("ledger.json", FileReader::Own),
-    ("repairs/*.json", FileReader::Own),
+    ("repairs/*.json", FileReader::Repairs),
     ("requests/*.json", FileReader::Own),
     ("webhooks.json", FileReader::Own),
 ];
@@ -72,12 +75,14 @@ fn is_named(pattern: &str, name: &str) -> bool {
 }
 
 impl FileReader {
-    /// Takes away the values of keys that the reader does not know, and learns them.
+    /// Takes away the values of keys that the reader does not know, and learns them. Reduces objects of the cluster as the
+    /// cluster's part of a report does.
     pub(super) fn reduce(self, tree: &mut Value, learner: &mut Learner) {
         let schema = match self {
             Self::Settings => settings_schema(),
             Self::Rules => rule_pack_schema(),
             Self::Own => return,
+            Self::Repairs => return reduce_objects(tree),
         };
         // It is Windrow's own text.
         let root: Value = serde_json::from_str(&schema).unwrap_or_default();
@@ -202,6 +207,10 @@ mod tests {
             (
                 "/var/lib/rancher/windrow/gates/trial.json",
                 Some(FileReader::Own),
+            ),
+            (
+                "/var/lib/rancher/windrow/repairs/plan-stuck-a-0.json",
+                Some(FileReader::Repairs),
             ),
             ("/var/lib/rancher/windrow/notes.json", None),
             ("/var/lib/rancher/windrow/gates/a/b.json", None),

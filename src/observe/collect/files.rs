@@ -375,7 +375,8 @@ mod tests {
 
     use tokio::time::Instant;
     use windrow_decide::settings::{StatusServer, StatusServerMetrics};
-    use windrow_harvester::incidents::OwnNode;
+    use windrow_harvester::incidents::{OwnNode, SavedObject};
+    use windrow_harvester::objects::ObjectKind;
 
     use super::*;
     use crate::archive::Collected;
@@ -537,6 +538,37 @@ mod tests {
             assert!(shown.contains(kept), "{kept}: {shown}");
         }
         assert_eq!(into.items.len(), 4);
+    }
+
+    #[test]
+    fn what_a_repair_saved_is_sent_without_its_environment_and_patches_of_secrets() {
+        let root = tempfile::tempdir().unwrap();
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "suc-1", "uid": "u"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i",
+                "env": [{"name": "FOO", "value": "Kite99Peak"}], "args": ["--x", "Swan12Loch"]}]}});
+        let message =
+            r#"secret.v1 cattle-system/console modified {"data":{"x":"QmFkZ2VyOTFNb3Nz"}}"#;
+        let chart = json!({"apiVersion": "management.cattle.io/v3", "kind": "ManagedChart",
+            "metadata": {"name": "harvester"},
+            "status": {"conditions": [{"type": "Ready", "message": message}]}});
+        let saves = [(ObjectKind::POD, &pod), (ObjectKind::MANAGED_CHART, &chart)];
+        let record = json!({"apiVersion": "windrow.dev/v1", "kind": "Repair", "code": "plan-stuck",
+            "changed": [{"step": 0, "before": pod, "after": pod}],
+            "cure": {"saves": saves.map(|(kind, object)| SavedObject::of(kind, object))}});
+        let repairs = Layout::new(root.path()).state_dir().join("repairs");
+        fs::create_dir_all(&repairs).unwrap();
+        fs::write(repairs.join("plan-stuck-a-0.json"), record.to_string()).unwrap();
+        let into = collected(root.path(), super::collect);
+        let [item] = &into.items[..] else {
+            panic!("{:?}", into.items);
+        };
+        let shown = format!("{:?}", item.content);
+        for secret in ["Kite99Peak", "Swan12Loch", "QmFkZ2VyOTFNb3Nz"] {
+            assert!(!shown.contains(secret), "{secret}: {shown}");
+        }
+        for kept in ["plan-stuck", "suc-1", "nodeName", "cattle-system/console"] {
+            assert!(shown.contains(kept), "{kept}: {shown}");
+        }
     }
 
     #[test]

@@ -40,6 +40,21 @@ pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     object
 }
 
+/// Reduces every object of the cluster in a value, at any depth.
+pub(super) fn reduce_objects(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(reduce_objects),
+        Value::Object(map) => {
+            map.values_mut().for_each(reduce_objects);
+            let kind = map.get("kind").and_then(Value::as_str);
+            if let Some(kind) = kind.filter(|_| map.contains_key("metadata")) {
+                *value = reduce(&kind.to_owned(), value.take());
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Environment and arguments can hold anything; mounts and probes do not help here.
 fn containers(spec: Option<&mut Value>) {
     const LEFT_OUT: &[&str] = &[
