@@ -4,6 +4,7 @@
 //! What was collected goes in as it was found and comes out without its secrets: there is no way into
 //! the archive past the redactor.
 
+mod flights;
 mod read;
 mod sources;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use flights::read_flights;
 pub use read::{Archive, LARGEST_FLIGHT, Packed, ReadError, items_of, read_each};
 pub use values::{ValueBudget, ValueError};
 

@@ -8,6 +8,8 @@ use thiserror::Error;
 
 /// Most memory that values may take, in bytes. Those of a report with 96 MiB of objects take less.
 const MOST_MEMORY: usize = 512 << 20;
+/// The same for the lines of a boot log: recorded manifests are many small maps, 14 bytes of memory for each byte.
+const MOST_OF_FLIGHTS: usize = 1 << 30;
 /// What a map takes, however few keys it has (a node of a B-tree).
 const MAP: usize = 640;
 /// What each of its keys takes on average, without its text.
@@ -31,8 +33,11 @@ pub enum ValueError {
         column: usize,
     },
     /// There are too many of them.
-    #[error("its values take more than {} MiB of memory", MOST_MEMORY >> 20)]
-    TooLarge,
+    #[error("its values take more than {} MiB of memory", .most >> 20)]
+    TooLarge {
+        /// The limit in bytes.
+        most: usize,
+    },
     /// It is JSON, and not a list of objects.
     #[error("it is not a list of objects")]
     NoList,
@@ -41,8 +46,11 @@ pub enum ValueError {
 /// The memory that values may still take. It is counted before it is taken.
 #[derive(Debug)]
 pub struct ValueBudget {
+    most: usize,
     left: usize,
     is_spent: bool,
+    /// Are values counted that nothing reads?
+    counts_unread: bool,
 }
 
 impl Default for ValueBudget {
@@ -52,9 +60,30 @@ impl Default for ValueBudget {
 }
 
 impl ValueBudget {
-    pub(crate) fn of(left: usize) -> Self {
-        let is_spent = false;
-        Self { left, is_spent }
+    pub(crate) fn of(most: usize) -> Self {
+        Self {
+            most,
+            left: most,
+            is_spent: false,
+            counts_unread: false,
+        }
+    }
+
+    /// The memory that the values of a boot log may take.
+    pub fn of_flights() -> Self {
+        Self::of(MOST_OF_FLIGHTS)
+    }
+
+    /// Takes the memory that a line of JSON needs when it is read into any type. A line that is not JSON is for its reader
+    /// to report.
+    pub(super) fn take_line(&mut self, line: &[u8]) -> Result<(), ValueError> {
+        self.counts_unread = true;
+        let parsed = self.parse(line);
+        self.counts_unread = false;
+        match parsed {
+            Err(error @ ValueError::TooLarge { .. }) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Reads JSON, without the `managedFields` of objects.
@@ -69,7 +98,7 @@ impl ValueBudget {
             .and_then(|value| reader.end().map(|()| value))
             .map_err(|error| {
                 if self.is_spent {
-                    return ValueError::TooLarge;
+                    return ValueError::TooLarge { most: self.most };
                 }
                 ValueError::NotJson {
                     line: error.line(),
@@ -149,7 +178,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         self.0.take(MAP)?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            if key == UNREAD {
+            if key == UNREAD && !self.0.counts_unread {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             }
@@ -194,14 +223,15 @@ mod tests {
             format!("{:?}", "x".repeat(300_000)),
             format!(r#"{{{:?}: 0}}"#, "x".repeat(300_000)),
         ] {
-            let mut budget = ValueBudget::of(256 << 10);
-            let refused = budget.parse(text.as_bytes());
-            assert_eq!(refused, Err(ValueError::TooLarge), "{text:.20}");
+            let most = 256 << 10;
+            let refused = ValueBudget::of(most).parse(text.as_bytes());
+            assert_eq!(refused, Err(ValueError::TooLarge { most }), "{text:.20}");
         }
         // The bound holds for several texts together.
         let mut budget = ValueBudget::of(1000);
         assert!(budget.parse(br#"{"a": 0}"#).is_ok());
-        assert_eq!(budget.parse(br#"{"a": 0}"#), Err(ValueError::TooLarge));
+        let refused = budget.parse(br#"{"a": 0}"#);
+        assert_eq!(refused, Err(ValueError::TooLarge { most: 1000 }));
     }
 
     #[test]

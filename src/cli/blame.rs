@@ -9,7 +9,7 @@ use super::inputs::{is_standard_input, standard_input};
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, complain, style};
-use crate::archive::{LARGEST_FLIGHT, Packed};
+use crate::archive::{LARGEST_FLIGHT, Packed, ValueBudget, read_flights};
 use crate::files::read_at_most;
 use crate::layout::Layout;
 use crate::printable::printable_colours;
@@ -194,9 +194,9 @@ fn flights(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Flights
         segments: Vec::new(),
         damage: Vec::new(),
     };
+    let mut budget = ValueBudget::of_flights();
     for (name, bytes) in files {
-        // A torn line may end in the middle of a character.
-        match Flights::read(&String::from_utf8_lossy(&bytes)) {
+        match read_flights(&bytes, &mut budget) {
             Ok(one) => {
                 all.segments.extend(one.segments);
                 let damage = one.damage.iter();

@@ -19,6 +19,8 @@ use super::inputs::{is_standard_input, rule_files, standard_input};
 use super::out::{print_whole, write_out};
 use super::output::Output;
 use super::{Context, Exit, complain, why};
+use crate::archive::{LARGEST_FLIGHT, ValueBudget, read_flights};
+use crate::files::read_at_most;
 
 use crate::fs;
 
@@ -106,14 +108,14 @@ struct Different {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let text = match read(&args) {
-        Ok(text) => text,
+    let bytes = match read(&args) {
+        Ok(bytes) => bytes,
         Err(why) => {
             complain(&[why]);
             return Ok(Exit::Usage);
         }
     };
-    let flights = match Flights::read(&text) {
+    let flights = match read_flights(&bytes, &mut ValueBudget::of_flights()) {
         Ok(flights) => flights,
         Err(why) => {
             complain(&[format!("{}: {why}", args.flight.display())]);
@@ -184,20 +186,16 @@ fn verdict(flown: &[Flown]) -> Exit {
     }
 }
 
-fn read(args: &Args) -> Result<String, String> {
+fn read(args: &Args) -> Result<Vec<u8>, String> {
     let path = &args.flight;
-    let bytes = match is_standard_input(path) {
+    match is_standard_input(path) {
         true if args.step => {
-            return Err(
-                "--step waits for Enter on standard input: write the flight to a file".to_owned(),
-            );
+            Err("--step waits for Enter on standard input: write the flight to a file".to_owned())
         }
-        true => standard_input(u64::MAX)?,
-        false => fs::read(path)
-            .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?,
-    };
-    // A torn line may end in the middle of a character.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+        true => standard_input(LARGEST_FLIGHT),
+        false => read_at_most(path, LARGEST_FLIGHT)
+            .map_err(|error| format!("{}: cannot be read: {error}", path.display())),
+    }
 }
 
 fn chosen(flights: &Flights, number: Option<usize>) -> Option<&[Segment]> {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::Flights;
 use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
 
-use crate::archive::{Archive, LARGEST_FLIGHT, Packed};
+use crate::archive::{Archive, LARGEST_FLIGHT, Packed, ValueBudget, read_flights};
 use crate::cli::inputs::{is_standard_input, standard_input};
 use crate::files::read_at_most;
 use crate::fs;
@@ -221,9 +221,9 @@ impl Gathered {
             damage: Vec::new(),
         };
         let mut named = String::new();
+        let mut budget = ValueBudget::of_flights();
         for (name, bytes) in parts {
-            // A torn line may end in the middle of a character.
-            match Flights::read(&String::from_utf8_lossy(&bytes)) {
+            match read_flights(&bytes, &mut budget) {
                 Ok(one) => {
                     flights.segments.extend(one.segments);
                     let damage = one.damage.iter();

@@ -20,6 +20,8 @@ use crate::fs;
 
 /// Largest saved file that is read, in bytes: as of a report's list, and as much again for the fields that are not kept.
 pub const LARGEST: u64 = 256 << 20;
+/// Most memory that the values of a node's own findings take, in bytes.
+const MOST_OF_OWN: usize = 64 << 20;
 /// How a gzip file begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const NO_LIST: &str = "no list of objects in it: save them with `kubectl get KIND -A -o json`";
@@ -92,7 +94,7 @@ fn packed_within(
     let (mut lists, mut own) = (BTreeMap::new(), None);
     let index = read_each(archive, |mut file| {
         if file.path == OWN_NODE {
-            own = serde_json::from_slice(&file.read()?).ok();
+            own = own_node(&file.read()?)?;
         } else if let Some(name) = name_of_list(&file.path) {
             let name = name.to_owned();
             lists.insert(name, items_of(&file.read()?, &mut budget));
@@ -104,6 +106,15 @@ fn packed_within(
         own,
         objects: of_archive(&index, lists),
     })
+}
+
+/// What the files of the reported node showed; none if it is of another version of Windrow.
+fn own_node(json: &[u8]) -> Result<Option<OwnNode>, ReadError> {
+    match ValueBudget::of(MOST_OF_OWN).parse(json) {
+        Ok(value) => Ok(serde_json::from_value(value).ok()),
+        Err(ValueError::TooLarge { .. }) => Err(ReadError::TooLarge),
+        Err(ValueError::NotJson { .. } | ValueError::NoList) => Ok(None),
+    }
 }
 
 /// The name of a list of objects in an archive: `GROUP_KIND`.
@@ -151,7 +162,7 @@ fn of_archive(
                 KindListing::Unknown("the report has only a part of them".to_owned())
             }
             Some(Ok(items)) => KindListing::Objects(items),
-            Some(Err(ValueError::TooLarge)) => {
+            Some(Err(ValueError::TooLarge { .. })) => {
                 KindListing::Unknown("its list in the report is too large to be read".to_owned())
             }
             _ => KindListing::Unknown("its list in the report cannot be read".to_owned()),
@@ -376,6 +387,20 @@ mod tests {
         assert!(refused.why.contains("too large"), "{refused:?}");
         fs::write(&path, [0x1f, 0x8b, 0]).unwrap();
         assert!(saved(&path).unwrap_err()[0].contains("no archive"));
+    }
+
+    #[test]
+    fn what_a_node_says_of_itself_has_a_bound_when_it_is_read() {
+        for (count, is_read) in [(10, true), (1 << 20, false)] {
+            let files = r#""","#.repeat(count);
+            let own = format!(r#"{{"name": "n1", "missingFiles": [{files}""]}}"#);
+            let read = own_node(own.as_bytes());
+            assert_eq!(read.is_ok(), is_read, "{count}");
+            let files = read.ok().flatten().map(|own| own.missing_files.len());
+            assert_eq!(files, is_read.then_some(count + 1));
+        }
+        assert!(matches!(own_node(b"{}"), Ok(None)));
+        assert!(matches!(own_node(b"no JSON"), Ok(None)));
     }
 
     #[test]
