@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use self::cloud_event::NodeFacts;
 use self::event::{EventInputs, next_change};
 pub use self::payload::NodeIdentity;
+pub use self::send::has_password;
 use windrow_decide::settings::Webhook;
 use windrow_decide::{Event, WebhookStatus};
 use windrow_model::reasons::Code;

@@ -82,14 +82,25 @@ fn client(
     Ok(builder.build())
 }
 
-/// Does it say who it is? That goes along to no other address, be it the same console's over HTTPS.
-fn has_password(hook: &Webhook) -> bool {
-    let sensitive = |name: &str| {
-        ["authorization", "proxy-authorization", "cookie"]
-            .iter()
-            .any(|one| name.eq_ignore_ascii_case(one))
+/// Headers that cannot hold a password. Every other one may: consoles have many names for theirs.
+const WITHOUT_PASSWORD: &[&str] = &["accept", "content-type", "user-agent"];
+
+/// Does the request prove who sends it? That proof goes to no other address, not even to the same console over HTTPS.
+pub fn has_password(hook: &Webhook) -> bool {
+    let is_harmless = |name: &str| {
+        let mut harmless = WITHOUT_PASSWORD.iter();
+        harmless.any(|known| name.eq_ignore_ascii_case(known))
     };
-    hook.basic_auth.is_some() || hook.headers.iter().any(|(name, _)| sensitive(name))
+    hook.basic_auth.is_some() || !hook.headers.iter().all(|(name, _)| is_harmless(name))
+}
+
+/// Is this the same console, over HTTPS instead of HTTP? Another port may belong to another service on the host.
+fn is_same_over_https(from: &Url, to: &Url) -> bool {
+    let ports = (from.port_or_known_default(), to.port_or_known_default());
+    from.scheme() == "http"
+        && to.scheme() == "https"
+        && from.host_str() == to.host_str()
+        && (ports.0 == ports.1 || ports == (Some(80), Some(443)))
 }
 
 /// Only to the same console, or from http to https there, and only where the request stays the same.
@@ -111,8 +122,7 @@ fn redirects(method: &Method, has_password: bool) -> Policy {
             return attempt.error(format!("more than {REDIRECTS} redirects"));
         }
         let (from, to) = (place(first), place(attempt.url()));
-        let safer = first.scheme() == "http" && attempt.url().scheme() == "https";
-        let safer = safer && first.host_str() == attempt.url().host_str();
+        let safer = is_same_over_https(first, attempt.url());
         if safer && has_password {
             attempt.error(format!(
                 "redirected to {to}, where the password would not go along: write that URL, so that it is not sent in the clear"
@@ -139,5 +149,26 @@ fn describe(error: &reqwest::Error, patience: Duration) -> String {
         // reqwest's own errors name the URL, and have no cause.
         text if text.contains("://") && !error.is_redirect() => "the request failed".to_owned(),
         text => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_is_the_same_over_https_only_on_its_own_port() {
+        for (from, to, is_same) in [
+            ("http://a", "https://a", true),
+            ("http://a:8080", "https://a:8080", true),
+            ("http://a", "https://a:8443", false),
+            ("http://a:8080", "https://a:8443", false),
+            ("http://a:8080", "https://a", false),
+            ("http://a", "https://b", false),
+            ("https://a", "http://a", false),
+        ] {
+            let [from, to] = [from, to].map(|url| url.parse::<Url>().unwrap());
+            assert_eq!(is_same_over_https(&from, &to), is_same, "{from} {to}");
+        }
     }
 }

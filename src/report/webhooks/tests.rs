@@ -35,10 +35,15 @@ enum Says {
     Http(u16, &'static str),
     /// Redirects to `/moved`, which answers 200.
     Moved(u16),
+    /// Redirects to HTTPS on the same port.
+    ToHttps,
     Garbage,
     Nothing,
     Hangup,
 }
+
+/// The first byte of a TLS connection.
+const TLS_HANDSHAKE: u8 = 22;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
@@ -127,6 +132,11 @@ async fn serve(mut stream: Stream, log: mpsc::UnboundedSender<Request>, says: Ar
             Ok(0) | Err(_) => return,
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
         }
+        if bytes[0] == TLS_HANDSHAKE {
+            let (head, body) = ("a TLS handshake".to_owned(), String::new());
+            let _ = log.send(Request { head, body });
+            return;
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
             continue;
@@ -142,11 +152,15 @@ async fn serve(mut stream: Stream, log: mpsc::UnboundedSender<Request>, says: Ar
     };
     let says = says.lock().unwrap().clone();
     let moved = request.head.contains(" /moved ");
+    let host = request.header("host").unwrap_or_default().to_owned();
     let _ = log.send(request);
     let answer = match says {
         Says::Moved(_) if moved => "HTTP/1.1 200 X\r\nconnection: close\r\n\r\n".to_owned(),
         Says::Moved(status) => format!(
             "HTTP/1.1 {status} X\r\nlocation: /moved\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        ),
+        Says::ToHttps => format!(
+            "HTTP/1.1 308 X\r\nlocation: https://{host}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         ),
         Says::Http(status, headers) => format!(
             "HTTP/1.1 {status} X\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n"
@@ -276,17 +290,38 @@ async fn a_redirect_within_the_console_keeps_method_body_and_password() {
 
 #[tokio::test]
 async fn a_password_does_not_go_along_from_http_to_https() {
+    let mut console = Console::new(Says::ToHttps).await;
+    let place = console.url.replace("http://", "https://");
+    for (header, is_followed) in [
+        (None, true),
+        (Some("Content-Type"), true),
+        (Some("user-agent"), true),
+        (Some("authorization"), false),
+        (Some("Cookie"), false),
+        (Some("X-Api-Key"), false),
+    ] {
+        let mut hook = hook(WebhookEvent::NodeReady, &console.url);
+        let headers = header.map(|name| (name.to_owned(), "secret".to_owned()));
+        hook.headers = headers.into_iter().collect();
+        let why = tried(&hook, "/").await.unwrap_err();
+        assert!(console.next().await.head.starts_with("POST "));
+        if is_followed {
+            assert_eq!(console.next().await.head, "a TLS handshake", "{header:?}");
+        } else {
+            let expected = format!("{place}, where the password would not go along");
+            assert!(why.contains(&expected), "{header:?}: {why}");
+            assert!(!why.contains("secret"), "{why}");
+            assert!(console.is_silent(), "{header:?}");
+        }
+    }
+    // Another service may listen on another port of the host.
     let console = Console::new(Says::Http(308, "location: https://127.0.0.1:1/\r\n")).await;
-    let mut hook = hook(WebhookEvent::NodeReady, &console.url);
-    let why = tried(&hook, "/").await.unwrap_err();
-    assert!(why.contains("refused"), "it is followed: {why}");
-    hook.headers = vec![("authorization".to_owned(), "Bearer secret".to_owned())];
+    let hook = hook(WebhookEvent::NodeReady, &console.url);
     let why = tried(&hook, "/").await.unwrap_err();
     assert!(
-        why.contains("https://127.0.0.1:1, where the password would not go along"),
+        why.contains("redirected to another console, https://127.0.0.1:1"),
         "{why}"
     );
-    assert!(!why.contains("secret"), "{why}");
 }
 
 fn numbered(number: u64) -> DeliveryMemory {
