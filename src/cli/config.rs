@@ -1,6 +1,7 @@
 //! `windrow config`: which file set each value, and what is wrong with it.
 
 mod check;
+mod passwords;
 
 use std::path::{Path, PathBuf};
 
@@ -72,6 +73,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             closed.extend(unit_sandbox::closed_by_setting(&node, &directories));
             complain(&loaded.errors);
             complain(&closed);
+            complain(&passwords::readable_passwords(&loaded));
             if loaded.errors.is_empty() && closed.is_empty() {
                 println!(
                     "{} files, {} rules: no errors",

@@ -181,6 +181,8 @@ fn the_combustion_script_installs_configures_and_enables_before_the_first_boot()
     ]);
     assert!(held(&machine, "vm.yaml").is_some());
     assert!(settings(&machine).contains("/etc/windrow/conf.d/20-site.yaml:1"));
+    let mode = machine.sh("stat -c %a /etc/windrow/conf.d/20-site.yaml");
+    assert_eq!(mode.trim(), "600");
     // Once more is no error, nor is a directory without a file of its kind; and no file is passed over without a word.
     machine.sh("cd /root/combustion && mkdir rules.d && touch rules.d/.gitkeep conf.d/30-site.yml");
     machine.write(
