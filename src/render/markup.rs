@@ -28,10 +28,20 @@ impl Escaper for Markup {
     }
 }
 
+/// The same for pages that continuous integration shows in its log: no text begins a line, where a forge reads commands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OneLineMarkup;
+
+impl Escaper for OneLineMarkup {
+    fn write_escaped_str<W: Write>(&self, out: W, text: &str) -> fmt::Result {
+        Markup.write_escaped_str(out, &printable(text))
+    }
+}
+
 /// A text on one line.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Writing to a string cannot fail.
-    let _ = Markup.write_escaped_str(&mut out, &printable(text));
+    let _ = OneLineMarkup.write_escaped_str(&mut out, text);
     out
 }

@@ -22,7 +22,11 @@ use super::timing::timing;
 const NAMED: usize = 8;
 
 #[derive(Template)]
-#[template(path = "rehearsal.html", config = "src/render/templates/askama.toml")]
+#[template(
+    path = "rehearsal.html",
+    escape = "one-line",
+    config = "src/render/templates/askama.toml"
+)]
 struct RehearsalPage<'r> {
     /// What stands above the rehearsal, where it is part of a check.
     check: Option<&'r CheckReport>,

@@ -8,7 +8,11 @@ use windrow_simulate::rehearse::check::{
 use super::words::message;
 
 #[derive(Template)]
-#[template(path = "check.xml", config = "src/render/templates/askama.toml")]
+#[template(
+    path = "check.xml",
+    escape = "one-line",
+    config = "src/render/templates/askama.toml"
+)]
 struct JunitReport<'r> {
     report: &'r CheckReport,
     /// From which verdict on a finding is a failure.
