@@ -4,9 +4,14 @@
 //! At a clean end it is removed. After a kill it stays, and its time grows old.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::Mode;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use windrow_decide::Event;
@@ -76,13 +81,7 @@ impl Textfile {
         let Some(path) = &self.path else { return };
         let text = source.text(TextFormat::Prometheus);
         let text = text.map_err(|error| io::Error::other(error.to_string()));
-        let written = text.and_then(|text| {
-            if let Some(directory) = path.parent() {
-                sweep(directory, (source.now)());
-            }
-            // node_exporter runs as a user of its own.
-            replace(path, text.as_bytes(), 0o644, Durability::Volatile)
-        });
+        let written = text.and_then(|text| write_file(path, &text, (source.now)()));
         let why = written.err().map(|error| error.to_string());
         if let Some(why) = &why
             && self.reported.as_ref() != Some(why)
@@ -95,9 +94,62 @@ impl Textfile {
     fn remove(&self) {
         if let Some(path) = &self.path {
             // A missing file is fine. One that cannot be removed grows old.
-            let _ = fs::remove_file(path);
+            let _ = remove_file(path);
         }
     }
+}
+
+fn write_file(path: &Path, text: &str, now: Timestamp) -> io::Result<()> {
+    let directory = OpenedDirectory::of_file(path)?;
+    sweep(&directory.path(), now);
+    // node_exporter runs as a user of its own.
+    let mode = 0o644;
+    let file = directory.file(path);
+    replace(&file, text.as_bytes(), mode, Durability::Volatile)
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(OpenedDirectory::of_file(path)?.file(path))
+}
+
+/// A directory that was opened without following a link. Another user may own one above it, and could make it a link to a
+/// directory of root.
+struct OpenedDirectory(OwnedFd);
+
+impl OpenedDirectory {
+    /// The directory of this file.
+    fn of_file(file: &Path) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let start = if file.is_absolute() { "/" } else { "." };
+        let mut opened = open(start, flags, Mode::empty())?;
+        for part in file.parent().into_iter().flat_map(Path::components) {
+            let name = match part {
+                Component::Normal(name) => name,
+                Component::ParentDir => return Err(through_link()),
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
+            };
+            let next = openat(&opened, name, flags, Mode::empty());
+            opened = next.map_err(|error| match error {
+                Errno::ELOOP | Errno::ENOTDIR => through_link(),
+                error => error.into(),
+            })?;
+        }
+        Ok(Self(opened))
+    }
+
+    /// The open directory as a path, whatever happens to its name in the meantime.
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    /// The file of this name in it.
+    fn file(&self, named: &Path) -> PathBuf {
+        self.path().join(named.file_name().unwrap_or_default())
+    }
+}
+
+fn through_link() -> io::Error {
+    io::Error::other("its path leads through a link or a file: use the real path of the directory")
 }
 
 fn not_written(path: &Path, why: &str) -> Event {
@@ -106,4 +158,38 @@ fn not_written(path: &Path, why: &str) -> Event {
         Code::ActionFailed,
         Code::ActionFailed.say(&[("what", &what), ("error", why)]),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_metrics_directory_that_another_user_makes_a_link_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let directories = ["victim", "exporter", "exporter/textfile"].map(|name| root.join(name));
+        for directory in &directories {
+            fs::create_dir(directory).unwrap();
+            fs::write(directory.join(".windrow-left.tmp"), "").unwrap();
+        }
+        let [victim, exporter, textfile] = directories;
+        let path = textfile.join("windrow.prom");
+        // Every temporary file is an old one.
+        let now: Timestamp = "2100-01-01T00:00:00Z".parse().unwrap();
+        write_file(&path, "first", now).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        assert!(!textfile.join(".windrow-left.tmp").exists());
+
+        fs::rename(&textfile, exporter.join("old")).unwrap();
+        symlink("../victim", &textfile).unwrap();
+        fs::write(victim.join("windrow.prom"), "victim's").unwrap();
+        write_file(&path, "second", now).unwrap_err();
+        remove_file(&path).unwrap_err();
+        let content = fs::read_to_string(victim.join("windrow.prom")).unwrap();
+        assert_eq!(content, "victim's");
+        assert!(victim.join(".windrow-left.tmp").exists());
+    }
 }
