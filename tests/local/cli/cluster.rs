@@ -92,7 +92,7 @@ fn a_root_that_is_named_is_the_whole_world_and_kubectls_variable_names_no_cluste
         assert_eq!(ran.code, 5, "{args:?}: {ran:?}");
         let unused = "rke2.yaml: not used, because the tree belongs to another machine";
         assert!(ran.err.contains(unused), "{args:?}: {ran:?}");
-        let said = "KUBECONFIG does not count beside --root. To contact the cluster, name its kubeconfig with --kubeconfig";
+        let said = "KUBECONFIG is ignored, because --root is set\nTo contact the cluster, name its kubeconfig with --kubeconfig";
         assert!(ran.err.contains(said), "{args:?}: {ran:?}");
         let named = [args, &["--kubeconfig", "other"]].concat();
         let ran = node.run_in(&named, "", "KUBECONFIG", "gone");
