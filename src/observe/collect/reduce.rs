@@ -46,9 +46,10 @@ pub(super) fn reduce_objects(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(reduce_objects),
         Value::Object(map) => {
             map.values_mut().for_each(reduce_objects);
-            let kind = map.get("kind").and_then(Value::as_str);
-            if let Some(kind) = kind.filter(|_| map.contains_key("metadata")) {
-                *value = reduce(&kind.to_owned(), value.take());
+            if map.contains_key("metadata")
+                && let Some(Value::String(kind)) = map.get("kind").cloned()
+            {
+                *value = reduce(&kind, value.take());
             }
         }
         _ => {}
