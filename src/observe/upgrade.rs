@@ -15,7 +15,7 @@ use std::time::Duration;
 use kube::Client;
 use serde_json::Value;
 use windrow_gates::Upgrade;
-use windrow_harvester::objects::{is_true, items};
+use windrow_harvester::objects::{ObjectKind, is_true, items};
 use windrow_harvester::restart;
 use windrow_harvester::upgrade::{plans_under_way, under_way};
 use windrow_model::manifest::yaml;
@@ -29,8 +29,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 const HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue";
 /// The upgrades of Harvester's upgrade-toolkit, v1.9 and later.
 const UPGRADE_PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradeplans";
-/// All plans of the system-upgrade-controller.
-const PLANS: &str = "/apis/upgrade.cattle.io/v1/plans";
 
 /// Looks. `None`: no upgrade is under way.
 ///
@@ -48,7 +46,17 @@ pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
     {
         return Ok(Some(upgrade));
     }
-    Ok(get(client, PLANS).await?.as_ref().and_then(of_plans))
+    Ok(of_plans(&plans(client).await?))
+}
+
+/// The Plans of the namespaces in which system-upgrade-controller works.
+async fn plans(client: &Client) -> Result<Vec<Value>, String> {
+    let mut plans = Vec::new();
+    for path in ObjectKind::PLAN.paths() {
+        let list = get(client, &path).await?.unwrap_or_default();
+        plans.extend_from_slice(items(&list, "/items"));
+    }
+    Ok(plans)
 }
 
 /// All Upgrades of Harvester: one that was just made has no label yet.
@@ -60,18 +68,12 @@ const ALL_OF_HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvest
 ///
 /// In a line, when kube-apiserver does not answer or refuses.
 pub async fn upgrade_in_progress(client: &Client) -> Result<Option<String>, String> {
-    let mut lists = Vec::new();
-    for path in [ALL_OF_HARVESTER, UPGRADE_PLANS, PLANS] {
-        lists.push(get(client, path).await?.unwrap_or_default());
-    }
-    let [upgrades, upgrade_plans, plans] = lists.as_slice() else {
-        return Ok(None);
-    };
-    let items = |list| items(list, "/items");
+    let upgrades = get(client, ALL_OF_HARVESTER).await?.unwrap_or_default();
+    let upgrade_plans = get(client, UPGRADE_PLANS).await?.unwrap_or_default();
     Ok(restart::upgrade_in_progress(
-        items(upgrades),
-        items(upgrade_plans),
-        items(plans),
+        items(&upgrades, "/items"),
+        items(&upgrade_plans, "/items"),
+        &plans(client).await?,
     ))
 }
 
@@ -119,8 +121,8 @@ fn kubernetes(release: &str) -> Option<String> {
 
 /// A plan that installs RKE2 may act on this node at any moment. Once it has, its version is the installed one and
 /// nothing changes.
-fn of_plans(list: &Value) -> Option<Upgrade> {
-    list["items"].as_array()?.iter().find_map(|plan| {
+fn of_plans(plans: &[Value]) -> Option<Upgrade> {
+    plans.iter().find_map(|plan| {
         let image = plan["spec"]["upgrade"]["image"].as_str()?;
         // Has it been carried out on every node that it selects? Older controllers do not report that.
         if !image.contains("rke2-upgrade") || is_true(plan, "Complete") {
@@ -215,27 +217,26 @@ mod tests {
 
     #[test]
     fn a_plan_counts_when_it_installs_rke2() {
-        let plans = json!({"items": [
-            {"spec": {"upgrade": {"image": "registry/other-tool"}, "version": "v9"}},
-            {"spec": {"upgrade": {"image": "rancher/rke2-upgrade"}, "channel": "https://x"},
-             "status": {"latestVersion": "v1.34.2-rke2r1"}}
-        ]});
+        let plans = [
+            json!({"spec": {"upgrade": {"image": "registry/other-tool"}, "version": "v9"}}),
+            json!({"spec": {"upgrade": {"image": "rancher/rke2-upgrade"}, "channel": "https://x"},
+                "status": {"latestVersion": "v1.34.2-rke2r1"}}),
+        ];
         assert_eq!(
             of_plans(&plans),
             Some(Upgrade::Rke2("v1.34.2-rke2r1".to_owned()))
         );
-        assert_eq!(of_plans(&json!({"items": []})), None);
+        assert_eq!(of_plans(&[]), None);
     }
 
     #[test]
     fn a_plans_image_has_the_last_word_and_a_plan_that_is_carried_out_has_none() {
         let plans = |image: &str, version: &str, complete: &str| {
-            json!({"items": [
-                {"spec": {"upgrade": {"image": image}, "version": version},
-                 "status": {"latestVersion": "v1.33.3-rke2r1",
-                            "conditions": [{"type": "Validated", "status": "True"},
-                                           {"type": "Complete", "status": complete}]}}
-            ]})
+            [json!({
+                "spec": {"upgrade": {"image": image}, "version": version},
+                "status": {"latestVersion": "v1.33.3-rke2r1",
+                    "conditions": [{"type": "Validated", "status": "True"}, {"type": "Complete", "status": complete}]}
+            })]
         };
         for (image, version, to) in [
             (

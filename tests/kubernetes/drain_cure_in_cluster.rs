@@ -21,6 +21,8 @@ use crate::support;
 
 pub(crate) const SYSTEM: &str = "harvester-system";
 pub(crate) const FLEET: &str = "fleet-local";
+/// Where Fleet has what it installs in the cluster of `fleet-local`.
+const LOCAL_CLUSTER: &str = "cluster-fleet-local-local-1a3d67d0a899";
 pub(crate) const INFRA: &str = "/spec/values/kubevirt/spec/infra";
 
 pub(crate) fn pinned() -> Value {
@@ -30,6 +32,7 @@ pub(crate) fn pinned() -> Value {
 /// Harvester's chart as Rancher and Fleet have it, with an admin's pin in its values.
 pub(crate) async fn managed_chart(client: &Client) {
     namespace(client, FLEET).await;
+    namespace(client, LOCAL_CLUSTER).await;
     let values = json!({"kubevirt": {"spec": {"infra": pinned(), "configuration": {"a": "kept"}}}});
     let chart = json!({"metadata": {"name": "harvester"}, "spec": {"values": values}});
     make(client, MANAGED_CHART, FLEET, chart).await;
@@ -37,7 +40,7 @@ pub(crate) async fn managed_chart(client: &Client) {
         json!({"metadata": {"name": "mcc-harvester"}, "spec": {"helm": {"values": values}}});
     make(client, BUNDLE, FLEET, bundle).await;
     let deployment = json!({"metadata": {"name": "mcc-harvester"}});
-    make(client, BUNDLE_DEPLOYMENT, FLEET, deployment).await;
+    make(client, BUNDLE_DEPLOYMENT, LOCAL_CLUSTER, deployment).await;
     make(
         client,
         CLUSTER_REPO,

@@ -172,9 +172,11 @@ async fn all(client: &Client, kind: ObjectKind, room: &mut Room) -> Result<Vec<V
         None => leave_out_unread(object),
     };
     let mut found = Vec::new();
-    for query in kind.queries() {
-        let asked = (*query, form);
-        found.extend(pages(client, &kind.path(), asked, named, reduce, room).await?);
+    for path in kind.paths() {
+        for query in kind.queries() {
+            let asked = (*query, form);
+            found.extend(pages(client, &path, asked, named, reduce, room).await?);
+        }
     }
     Ok(found)
 }

@@ -87,3 +87,69 @@ fn no_kind_stands_twice_in_the_table() {
         assert!(!kind.queries().is_empty(), "{}", kind.kind);
     }
 }
+
+#[test]
+fn each_kind_with_namespaces_names_where_its_controller_works_or_why_any_namespace_counts() {
+    for kind in ObjectKind::ALL {
+        let (paths, all) = (kind.paths(), kind.path());
+        match kind.scope {
+            KindScope::Cluster => assert_eq!(paths, [all]),
+            KindScope::Any { reason } => {
+                assert!(!reason.is_empty(), "{}", kind.group_kind());
+                assert_eq!(paths, [all]);
+            }
+            KindScope::Only { namespaces, source } => {
+                assert!(
+                    source.contains("pkg/") || source.contains(".go:"),
+                    "{source}"
+                );
+                assert_eq!(paths.len(), namespaces.len());
+                for (path, namespace) in paths.iter().zip(namespaces) {
+                    assert!(
+                        path.contains(&format!("/namespaces/{namespace}/")),
+                        "{path}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_that_its_controller_ignores_is_none_and_a_rule_of_the_site_still_gets_it() {
+    let plan = |namespace: &str, name: &str| json!({"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "metadata": {"namespace": namespace, "name": name}});
+    let all = [
+        plan("tenant-a", "a"),
+        plan("cattle-system", "b"),
+        plan("tenant-a", "c"),
+        plan("system-upgrade", "d"),
+    ];
+    let kind = ObjectKind::PLAN.group_kind();
+    let mut added = Objects::default();
+    all.iter().for_each(|plan| added.add(plan.clone()));
+    let mut listed = Objects::default();
+    listed.insert(kind.clone(), KindListing::Objects(all.to_vec()));
+    for objects in [added, listed] {
+        let counted = objects.all(ObjectKind::PLAN).unwrap();
+        let names: Vec<&str> = counted
+            .iter()
+            .map(|plan| text(plan, "/metadata/name"))
+            .collect();
+        assert_eq!(names, ["b", "d"]);
+        assert_eq!(objects.get(ObjectKind::PLAN, "tenant-a", "a"), Ok(None));
+        assert_eq!(objects.list(&kind).unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn an_object_with_a_name_or_label_that_kube_apiserver_rejects_is_none() {
+    let labelled = |name: &str, label: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"a": label}}});
+    let node = |name: &str| labelled(name, "[redacted]");
+    let mut objects = Objects::default();
+    objects.add(node("n1; reboot"));
+    objects.add(labelled("n1", "1 -n x; reboot"));
+    objects.add(node("n1"));
+    objects.add(node("[redacted]-2"));
+    let left = [node("n1"), node("[redacted]-2")];
+    assert_eq!(objects.all(ObjectKind::NODE).unwrap(), left);
+}

@@ -228,7 +228,7 @@ fn managed(version: &str, in_values: Value, in_kubevirt: Value) -> Vec<Value> {
     }));
     objects.push(json!({
         "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "BundleDeployment",
-        "metadata": {"name": "mcc-harvester", "namespace": "cluster-fleet-local-local-1"},
+        "metadata": {"name": "mcc-harvester", "namespace": "cluster-fleet-local-local-1a3d67d0a899"},
         "status": {"modifiedStatus": []}
     }));
     objects.push(self::version(version));
@@ -389,7 +389,7 @@ fn a_chart_that_is_paused_or_drifted_or_cannot_be_loaded_is_left_alone() {
         // Another chart's drift is not what this one puts back.
         objects.push(json!({
             "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "BundleDeployment",
-            "metadata": {"name": "mcc-other", "namespace": "cluster-fleet-local-local-1"},
+            "metadata": {"name": "mcc-other", "namespace": "cluster-fleet-local-local-1a3d67d0a899"},
             "status": {"modifiedStatus": [{"kind": "ConfigMap", "namespace": "x", "name": "other"}]}
         }));
     });

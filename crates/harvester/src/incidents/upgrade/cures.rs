@@ -28,8 +28,10 @@ pub(super) fn restart_controller(
         CureStep::wait(
             "wait until system-upgrade-controller is Available",
             CureGoal::Condition {
-                path: ObjectKind::DEPLOYMENT
-                    .object_path("cattle-system", "system-upgrade-controller"),
+                path: ObjectKind::DEPLOYMENT.object_path(
+                    text(pod, "/metadata/namespace"),
+                    "system-upgrade-controller",
+                ),
                 condition: "Available".to_owned(),
             },
             PATIENCE,

@@ -164,6 +164,9 @@ fn stuck(
 ) -> Result<IncidentFinding, Unlisted> {
     let subject = format!("Plan {}", named(plan));
     let mut finding = IncidentFinding::new(Code::PlanStuck, &subject, why);
+    // The text of the code names the usual namespace of the controller.
+    let namespace = text(plan, "/metadata/namespace");
+    finding.advice = finding.advice.replace("cattle-system", namespace);
     let hash = text(plan, "/status/latestHash");
     let applying: Vec<&str> = items(plan, "/status/applying")
         .iter()
@@ -191,7 +194,7 @@ fn stuck(
         let seen = Evidence::new(subject, format!("label {key}"), done);
         finding.evidence.push(seen);
     }
-    let pods = controller_pods(objects)?;
+    let pods = controller_pods(objects, plan)?;
     let paused = jobs.iter().copied().find(|job| is_paused(job));
     finding.cure = cures::restart_controller(plan, paused, &pods);
     for pod in pods {
@@ -227,10 +230,11 @@ fn nodes_without_a_machine<'n>(left: &'n [&Value]) -> impl Iterator<Item = Evide
     })
 }
 
-/// The pods of system-upgrade-controller.
-pub(in crate::incidents) fn controller_pods(objects: &Objects) -> Result<Vec<&Value>, Unlisted> {
+/// The pods of the system-upgrade-controller of this Plan: it works in its own namespace only.
+fn controller_pods<'o>(objects: &'o Objects, plan: &Value) -> Result<Vec<&'o Value>, Unlisted> {
+    let namespace = text(plan, "/metadata/namespace");
     let is_controllers = |pod: &&Value| {
-        text(pod, "/metadata/namespace") == "cattle-system"
+        text(pod, "/metadata/namespace") == namespace
             && label(pod, "upgrade.cattle.io~1controller") == "system-upgrade-controller"
     };
     let pods = objects.all(ObjectKind::POD)?.iter();

@@ -212,7 +212,7 @@ fn nodes_that_stay_on_different_versions_are_told_with_each_nodes() {
 
     let with = |more: Value| cluster([mixed(), vec![more]].concat());
     assert_eq!(codes(&with(upgrade("UpgradingNodes"))), [""; 0]);
-    let plan = json!({"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "metadata": {"name": "rke2", "namespace": "x"},
+    let plan = json!({"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "metadata": {"name": "rke2", "namespace": "system-upgrade"},
         "status": {"applying": ["n2"]}});
     assert_eq!(
         codes(&with(plan)),

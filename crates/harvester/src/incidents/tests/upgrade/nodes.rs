@@ -67,6 +67,36 @@ fn a_plan_whose_failed_job_is_gone_stays_until_the_controller_is_started_again()
 }
 
 #[test]
+fn a_plan_in_a_namespace_that_its_controller_does_not_watch_is_none() {
+    let of = |namespace: &str| with(plan(json!({})), "/metadata/namespace", json!(namespace));
+    let controller = |namespace: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "suc-1", "namespace": namespace, "uid": "u",
+            "labels": {"upgrade.cattle.io/controller": "system-upgrade-controller"}}, "status": {"phase": "Running"}})
+    };
+    nothing([of("tenant-a"), controller("cattle-system"), node("n1")]);
+    // Each of the two has its own controller, and that is the one to restart.
+    for namespace in ["cattle-system", "system-upgrade"] {
+        let objects = cluster([of(namespace), controller(namespace), node("n1")]);
+        let found = diagnose(&objects, now()).findings;
+        let cure = found[0].cure.as_ref().unwrap();
+        let request = cure.requests_to_try(0)[0];
+        assert_eq!(
+            request.path,
+            format!("/api/v1/namespaces/{namespace}/pods/suc-1")
+        );
+    }
+    let objects = cluster([
+        of("system-upgrade"),
+        controller("cattle-system"),
+        node("n1"),
+    ]);
+    let found = diagnose(&objects, now()).findings;
+    assert_eq!(found[0].code, Code::PlanStuck);
+    assert!(found[0].cure.is_none(), "that controller does not read it");
+    assert!(found[0].advice.contains(" in system-upgrade;"));
+}
+
+#[test]
 fn a_plan_that_lists_only_nodes_that_are_done_while_others_are_left_is_stuck() {
     let done = || {
         with(

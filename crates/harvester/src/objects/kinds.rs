@@ -1,0 +1,233 @@
+//! The kinds that diagnosis looks at, and how each is asked for.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use windrow_model::manifest::GroupKind;
+
+use super::scope::{any, only};
+use super::{KindScope, text};
+
+const CLUSTER: KindScope = KindScope::Cluster;
+const LONGHORN: KindScope = only(
+    &["longhorn-system"],
+    "longhorn-manager v1.12.1 app/daemon.go:143 (the namespace of its pod); harvester v1.9.0-rc6 pkg/webhook/resources/upgrade/validator.go:301",
+);
+
+/// A kind that diagnosis looks at, and how it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectKind {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// The version that is asked for.
+    pub version: &'static str,
+    /// The name in a path.
+    pub plural: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// Which part of its objects, in a word; empty for all of them.
+    pub part: &'static str,
+    /// In which namespaces they count.
+    pub scope: KindScope,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal $(with $part:literal)? in $scope:expr;)+) => {
+        impl ObjectKind {
+            $($(#[doc = $doc])+
+            pub const $name: ObjectKind = ObjectKind {
+                group: $group, version: $version, plural: $plural, kind: $kind,
+                part: concat!("" $(, $part)?), scope: $scope,
+            };)+
+
+            /// Everything that diagnosis ever lists. Of Secrets that is some metadata ([`ObjectKind::kept_metadata`]).
+            pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name,)+];
+        }
+    };
+}
+
+kinds! {
+    /// Nodes.
+    NODE "" "v1" "nodes" "Node" in CLUSTER;
+    /// Pods.
+    POD "" "v1" "pods" "Pod" in any("a drain evicts pods of every namespace");
+    /// Pods that do not run yet: of many a few, which can be asked for where all would be too much.
+    PENDING_POD "" "v1" "pods" "Pod" with "status.phase=Pending" in any("a drain evicts pods of every namespace");
+    /// Namespaces: affinity can select them by label.
+    NAMESPACE "" "v1" "namespaces" "Namespace" in CLUSTER;
+    /// Volume claims of pods.
+    CLAIM "" "v1" "persistentvolumeclaims" "PersistentVolumeClaim" in any("pods of every namespace have claims");
+    /// Volumes: some can be reached from some nodes only.
+    VOLUME "" "v1" "persistentvolumes" "PersistentVolume" in CLUSTER;
+    /// Disruption budgets: what a drain waits for.
+    BUDGET "policy" "v1" "poddisruptionbudgets" "PodDisruptionBudget" in any("a drain obeys the budgets of every namespace");
+    /// Jobs, helm-controller's and Harvester's among them.
+    JOB "batch" "v1" "jobs" "Job" in any("helm-controller makes Jobs in the namespace of each chart; an upgrade of Harvester, in two");
+    /// helm-controller's charts.
+    HELM_CHART "helm.cattle.io" "v1" "helmcharts" "HelmChart" in any("RKE2's helm-controller watches every namespace");
+    /// Harvester's add-ons.
+    ADDON "harvesterhci.io" "v1beta1" "addons" "Addon" in any("Harvester has add-ons in several namespaces, and its controller watches every one");
+    /// Harvester's settings.
+    SETTING "harvesterhci.io" "v1beta1" "settings" "Setting" in CLUSTER;
+    /// Harvester's upgrades.
+    UPGRADE "harvesterhci.io" "v1beta1" "upgrades" "Upgrade" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/upgrade/upgrade_controller.go:51");
+    /// The upgrades of Harvester's upgrade-toolkit, from v1.9 on.
+    UPGRADE_PLAN "management.harvesterhci.io" "v1beta1" "upgradeplans" "UpgradePlan" in CLUSTER;
+    /// The versions of Harvester to which an upgrade could go.
+    VERSION "harvesterhci.io" "v1beta1" "versions" "Version" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/upgrade/version_syncer.go:135; Upgrades of that namespace use them: pkg/webhook/resources/upgrade/validator.go:136");
+    /// Images of machines.
+    VM_IMAGE "harvesterhci.io" "v1beta1" "virtualmachineimages" "VirtualMachineImage" in any("users have images in their own namespaces");
+    /// Backups of machines.
+    VM_BACKUP "harvesterhci.io" "v1beta1" "virtualmachinebackups" "VirtualMachineBackup" in any("users have backups in the namespaces of their VMs");
+    /// Backups of machines that are made again and again.
+    SCHEDULE_VM_BACKUP "harvesterhci.io" "v1beta1" "schedulevmbackups" "ScheduleVMBackup" in any("users have them in the namespaces of their VMs");
+    /// KubeVirt's own configuration.
+    KUBEVIRT "kubevirt.io" "v1" "kubevirts" "KubeVirt" in any("virt-operator accepts one in any namespace, and its webhook rejects a second one");
+    /// Virtual machines.
+    VM "kubevirt.io" "v1" "virtualmachines" "VirtualMachine" in any("users have VMs in their own namespaces");
+    /// Virtual machines that run.
+    VMI "kubevirt.io" "v1" "virtualmachineinstances" "VirtualMachineInstance" in any("users have VMs in their own namespaces");
+    /// Machines that move to another node.
+    MIGRATION "kubevirt.io" "v1" "virtualmachineinstancemigrations" "VirtualMachineInstanceMigration" in any("each is in the namespace of its VM");
+    /// Longhorn's volumes.
+    LONGHORN_VOLUME "longhorn.io" "v1beta2" "volumes" "Volume" in LONGHORN;
+    /// Longhorn's engines: where a volume is attached.
+    LONGHORN_ENGINE "longhorn.io" "v1beta2" "engines" "Engine" in LONGHORN;
+    /// Longhorn's replicas: where a volume's data is.
+    LONGHORN_REPLICA "longhorn.io" "v1beta2" "replicas" "Replica" in LONGHORN;
+    /// Longhorn's settings: what it allows a drain.
+    LONGHORN_SETTING "longhorn.io" "v1beta2" "settings" "Setting" in LONGHORN;
+    /// Longhorn's nodes: their disks and the space on them.
+    LONGHORN_NODE "longhorn.io" "v1beta2" "nodes" "Node" in LONGHORN;
+    /// Longhorn's processes on a node, each kept by a disruption budget.
+    INSTANCE_MANAGER "longhorn.io" "v1beta2" "instancemanagers" "InstanceManager" in LONGHORN;
+    /// What Longhorn found that nothing uses any more.
+    ORPHAN "longhorn.io" "v1beta2" "orphans" "Orphan" in LONGHORN;
+    /// Who serves a volume that several pods share.
+    SHARE_MANAGER "longhorn.io" "v1beta2" "sharemanagers" "ShareManager" in LONGHORN;
+    /// Rancher's feature flags.
+    FEATURE "management.cattle.io" "v3" "features" "Feature" in CLUSTER;
+    /// Rancher's node drivers.
+    NODE_DRIVER "management.cattle.io" "v3" "nodedrivers" "NodeDriver" in CLUSTER;
+    /// Rancher's charts of Harvester.
+    MANAGED_CHART "management.cattle.io" "v3" "managedcharts" "ManagedChart" in only(&["fleet-local"], "rancher v2.15.0 pkg/controllers/provisioningv2/managedchart/managedchart.go:97 (the Bundle is in the namespace of the chart), pkg/fleet/const.go:13 (that of the local cluster)");
+    /// Where Rancher takes charts from.
+    CLUSTER_REPO "catalog.cattle.io" "v1" "clusterrepos" "ClusterRepo" in CLUSTER;
+    /// What Fleet installs.
+    BUNDLE "fleet.cattle.io" "v1alpha1" "bundles" "Bundle" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
+    /// What Fleet installs in one cluster.
+    BUNDLE_DEPLOYMENT "fleet.cattle.io" "v1alpha1" "bundledeployments" "BundleDeployment" in only(&["cluster-fleet-local-local-1a3d67d0a899"], "fleet v0.16.1 internal/cmd/controller/agentmanagement/controllers/cluster/controller.go:106 (a hash of `fleet-local::local`)");
+    /// system-upgrade-controller's plans.
+    PLAN "upgrade.cattle.io" "v1" "plans" "Plan" in only(&["cattle-system", "system-upgrade"], "system-upgrade-controller v0.20.1 pkg/upgrade/handle_core.go:20 (its own namespace); rancher v2.15.0 pkg/controllers/dashboard/systemcharts/controller.go:362 installs it in the first, its own manifests/system-upgrade-controller.yaml:12 in the second");
+    /// Clusters as Rancher makes them.
+    PROVISIONING_CLUSTER "provisioning.cattle.io" "v1" "clusters" "Cluster" in any("the clusters that Rancher makes are in workspaces of any name; that of Harvester is asked for by its namespace");
+    /// The control plane of such a cluster.
+    RKE_CONTROL_PLANE "rke.cattle.io" "v1" "rkecontrolplanes" "RKEControlPlane" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
+    /// Clusters of Cluster API. Rancher up to v2.14 serves this version, and Harvester up to v1.8 uses it.
+    CAPI_CLUSTER "cluster.x-k8s.io" "v1beta1" "clusters" "Cluster" in only(&["fleet-local"], "harvester v1.9.0-rc6 pkg/webhook/resources/upgrade/validator.go:233");
+    /// Nodes of Cluster API.
+    CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine" in any("the Machines of the clusters that Rancher makes are in workspaces of any name; those of Harvester are asked for by their namespace");
+    /// Deployments.
+    DEPLOYMENT "apps" "v1" "deployments" "Deployment" in any("each is asked for by its namespace");
+    /// Harvester's VIP.
+    CONFIG_MAP "" "v1" "configmaps" "ConfigMap" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:50");
+    /// The links of Harvester's nodes, with their hardware addresses.
+    LINK_MONITOR "network.harvesterhci.io" "v1beta1" "linkmonitors" "LinkMonitor" in CLUSTER;
+    /// Who leads.
+    LEASE "coordination.k8s.io" "v1" "leases" "Lease" in any("each is asked for by its namespace");
+    /// The deploy controller's add-ons: one a manifest file.
+    MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, getOrCreateAddon");
+    /// What happened.
+    EVENT "" "v1" "events" "Event" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, start and getOrCreateAddon (Kubernetes keeps the Events of an object in its namespace)");
+    /// What Helm remembers of a chart, one a revision: names and labels of the Secrets, and nothing of what is in them.
+    HELM_RELEASE "" "v1" "secrets" "Secret" with "helm-releases" in any("a release is in the namespace of its chart");
+    /// Where Rancher and Harvester tell each other about a node's drain: named annotations of the Secrets, and nothing else.
+    MACHINE_PLAN "" "v1" "secrets" "Secret" with "machine-plans" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
+}
+
+impl ObjectKind {
+    /// The kind of the table with this group and kind.
+    pub(super) fn of(kind: &GroupKind) -> Option<Self> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|known| known.group == kind.group && *kind.kind == *known.name())
+    }
+
+    /// Group and kind.
+    pub fn group_kind(self) -> GroupKind {
+        GroupKind::new(self.group, self.name())
+    }
+
+    fn name(self) -> Cow<'static, str> {
+        match self.part {
+            "" => self.kind.into(),
+            part => format!("{} ({part})", self.kind).into(),
+        }
+    }
+
+    /// Group and version as they stand in an object.
+    pub fn api_version(self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The path below which its objects of all namespaces are.
+    pub fn path(self) -> String {
+        format!("{}/{}", self.root(), self.plural)
+    }
+
+    /// The path of its group and version.
+    pub(super) fn root(self) -> String {
+        match self.group {
+            "" => format!("/api/{}", self.version),
+            group => format!("/apis/{group}/{}", self.version),
+        }
+    }
+
+    /// The path of one object.
+    pub fn object_path(self, namespace: &str, name: &str) -> String {
+        let root = self.root();
+        match namespace {
+            "" => format!("{root}/{}/{name}", self.plural),
+            namespace => format!("{root}/namespaces/{namespace}/{}/{name}", self.plural),
+        }
+    }
+
+    /// The path of this object of the kind.
+    pub fn path_of(self, object: &Value) -> String {
+        let (namespace, name) = ("/metadata/namespace", "/metadata/name");
+        self.object_path(text(object, namespace), text(object, name))
+    }
+
+    /// Which of its objects are asked for, as queries that are asked one after the other: of these kinds only some are
+    /// ever read. Some of Harvester's Settings hold passwords and keys: they are named one by one.
+    pub fn queries(self) -> &'static [&'static str] {
+        match self {
+            ObjectKind::SETTING => &[
+                "&fieldSelector=metadata.name%3Dstorage-network",
+                "&fieldSelector=metadata.name%3Dserver-version",
+                "&fieldSelector=metadata.name%3Dupgrade-config",
+            ],
+            ObjectKind::PENDING_POD => &["&fieldSelector=status.phase%3DPending"],
+            // Those of this cluster: a Rancher has one a bundle for each cluster that it manages.
+            ObjectKind::BUNDLE_DEPLOYMENT => {
+                &["&labelSelector=fleet.cattle.io%2Fbundle-namespace%3Dfleet-local"]
+            }
+            ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
+            ObjectKind::CONFIG_MAP => {
+                &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
+            }
+            // From kube-apiserver's memory: it would read every Secret from etcd for these few, and Helm's are large.
+            ObjectKind::HELM_RELEASE => &[
+                "&labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&resourceVersion=0",
+            ],
+            ObjectKind::MACHINE_PLAN => &[
+                "&fieldSelector=metadata.namespace%3Dfleet-local,type%3Drke.cattle.io%2Fmachine-plan&resourceVersion=0",
+            ],
+            // Every kubelet has one there and renews it every ten seconds.
+            ObjectKind::LEASE => &["&fieldSelector=metadata.namespace%21%3Dkube-node-lease"],
+            _ => &[""],
+        }
+    }
+}
