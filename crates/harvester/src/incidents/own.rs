@@ -13,7 +13,7 @@ use windrow_model::reasons::Code;
 
 use super::bootstrap::{self, ServerStarts, WebhookBreaks};
 use super::finding::{DetectorResult, IncidentFinding};
-use super::{upgrade, vip};
+use super::{storm, upgrade, vip};
 use crate::network::OwnNetwork;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 use crate::system_image::SystemImages;
@@ -385,11 +385,9 @@ fn applications<'o>(
 ) -> Result<BTreeMap<&'o str, Timestamp>, Unlisted> {
     let mut hosts: BTreeMap<&str, Timestamp> = BTreeMap::new();
     let of_addon = |event: &&Value| {
-        text(event, "/involvedObject/kind") == "Addon"
-            && text(event, "/involvedObject/name") == addon
-            && text(event, "/reason") == "AppliedManifest"
+        text(event, "/involvedObject/name") == addon && text(event, "/reason") == "AppliedManifest"
     };
-    for event in objects.all(ObjectKind::EVENT)?.iter().filter(of_addon) {
+    for event in storm::deploy_events(objects)?.filter(of_addon) {
         let host = text(event, "/source/host");
         let last = ["/lastTimestamp", "/eventTime"];
         let at: Option<Timestamp> = last.iter().find_map(|at| text(event, at).parse().ok());

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
+use windrow_model::manifest::object_name_error;
 use windrow_model::reasons::Code;
 
 use super::finding::IncidentFinding;
@@ -20,10 +21,7 @@ const OFTEN: i64 = 10;
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut failed: BTreeMap<&str, Repeated<'_>> = BTreeMap::new();
     let mut applied: BTreeMap<&str, Repeated<'_>> = BTreeMap::new();
-    for event in objects.all(ObjectKind::EVENT)? {
-        if text(event, "/involvedObject/kind") != "Addon" {
-            continue;
-        }
+    for event in deploy_events(objects)? {
         let of_reason = match text(event, "/reason") {
             "ApplyManifestFailed"
             | "ParseManifestFailed"
@@ -75,6 +73,19 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         Evidence::new(subject, "applied", format!("{count} times"))
     });
     Ok(vec![finding.seen(failed.chain(repeated))])
+}
+
+/// The events of the deploy controller about Addons.
+pub(super) fn deploy_events(objects: &Objects) -> Result<impl Iterator<Item = &Value>, Unlisted> {
+    let addon = ObjectKind::MANIFEST_ADDON;
+    let (version, kind) = (addon.api_version(), addon.group_kind());
+    let is_of_addon = move |event: &&Value| {
+        text(event, "/involvedObject/kind") == addon.kind
+            && text(event, "/involvedObject/apiVersion") == version
+            // An event can name an object that nobody could have made.
+            && object_name_error(&kind, text(event, "/involvedObject/name")).is_none()
+    };
+    Ok(objects.all(ObjectKind::EVENT)?.iter().filter(is_of_addon))
 }
 
 /// What RKE2 said of an Addon again and again.

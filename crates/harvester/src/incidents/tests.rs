@@ -13,6 +13,7 @@ mod own;
 mod platform;
 mod release;
 mod site;
+mod storm;
 mod upgrade;
 mod vip;
 

@@ -402,55 +402,6 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
     assert_eq!(limited(1000, 5).len(), 1);
 }
 
-fn event(name: &str, reason: &str, count: i64, at: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("{name}.{reason}"), "namespace": "kube-system"},
-        "involvedObject": {"kind": "Addon", "name": name}, "reason": reason, "count": count,
-        "message": "no matches for kind", "lastTimestamp": at
-    })
-}
-
-#[test]
-fn a_failing_manifest_that_makes_rke2_apply_all_others_anew_is_a_storm() {
-    let soon = "2026-05-01T11:59:30Z";
-    let storm = [
-        event("bad", "ApplyManifestFailed", 40, soon),
-        event("good", "AppliedManifest", 40, soon),
-    ];
-    assert_eq!(codes(&cluster(storm.clone())), ["apply-storm"]);
-    // Over, begun just now, or nothing else suffers.
-    let over = storm.clone().map(|mut event| {
-        event["lastTimestamp"] = json!("2026-05-01T11:00:00Z");
-        event
-    });
-    assert_eq!(codes(&cluster(over)), [""; 0]);
-    let begun = storm.clone().map(|mut event| {
-        event["count"] = json!(2);
-        event
-    });
-    assert_eq!(codes(&cluster(begun)), [""; 0]);
-    assert_eq!(codes(&cluster([storm[0].clone()])), [""; 0]);
-}
-
-#[test]
-fn a_storm_whose_events_are_let_through_every_five_minutes_stays_told() {
-    // The recorder drops most of them: the last one is minutes old, and RKE2 fails every 15 s.
-    let throttled = "2026-05-01T11:51:00Z";
-    let failing = event("bad", "ApplyManifestFailed", 27, throttled);
-    let others = event("good", "AppliedManifest", 27, throttled);
-    let told = [failing.clone(), others.clone()];
-    assert_eq!(codes(&cluster(told)), ["apply-storm"]);
-    // The same, counted as the newer API of events does.
-    let mut series = failing.clone();
-    series["count"] = json!(null);
-    series["lastTimestamp"] = json!(null);
-    series["series"] = json!({"count": 27, "lastObservedTime": throttled});
-    assert_eq!(codes(&cluster([series, others.clone()])), ["apply-storm"]);
-    // Its file was mended, and it is applied since.
-    let mended = event("bad", "AppliedManifest", 1, "2026-05-01T11:52:00Z");
-    assert_eq!(codes(&cluster([failing, others, mended])), [""; 0]);
-}
-
 #[test]
 fn a_driver_is_switched_off_only_while_no_machine_was_made_with_it() {
     let feature = json!({"apiVersion": "management.cattle.io/v3", "kind": "Feature",

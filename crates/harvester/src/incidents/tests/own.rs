@@ -100,7 +100,7 @@ fn what_goes_wrong_on_the_node_is_found_in_its_files() {
 
 fn applied(host: &str, at: Timestamp) -> Value {
     json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": host, "namespace": "kube-system"},
-        "involvedObject": {"kind": "Addon", "name": "site"}, "reason": "AppliedManifest",
+        "involvedObject": {"apiVersion": "k3s.cattle.io/v1", "kind": "Addon", "name": "site"}, "reason": "AppliedManifest",
         "source": {"component": "deploy", "host": host}, "lastTimestamp": at.to_string()})
 }
 
