@@ -18,6 +18,12 @@ use crate::versions::HarvesterVersions;
 
 mod words;
 
+/// Where Harvester has its Upgrades, and the Jobs of their hooks. Source: Harvester v1.9.0-rc6
+/// `pkg/controller/master/upgrade/{upgrade_controller.go:51,job_controller.go:76}`.
+const NAMESPACE: &str = "harvester-system";
+/// Where it has its Plans, so that system-upgrade-controller makes their Jobs there.
+const NAMESPACE_OF_PLANS: &str = "cattle-system";
+
 /// A node's state in an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeStage {
@@ -172,8 +178,8 @@ pub struct UpgradingNode<'o> {
     pub job: Option<&'o Value>,
     /// The one Job of a single node runs.
     pub runs_alone: bool,
-    /// When its post-drain Job was complete.
-    pub post_drained: Option<Timestamp>,
+    /// Its post-drain Job that is complete, and since when.
+    pub post_drained: Option<(&'o Value, Timestamp)>,
 }
 
 impl UpgradingNode<'_> {
@@ -245,7 +251,7 @@ impl<'o> HarvesterUpgrade<'o> {
                     .filter(|job| {
                         is_hook(job, upgrade, name, POST_DRAIN) && is_true(job, "Complete")
                     })
-                    .find_map(|job| time(job, "/status/completionTime")),
+                    .find_map(|job| Some((job, time(job, "/status/completionTime")?))),
             }
         };
         Self {
@@ -257,6 +263,18 @@ impl<'o> HarvesterUpgrade<'o> {
     /// Its name.
     pub fn name(&self) -> &'o str {
         text(self.object, "/metadata/name")
+    }
+
+    /// Is this one of its Jobs? Harvester ignores those of other namespaces.
+    pub fn owns(&self, job: &Value) -> bool {
+        let namespace = text(job, "/metadata/namespace");
+        label(job, "harvesterhci.io~1upgrade") == self.name()
+            && [NAMESPACE, NAMESPACE_OF_PLANS].contains(&namespace)
+    }
+
+    /// Is this a Job of its Plan that loads images?
+    pub fn owns_as_prepare(&self, job: &Value) -> bool {
+        is_prepare(job, self.name(), label(job, "upgrade.cattle.io~1node"))
     }
 
     /// `Upgrade namespace/name`.
@@ -423,7 +441,7 @@ fn begun_by<'o>(
     let facts = stage.facts()?;
     let begins = |job: &&Value| {
         facts.jobs.iter().any(|kind| match *kind {
-            PREPARE => is_of_plan(job, &format!("{upgrade}-prepare"), node),
+            PREPARE => is_prepare(job, upgrade, node),
             kind => is_hook(job, upgrade, node, kind),
         })
     };
@@ -439,12 +457,19 @@ fn begun_by<'o>(
 
 /// Is it a hook's Job of this upgrade on this node? Harvester labels them itself (`applyNodeJob`).
 fn is_hook(job: &Value, upgrade: &str, node: &str, kind: &str) -> bool {
-    label(job, "harvesterhci.io~1upgradeJobType") == kind
+    text(job, "/metadata/namespace") == NAMESPACE
+        && label(job, "harvesterhci.io~1upgradeJobType") == kind
         && label(job, "harvesterhci.io~1node") == node
         && label(job, "harvesterhci.io~1upgrade") == upgrade
 }
 
-/// Is it a Job of this Plan on this node? system-upgrade-controller labels them.
+/// Is it a Job of the upgrade's Plan that loads images on this node?
+fn is_prepare(job: &Value, upgrade: &str, node: &str) -> bool {
+    text(job, "/metadata/namespace") == NAMESPACE_OF_PLANS
+        && is_of_plan(job, &format!("{upgrade}-prepare"), node)
+}
+
+/// Is it a Job of this Plan on this node? The Plan has to be in the namespace of the Job. system-upgrade-controller labels them.
 pub fn is_of_plan(job: &Value, plan: &str, node: &str) -> bool {
     label(job, "upgrade.cattle.io~1plan") == plan && label(job, "upgrade.cattle.io~1node") == node
 }

@@ -13,7 +13,7 @@ use windrow_model::reasons::Code;
 use super::super::finding::IncidentFinding;
 use super::seen_condition;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, items, named, text};
-use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed, is_of_plan, label};
+use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed};
 
 const WHILE_NODES: &str = "It failed while nodes were upgraded (phase 4): do not start it again and begin no \
     other upgrade before the cause is mended and support agrees. Make a support bundle, and read the log of the Job that is named.";
@@ -67,9 +67,7 @@ fn was_finished_by_hand(upgrade: &HarvesterUpgrade<'_>, nodes: &[Value]) -> bool
 
 /// A Job of the upgrade, or of its Plan that loads images, that failed for good.
 fn failed_job(upgrade: &HarvesterUpgrade<'_>, job: &Value) -> Option<Evidence> {
-    let plan = format!("{}-prepare", upgrade.name());
-    let is_its = label(job, "harvesterhci.io~1upgrade") == upgrade.name()
-        || is_of_plan(job, &plan, label(job, "upgrade.cattle.io~1node"));
+    let is_its = upgrade.owns(job) || upgrade.owns_as_prepare(job);
     let failed = condition(job, "Failed").filter(|_| is_its && is_true(job, "Failed"))?;
     Some(seen_condition(&format!("Job {}", named(job)), failed))
 }

@@ -126,9 +126,7 @@ pub(super) fn find_not_begun(
     }
     let nodes = objects.all(ObjectKind::NODE)?;
     let jobs = objects.all(ObjectKind::JOB)?.iter();
-    let jobs: Vec<&Value> = jobs
-        .filter(|job| label(job, "harvesterhci.io~1upgrade") == upgrade.name())
-        .collect();
+    let jobs: Vec<&Value> = jobs.filter(|job| upgrade.owns(job)).collect();
     let quiet = last_move(&upgrade, nodes, &jobs);
     let Some(quiet) = quiet.filter(|quiet| minutes_since(*quiet, now) >= PATIENCE) else {
         return Ok(Vec::new());

@@ -11,9 +11,7 @@ use super::machine::{jobs_that_hold, rancher_conditions};
 use super::{failing, seen_condition, seen_of};
 use crate::etcd_member::{self, Vote};
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
-use crate::upgrade::{
-    HarvesterUpgrade, NodeStage, condition_time, has_ended, label, minutes_since, time,
-};
+use crate::upgrade::{HarvesterUpgrade, NodeStage, condition_time, has_ended, minutes_since, time};
 
 /// Harvester's pods are replaced one by one, and are away at once only where there is one.
 const HARVESTER: i64 = 5;
@@ -73,8 +71,7 @@ fn failing_jobs(
             .pointer("/status/failed")
             .and_then(Value::as_i64)
             .unwrap_or_default();
-        let is_its = label(job, "harvesterhci.io~1upgrade") == upgrade.name()
-            && text(job, "/metadata/namespace") == HARVESTER_NAMESPACE;
+        let is_its = upgrade.owns(job) && text(job, "/metadata/namespace") == HARVESTER_NAMESPACE;
         let made = time(job, "/metadata/creationTimestamp");
         let is_late = made.is_some_and(|made| minutes_since(made, now) >= RETRIES_FOR);
         if !is_its || failed < RETRIES || !is_late || has_ended(job) {
@@ -111,15 +108,15 @@ fn not_taken_note_of(
     let mut findings = Vec::new();
     for node in upgrade.in_stage(NodeStage::PreDrained) {
         let subject = format!("Node {}", node.name);
-        if let Some(done) = node.post_drained {
+        if let Some((job, done)) = node.post_drained {
             if minutes_since(done, now) >= START {
                 let why =
                     "its post-drain Job is complete, and Harvester still calls it Pre-drained";
                 let mut finding = IncidentFinding::new(Code::UpgradeStalled, &subject, why);
                 finding.advice = TAKES_NO_NOTE.to_owned();
                 let seen = Evidence::new(
-                    &subject,
-                    "its post-drain Job complete since",
+                    format!("Job {}", named(job)),
+                    "status.completionTime",
                     done.to_string(),
                 );
                 findings.push(finding.seen([seen]).seen(seen_of(upgrade, node)));
@@ -145,9 +142,7 @@ fn not_taken_note_of(
         finding.severity = Severity::Warning;
         finding.advice = ASKS_NOTHING.to_owned();
         let jobs = objects.all(ObjectKind::JOB)?.iter();
-        let jobs: Vec<&Value> = jobs
-            .filter(|job| label(job, "harvesterhci.io~1upgrade") == upgrade.name())
-            .collect();
+        let jobs: Vec<&Value> = jobs.filter(|job| upgrade.owns(job)).collect();
         findings.push(
             finding
                 .seen([Evidence::new(

@@ -197,3 +197,43 @@ fn a_probe_that_rancher_waits_for_is_told_after_half_an_hour() {
     services[0] = upgrade("UpgradingSystemServices", json!({}));
     assert_eq!(told(services).0, ["upgrade-stalled"]);
 }
+
+#[test]
+fn a_job_of_another_namespace_is_no_hook_of_the_upgrade() {
+    let foreign = |job: Value| with(job, "/metadata/namespace", json!("tenant-a"));
+    let drained = || job("pre-drain", "11:00", Some("11:55"));
+    let complete = || job("post-drain", "11:00", Some("11:10"));
+    let (codes, seen) = told([one("Pre-drained"), drained(), complete(), node("n1")]);
+    assert_eq!(codes, ["upgrade-stalled"]);
+    assert!(
+        seen.contains("Job harvester-system/job-post-drain: status.completionTime"),
+        "{seen}"
+    );
+    nothing([
+        one("Pre-drained"),
+        drained(),
+        foreign(complete()),
+        node("n1"),
+    ]);
+    // A newer Job does not move the time since which the node waits.
+    let upgrade = one("Pre-drained");
+    let jobs = [
+        job("pre-drain", "08:00", Some("08:05")),
+        foreign(job("pre-drain", "11:56", Some("11:58"))),
+    ];
+    let read = HarvesterUpgrade::read(&upgrade, &jobs);
+    assert_eq!(read.nodes[0].since, Some(at("08:05").parse().unwrap()));
+    let loads = one("Images preloading");
+    let jobs = [foreign(job_of_plan("11:58"))];
+    assert_eq!(HarvesterUpgrade::read(&loads, &jobs).nodes[0].since, None);
+    // And one that fails is none of an upgrade that failed.
+    let failed = failed("True", json!({"n1": {"state": "Failed"}}));
+    let (_, seen) = told([failed, foreign(job_that_failed("post-drain")), node("n1")]);
+    assert!(!seen.contains("tenant-a"), "{seen}");
+}
+
+/// A Job that loads images, by the labels of system-upgrade-controller.
+fn job_of_plan(made: &str) -> Value {
+    let labels = json!({"upgrade.cattle.io/plan": "up-prepare", "upgrade.cattle.io/node": "n1"});
+    with(job("", made, Some(made)), "/metadata/labels", labels)
+}
