@@ -12,6 +12,7 @@ use crate::act::{GatesLock, StateFile, forget_gates, put_drop_in};
 use crate::causes::plain;
 use crate::fs;
 use crate::lock::Lock;
+use crate::printable::shell_word;
 use crate::report::{flight, login};
 
 /// The script that also removes the unit for a boot without Windrow.
@@ -109,8 +110,9 @@ fn unfinished_repairs(context: &Context) -> Vec<String> {
                 .collect();
             let (subject, name) = (&record.subject, records.name(&record));
             format!(
-                "a repair of {subject} has not restored what it changed: {}. Before you remove Windrow, run `windrow repair --undo {name}`",
-                steps.join("; ")
+                "a repair of {subject} has not restored what it changed: {}. Before you remove Windrow, run `windrow repair --undo {}`",
+                steps.join("; "),
+                shell_word(&name)
             )
         })
         .collect()

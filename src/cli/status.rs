@@ -17,6 +17,7 @@ use super::follow::Follow;
 use super::out::{print_whole, stdout};
 use super::output::Output;
 use super::{Context, Exit, style};
+use crate::printable::shell_word;
 use crate::printable::{printable, printable_colours};
 use crate::render::{Style, fit, point_in_time, wrap};
 
@@ -166,7 +167,8 @@ fn people(status: &Status, now: Timestamp, verbose: bool, style: Style) -> Strin
     if let Some(example) = example.or(found.first().map(|one| one.code.as_str())) {
         let _ = writeln!(
             out,
-            "\nMore of a file, a probe or a code: `windrow why {example}`"
+            "\nMore of a file, a probe or a code: `windrow why {}`",
+            shell_word(example)
         );
     }
     out

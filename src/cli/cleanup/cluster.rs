@@ -17,6 +17,7 @@ use crate::kubeconfig;
 use crate::layout::Layout;
 use crate::observe::management::lease_holder;
 use crate::observe::rke2::admin_kubeconfig;
+use crate::printable::shell_word;
 use crate::report::cluster::{NodeWriter, remove_condition};
 
 /// Removes both, and prints what stays with the command that removes it. What stays does no harm, so this is no failure. False
@@ -56,6 +57,7 @@ async fn clean_up_node(api: &ApiServer, writer: &NodeWriter) {
                 [CONDITION, FORMER_CONDITION].map(|name| json!({"$patch": "delete", "type": name}));
             let patch = json!({"status": {"conditions": conditions}});
             eprintln!("windrow: Node {node} keeps the condition {CONDITION}: {why}. To remove it:");
+            let node = shell_word(node);
             eprintln!(
                 "  kubectl patch node {node} --subresource=status --type=strategic -p '{patch}'"
             );
@@ -88,7 +90,8 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
                     let (subject, server, record) = (&entry.subject, &entry.server, &entry.record);
                     eprintln!(
                         "windrow: a repair of {subject}, begun by {server}, has not restored what it changed. On a server, run \
-                         `windrow repair --undo {record}`"
+                         `windrow repair --undo {}`",
+                        shell_word(record)
                     );
                     is_clean &= entry.server != holder;
                 }

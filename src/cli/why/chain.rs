@@ -10,6 +10,7 @@ use windrow_plan::rules::Tier;
 
 use super::{WhyView, lines};
 use crate::cli::document::age;
+use crate::printable::shell_word;
 
 /// Deepest file in the text, below one that was asked about.
 const DEEPEST: usize = 24;
@@ -84,7 +85,10 @@ impl<'a> FilesText<'a> {
                 format!("{file} brings it, which is explained elsewhere in this answer")
             }
             Some(behind) => return self.write_chain(out, behind, depth),
-            None => format!("{file} brings it, which waits too: windrow why {file}"),
+            None => format!(
+                "{file} brings it, which waits too: windrow why {}",
+                shell_word(file)
+            ),
         };
         lines(out, depth, &line, self.view.style);
     }

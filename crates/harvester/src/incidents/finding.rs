@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use windrow_model::findings::{self, Evidence};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::redact::Learner;
+use windrow_model::text::shell_word;
 
 use super::cure::Cure;
 use crate::objects::Unlisted;
@@ -93,7 +94,8 @@ impl IncidentFinding {
     /// The command that shows and carries out the cure, where Windrow has one.
     pub fn remedy(&self) -> Option<String> {
         self.cure.as_ref()?;
-        Some(format!("windrow repair {} '{}'", self.code, self.subject))
+        let subject = shell_word(&self.subject);
+        Some(format!("windrow repair {} {subject}", self.code))
     }
 
     /// As the status document lists it, with the first pieces of evidence; `windrow diagnose` has the rest. Anyone

@@ -10,6 +10,7 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::manifest::{AddonName, ManifestPath};
 use windrow_model::reasons::Code;
+use windrow_model::text::shell_word;
 
 use super::bootstrap::{self, ServerStarts, WebhookBreaks};
 use super::finding::{DetectorResult, IncidentFinding};
@@ -310,7 +311,8 @@ fn unfinished_repairs(own: &OwnNode) -> Vec<IncidentFinding> {
                     Evidence::new(&subject, "when it began", repair.since.to_string()),
                 ]);
             finding.advice = format!(
-                "Run `windrow repair --undo {record} --dry-run`, then the same without --dry-run."
+                "Run `windrow repair --undo {} --dry-run`, then the same without --dry-run.",
+                shell_word(record)
             );
             finding
         })

@@ -7,6 +7,7 @@ use crate::objects::KindListing;
 
 mod addon;
 mod bootstrap;
+mod commands;
 mod drain;
 mod others;
 mod own;

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
+use windrow_model::text::shell_word;
 
 use super::is_platforms;
 use crate::incidents::finding::IncidentFinding;
@@ -82,9 +83,11 @@ fn left(namespace: &str, name: &str, newest: &Value, deployed: Option<&Value>) -
             seen.push(Evidence::new(secret(deployed), field, "deployed"));
             let mut finding = IncidentFinding::new(Code::ReleaseHalfWay, subject, &why);
             finding.advice = format!(
-                "`helm rollback {name} {} -n {namespace}` goes back to the revision that was deployed. For Fleet, Rancher then \
+                "`helm rollback {} {} -n {}` goes back to the revision that was deployed. For Fleet, Rancher then \
                  upgrades it by itself; restarting Rancher's pods makes it sooner.",
-                label(deployed, "version")
+                shell_word(name),
+                shell_word(label(deployed, "version")),
+                shell_word(namespace)
             );
             finding
         }

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
+use windrow_model::text::shell_word;
 
 use super::{MOST, is_upgrading};
 use crate::incidents::finding::IncidentFinding;
@@ -111,7 +112,8 @@ fn finding(nodes: &[Value], servers: &[&Value], agents: &[&Value]) -> IncidentFi
         let node = named(node);
         finding.advice = format!(
             "Read the log of Job harvester-system/harvester-promote-{node}, and fix the cause. Then delete the Job, and run \
-             `kubectl annotate node {node} harvesterhci.io/promote-status-`."
+             `kubectl annotate node {} harvesterhci.io/promote-status-`.",
+            shell_word(&node)
         );
         finding
             .proof

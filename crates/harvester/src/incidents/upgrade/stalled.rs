@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::{Code, Severity};
+use windrow_model::text::shell_word;
 
 use super::super::finding::IncidentFinding;
 use super::machine::{jobs_that_hold, rancher_conditions};
@@ -84,7 +85,7 @@ fn failing_jobs(
         finding.advice = format!(
             "`kubectl -n {HARVESTER_NAMESPACE} logs job/{}` says why. Mend that before the Job fails for good: Harvester then \
              gives the whole upgrade up.",
-            text(job, "/metadata/name")
+            shell_word(text(job, "/metadata/name"))
         );
         findings.push(finding.seen([
             Evidence::new(&subject, "status.failed", failed.to_string()),
