@@ -4,6 +4,7 @@
 //! A path in the tree of another machine never leads to a file of this one ([`confine`]).
 
 mod tree;
+mod unlinked;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -19,6 +20,7 @@ pub(crate) use std::fs::{File, FileType, Metadata, Permissions};
 pub(crate) use std::fs::{create_dir, hard_link, remove_dir};
 
 pub(crate) use self::tree::{Resolved, canonicalize, confine, resolve, resolve_entry, split_root};
+pub(crate) use self::unlinked::UnlinkedDirectory;
 
 /// Most bytes that are read of any file.
 const LARGEST: u64 = 256 << 20;

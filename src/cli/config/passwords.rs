@@ -1,10 +1,10 @@
 //! Settings files with passwords that every user can read.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use windrow_decide::settings::{ConfigError, Loaded};
 
+use crate::fs;
 use crate::report::webhooks::has_password;
 
 /// The webhooks whose password every user can read, as warnings. A file that cannot be read is reported elsewhere.
@@ -13,10 +13,11 @@ pub(super) fn readable_passwords(loaded: &Loaded) -> Vec<ConfigError> {
     let readable = hooks.filter(|hook| has_password(hook)).filter_map(|hook| {
         let file = &hook.at.file;
         let mode = fs::metadata(file).ok()?.mode() & 0o7777;
+        let shown = format!("{mode:04o}");
         (mode & 0o007 != 0).then(|| ConfigError {
             at: hook.at.clone(),
             message: format!(
-                "this webhook has a password or a header, and every user can read the file (mode {mode:04o}): chmod 0600 {file}"
+                "this webhook has a password or a header, and every user can read the file (mode {shown}): chmod 0600 {file}"
             ),
         })
     });

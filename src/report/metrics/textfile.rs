@@ -4,14 +4,10 @@
 //! At a clean end it is removed. After a kill it stays, and its time grows old.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nix::errno::Errno;
-use nix::fcntl::{OFlag, open, openat};
-use nix::sys::stat::Mode;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use windrow_decide::Event;
@@ -19,7 +15,7 @@ use windrow_model::reasons::Code;
 
 use super::{MetricsSource, TextFormat};
 use crate::files::{Durability, replace, sweep};
-use crate::fs;
+use crate::fs::{self, UnlinkedDirectory};
 use crate::report::journal;
 
 /// Shortest time between two writes, and the longest.
@@ -100,7 +96,7 @@ impl Textfile {
 }
 
 fn write_file(path: &Path, text: &str, now: Timestamp) -> io::Result<()> {
-    let directory = OpenedDirectory::of_file(path)?;
+    let directory = UnlinkedDirectory::of_file(path)?;
     sweep(&directory.path(), now);
     // node_exporter runs as a user of its own.
     let mode = 0o644;
@@ -109,47 +105,7 @@ fn write_file(path: &Path, text: &str, now: Timestamp) -> io::Result<()> {
 }
 
 fn remove_file(path: &Path) -> io::Result<()> {
-    fs::remove_file(OpenedDirectory::of_file(path)?.file(path))
-}
-
-/// A directory that was opened without following a link. Another user may own one above it, and could make it a link to a
-/// directory of root.
-struct OpenedDirectory(OwnedFd);
-
-impl OpenedDirectory {
-    /// The directory of this file.
-    fn of_file(file: &Path) -> io::Result<Self> {
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let start = if file.is_absolute() { "/" } else { "." };
-        let mut opened = open(start, flags, Mode::empty())?;
-        for part in file.parent().into_iter().flat_map(Path::components) {
-            let name = match part {
-                Component::Normal(name) => name,
-                Component::ParentDir => return Err(through_link()),
-                Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
-            };
-            let next = openat(&opened, name, flags, Mode::empty());
-            opened = next.map_err(|error| match error {
-                Errno::ELOOP | Errno::ENOTDIR => through_link(),
-                error => error.into(),
-            })?;
-        }
-        Ok(Self(opened))
-    }
-
-    /// The open directory as a path, whatever happens to its name in the meantime.
-    fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
-    }
-
-    /// The file of this name in it.
-    fn file(&self, named: &Path) -> PathBuf {
-        self.path().join(named.file_name().unwrap_or_default())
-    }
-}
-
-fn through_link() -> io::Error {
-    io::Error::other("its path leads through a link or a file: use the real path of the directory")
+    fs::remove_file(UnlinkedDirectory::of_file(path)?.file(path))
 }
 
 fn not_written(path: &Path, why: &str) -> Event {

@@ -118,7 +118,7 @@ kinds! {
     /// What Fleet installs in one cluster.
     BUNDLE_DEPLOYMENT "fleet.cattle.io" "v1alpha1" "bundledeployments" "BundleDeployment" in only(&["cluster-fleet-local-local-1a3d67d0a899"], "fleet v0.16.1 internal/cmd/controller/agentmanagement/controllers/cluster/controller.go:106 (a hash of `fleet-local::local`)");
     /// system-upgrade-controller's plans.
-    PLAN "upgrade.cattle.io" "v1" "plans" "Plan" in only(&["cattle-system", "system-upgrade"], "system-upgrade-controller v0.20.1 pkg/upgrade/handle_core.go:20 (its own namespace); rancher v2.15.0 pkg/controllers/dashboard/systemcharts/controller.go:362 installs it in the first, its own manifests/system-upgrade-controller.yaml:12 in the second");
+    PLAN "upgrade.cattle.io" "v1" "plans" "Plan" in only(&["cattle-system", "system-upgrade"], "system-upgrade-controller v0.20.1 handle_core.go:20 (its own namespace) and manifests/system-upgrade-controller.yaml:12; rancher v2.15.0 systemcharts/controller.go:362 (cattle-system)");
     /// Clusters as Rancher makes them.
     PROVISIONING_CLUSTER "provisioning.cattle.io" "v1" "clusters" "Cluster" in any("the clusters that Rancher makes are in workspaces of any name; that of Harvester is asked for by its namespace");
     /// The control plane of such a cluster.
