@@ -56,8 +56,7 @@ impl ServedList {
         let last = (first + most).min(self.objects);
         let object = |number: usize| {
             let large = "x".repeat(self.size);
-            let metadata =
-                json!({"name": number.to_string(), "resourceVersion": "5", "labels": {"x": large}});
+            let metadata = json!({"name": number.to_string(), "resourceVersion": "5", "annotations": {"x": large}});
             if is_metadata {
                 return json!({"metadata": metadata});
             }

@@ -183,7 +183,7 @@ async fn an_upgrade_that_runs_is_told_by_node_state_time_and_what_is_waited_for(
                 ))
             }
             "/apis/batch/v1/namespaces/harvester-system/jobs" => ServerReply::ok(
-                r#"{"items": [{"metadata": {"name": "cut", "creationTimestamp": "2026-05-01T10:00:00Z", "labels": {
+                r#"{"items": [{"metadata": {"name": "cut", "namespace": "harvester-system", "creationTimestamp": "2026-05-01T10:00:00Z", "labels": {
                     "harvesterhci.io/upgrade": "up", "harvesterhci.io/upgradeJobType": "pre-drain",
                     "harvesterhci.io/node": "n2"}}, "status": {"active": 1}}]}"#,
             ),
