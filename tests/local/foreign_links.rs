@@ -132,8 +132,10 @@ fn text(output: &Output, archive: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+type Way = (&'static str, fn(&Place));
+
 /// Puts links that lead out of the tree in the place of its files, in one of these ways.
-const WAYS: &[(&str, fn(&Place))] = &[
+const WAYS: &[Way] = &[
     ("an absolute link", |place| {
         for path in READ {
             place.link(path, place.path("outside").join(path));
