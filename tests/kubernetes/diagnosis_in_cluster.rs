@@ -152,14 +152,16 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
     };
     serve_published(&client, SETTING, "Cluster").await;
     serve_published(&client, VOLUME, "Namespaced").await;
-    let (settings, volumes) = (api(&client, SETTING, ""), api(&client, VOLUME, "default"));
+    let settings = api(&client, SETTING, "");
+    let volumes = api(&client, VOLUME, "longhorn-system");
     let setting = json!({"metadata": {"name": "storage-network"}, "value": "{}"});
     make(&client, SETTING, "", setting).await;
     let waits = json!({"conditions": [{"type": "configured", "status": "False", "reason": "In Progress",
         "message": "waiting for all volumes detached: pvc-1", "lastUpdateTime": "2026-01-01T00:00:00Z"}]});
     status(&settings, "storage-network", waits).await;
     let volume = json!({"metadata": {"name": "pvc-1"}});
-    make(&client, VOLUME, "default", volume).await;
+    namespace(&client, "longhorn-system").await;
+    make(&client, VOLUME, "longhorn-system", volume).await;
 
     let root = tempfile::tempdir().unwrap();
     let server = Server::start(&cluster, root.path(), "");
@@ -186,7 +188,7 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
     ] {
         let (code, said) = server.windrow(&[&["why"][..], asked].concat());
         assert_eq!(code, 3, "{said}");
-        assert!(said.contains("seen: Volume default/pvc-1"), "{said}");
+        assert!(said.contains("seen: Volume longhorn-system/pvc-1"), "{said}");
         assert!(said.contains("docs/incidents/storage-network.md"), "{said}");
     }
 
@@ -327,15 +329,16 @@ async fn one_of_two_servers_looks_at_the_cluster_and_the_other_goes_on_when_it_i
     let waits = json!({"conditions": [{"type": "configured", "status": "False", "reason": "In Progress",
         "message": "waiting for all volumes detached: pvc-1", "lastUpdateTime": "2026-01-01T00:00:00Z"}]});
     status(&api(&client, SETTING, ""), "storage-network", waits).await;
+    namespace(&client, "longhorn-system").await;
     make(
         &client,
         VOLUME,
-        "default",
+        "longhorn-system",
         json!({"metadata": {"name": "pvc-1"}}),
     )
     .await;
     let attached = json!({"state": "attached", "currentNodeID": "node1"});
-    status(&api(&client, VOLUME, "default"), "pvc-1", attached).await;
+    status(&api(&client, VOLUME, "longhorn-system"), "pvc-1", attached).await;
 
     // How often one has listed Settings, which only the look does, and how often it has read the Lease.
     let asked = |user: &str, verb: &str, resource: &str| -> usize {

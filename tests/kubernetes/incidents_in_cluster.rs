@@ -65,6 +65,7 @@ async fn each_incident_is_recognised_and_its_healthy_and_slow_neighbours_are_not
     };
     let root = tempfile::tempdir().unwrap();
     namespace(&client, "harvester-system").await;
+    namespace(&client, "longhorn-system").await;
     harvester(&client, "v1.8.1").await;
     // RKE2 with a file that fails from the first pass on.
     let manifests = tempfile::tempdir().unwrap();
@@ -251,11 +252,12 @@ async fn storage(cluster: &Cluster, client: &Client, root: &Path) {
     make(
         client,
         VOLUME,
-        "default",
+        "longhorn-system",
         json!({"metadata": {"name": "pvc-1"}}),
     )
     .await;
-    let (settings, volumes) = (api(client, SETTING, ""), api(client, VOLUME, "default"));
+    let settings = api(client, SETTING, "");
+    let volumes = api(client, VOLUME, "longhorn-system");
     status(
         &volumes,
         "pvc-1",

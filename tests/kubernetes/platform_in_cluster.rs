@@ -303,7 +303,8 @@ async fn mixed(client: &Client) {
     assert!(seen.contains("v1.33.5+rke2r1, Harvester v1.6.1"), "{seen}");
     let upgrade = json!({"metadata": {"name": "up", "labels": {
         "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingNodes"}}, "spec": {}});
-    make(client, UPGRADE, "default", upgrade).await;
+    namespace(client, "harvester-system").await;
+    make(client, UPGRADE, "harvester-system", upgrade).await;
     let later = Timestamp::now() + SignedDuration::from_hours(2);
     assert_eq!(codes(&by_person(client, later).await), [""; 0]);
 }
