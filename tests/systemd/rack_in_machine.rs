@@ -39,9 +39,11 @@ fn the_racks_unit_takes_a_nodes_events_over_https_has_no_rights_and_comes_back_w
         .file("/etc/windrow-rack/nodes.csv", "name,host\nr1-n01,other\n")
         .boot();
     let judged = machine.run(&["systemd-analyze", "verify", "--man=no", &unit]);
-    let said = String::from_utf8_lossy(&judged.stderr);
+    let warnings = String::from_utf8_lossy(&judged.stderr);
     // It loads windrow.service too. systemd before 254 has no RestartMode=.
-    let ours = said.lines().find(|line| !line.contains("'RestartMode'"));
+    let ours = warnings
+        .lines()
+        .find(|line| !line.contains("'RestartMode'"));
     assert!(judged.status.success() && ours.is_none(), "{judged:?}");
     machine.sh(&format!(
         "chmod 0700 /etc/credstore; chmod 0600 {CREDENTIAL}"
