@@ -103,6 +103,7 @@ fn a_status_document_that_finds_no_space_replaces_the_old_one_all_the_same() {
     let Some(daemon) = on_a_small_file_system(&node, &run) else {
         return;
     };
+    daemon.until("the first document", || !status(&node, &daemon).is_null());
     fill(&daemon, &run);
     fs::write(node.manifest("a.yaml"), WIDGET).unwrap();
     daemon.until("the new document", || {
