@@ -15,9 +15,14 @@ const SECOND_MAC: &str = "02:00:00:00:00:08";
 /// What the node on our side sees of its network, as `windrow report` has it.
 fn own_node(here: &Namespace) -> OwnNode {
     let root = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/proc", root.path().join("proc")).unwrap();
-    let mut report = here.command(env!("CARGO_BIN_EXE_windrow"));
+    // A link would lead out of the tree.
+    std::fs::create_dir(root.path().join("proc")).unwrap();
+    let mount = "mount --rbind /proc \"$0/proc\" && exec \"$@\"";
+    let mut report = here.command("unshare");
     report
+        .args(["--mount", "sh", "-c", mount])
+        .arg(root.path())
+        .arg(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root.path())
         .args(["report", "-o", "-"]);
