@@ -1,6 +1,6 @@
 //! Every file that a report may have. Nothing else leaves the node, whoever collected it: `docs/report.md` says what each is.
 
-/// Paths in the archive; `*` stands for a part of a path.
+/// Paths in the archive, as [`matches`] reads them.
 const SOURCES: &[&str] = &[
     // What Windrow says of itself and of the manifests: `src/cli/report.rs`.
     "manifests.json",
@@ -51,18 +51,22 @@ const SOURCES: &[&str] = &[
 
 /// Is this a file that a report may have?
 pub(super) fn is_known(path: &str) -> bool {
-    SOURCES.iter().any(|source| match source.split_once('*') {
-        None => *source == path,
-        Some((before, after)) => {
-            let rest = path.strip_prefix(before);
-            match after.strip_prefix('*') {
-                Some(_) => rest.is_some_and(|rest| !rest.is_empty()),
-                None => rest
-                    .and_then(|rest| rest.strip_suffix(after))
-                    .is_some_and(|name| !name.is_empty() && !name.contains('/')),
-            }
-        }
-    })
+    SOURCES.iter().any(|source| matches(source, path))
+}
+
+/// Does a path match this pattern? `*` stands for a part of a name, and `**` at the end for everything below.
+pub(crate) fn matches(pattern: &str, path: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return pattern == path;
+    };
+    let Some(rest) = path.strip_prefix(before) else {
+        return false;
+    };
+    if after == "*" {
+        return !rest.is_empty();
+    }
+    let name = rest.strip_suffix(after);
+    name.is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
 #[cfg(test)]

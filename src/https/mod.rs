@@ -335,17 +335,7 @@ mod tests {
 
     #[test]
     fn after_a_panic_connections_go_on_to_count() {
-        let one = ConnectionBounds {
-            connections: 1,
-            of_one: 1,
-            unproved_of_one: 1,
-            few: 1,
-            reserved: 0,
-            rate: Rate {
-                at_once: 9.0,
-                a_second: 1.0,
-            },
-        };
+        let one = bounds().connections;
         let address = IpAddr::from([10, 0, 0, 1]);
         let limits = ConnectionLimits::new(one, HashSet::new());
         let limits = Arc::new(Mutex::new(limits));

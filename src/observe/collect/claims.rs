@@ -9,6 +9,7 @@ use windrow_model::redact::Learner;
 use windrow_plan::rules::schema::rule_pack_schema;
 
 use super::reduce::reduce_objects;
+use crate::archive;
 use crate::layout::Layout;
 
 /// Stands for the value of a key that no reader knows.
@@ -58,20 +59,11 @@ pub(super) fn reader_of(layout: &Layout, path: &Path) -> Option<FileReader> {
     let mut claims = configuration.into_iter().chain([state]);
     claims.find_map(|(place, claims)| {
         let name = path.strip_prefix(place).ok()?.to_str()?;
-        let claim = claims.iter().find(|(pattern, _)| is_named(pattern, name))?;
+        let claim = claims
+            .iter()
+            .find(|(pattern, _)| archive::matches(pattern, name))?;
         Some(claim.1)
     })
-}
-
-/// Is it the name, or one that `*` stands for?
-fn is_named(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name
-            .strip_prefix(before)
-            .and_then(|rest| rest.strip_suffix(after))
-            .is_some_and(|own| !own.is_empty() && !own.contains('/')),
-    }
 }
 
 impl FileReader {
