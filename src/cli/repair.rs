@@ -152,6 +152,7 @@ impl Repair<'_> {
                 let again = self.look_again(code, part, &unfinished, &mut turn).await?;
                 turn.end().await;
                 return match again {
+                    Some(_) if !is_left_known => Ok(Exit::Unknown),
                     Some(again) => self.say_nothing_left(code, &again),
                     None => Ok(Exit::Failed),
                 };

@@ -203,6 +203,21 @@ async fn a_request_that_another_client_wrote_into_the_lease_is_not_sent() {
 }
 
 #[tokio::test]
+async fn a_repair_that_is_over_is_closed_and_unknown_changes_of_other_servers_stay_unknown() {
+    for (note, exit) in [
+        (json!([]), Exit::Ok),
+        (json!([{"newer": true}]), Exit::Unknown),
+    ] {
+        let machine = Machine::new();
+        machine.begin("1");
+        machine.store.put(ADDONS, list_of(&[]));
+        machine.store.put_restore_note(&note);
+        assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, exit, "{note}");
+        assert_eq!(machine.unfinished(), []);
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_begun_by_a_command_that_restores_what_another_server_changed() {
     let lost = Machine::new();
     let name = sample_of_a_temporary_change(&lost.records);
