@@ -1,6 +1,6 @@
 //! Every file that a report may have. Nothing else leaves the node, whoever collected it: `docs/report.md` says what each is.
 
-/// Paths in the archive, as [`matches`] reads them.
+/// Paths in the archive, as [`matches()`] reads them.
 const SOURCES: &[&str] = &[
     // What Windrow says of itself and of the manifests: `src/cli/report.rs`.
     "manifests.json",
