@@ -179,8 +179,8 @@ impl Archive {
 ///
 /// If it is not a list, or larger than its values may be.
 pub fn items_of(list: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, ValueError> {
-    match budget.parse(list)?["items"].take() {
-        Value::Array(items) => Ok(items),
+    match budget.parse(list)?.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => Ok(items),
         _ => Err(ValueError::NoList),
     }
 }

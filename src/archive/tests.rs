@@ -110,6 +110,23 @@ fn a_secret_of_one_file_is_taken_out_of_all_the_others_and_of_the_index() {
 }
 
 #[test]
+fn json_without_items_is_not_a_list_of_objects() {
+    let read = |json: &str| items_of(json.as_bytes(), &mut ValueBudget::default());
+    for json in [
+        "[]",
+        "\"items\"",
+        "7",
+        "true",
+        "null",
+        "{}",
+        r#"{"items": {}}"#,
+    ] {
+        assert_eq!(read(json), Err(ValueError::NoList), "{json}");
+    }
+    assert_eq!(read(r#"{"items": [7]}"#), Ok(vec![json!(7)]));
+}
+
+#[test]
 fn what_is_no_archive_is_refused_with_what_to_do() {
     let refused = |bytes: &[u8]| Archive::read(bytes).unwrap_err().to_string();
     assert!(refused(b"not packed at all").contains("no archive of windrow report"));
