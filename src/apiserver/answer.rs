@@ -11,16 +11,21 @@ use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 use windrow_model::redact;
 
 use super::Connection;
+use crate::archive::{ValueBudget, ValueError};
 use crate::causes;
 
 /// How long a request may take. Watches last longer, and are bounded in `follow`.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 /// The longest answer, in bytes, for all who read no metrics and no lists of unknown length.
 pub(crate) const LONGEST: usize = 16 << 20;
+/// Most memory that the values of an answer take, in bytes. Users of one namespace decide what is in their objects: each `{"key":"a"},` takes
+/// 60 times its length, and an object has 260,000 of them.
+const MOST_MEMORY: usize = 64 << 20;
 
 /// The answer to a request. The time that kube-apiserver asks to be left alone does not count.
 ///
@@ -158,7 +163,20 @@ impl Reply {
         }
     }
 
-    /// What it holds.
+    /// The values that it holds, without the `managedFields` of objects.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, or why they cannot be read.
+    pub(crate) fn value(self) -> Result<Value, RequestFailure> {
+        let read = ValueBudget::of(MOST_MEMORY).parse(&self.granted()?.body);
+        read.map_err(|error| match error {
+            ValueError::TooLarge { most } => RequestFailure::TooManyValues(most),
+            error => RequestFailure::Other(format!("the answer cannot be read: {error}")),
+        })
+    }
+
+    /// What it holds, of a type that takes little memory.
     ///
     /// # Errors
     ///
@@ -200,6 +218,8 @@ pub(crate) enum RequestFailure {
     Late(Duration),
     /// The answer is longer than this, in bytes.
     TooLarge(usize),
+    /// Its values take more memory than this, in bytes.
+    TooManyValues(usize),
     /// kube-apiserver refuses it; why, in a line.
     Refused { status: u16, why: String },
     /// Any other reason, in a line: no trust, a connection that broke, no valid request.
@@ -258,13 +278,18 @@ impl RequestFailure {
 
     /// Did no answer come at all?
     pub(crate) fn is_unanswered(&self) -> bool {
-        !matches!(self, Self::Refused { .. } | Self::TooLarge(_))
+        !matches!(self, Self::Refused { .. }) && !self.is_too_large()
+    }
+
+    /// Is it too large to be read? A smaller part of it may not be.
+    pub(crate) fn is_too_large(&self) -> bool {
+        matches!(self, Self::TooLarge(_) | Self::TooManyValues(_))
     }
 
     /// Is it about the credential (401), or about the server (5xx, no answer)? Other answers are about this one request.
     pub(crate) fn is_doubtful(&self) -> bool {
-        self.status()
-            .is_none_or(|status| status == 401 || status >= 500)
+        let is_doubtful = |status| status == 401 || status >= 500;
+        !self.is_too_large() && self.status().is_none_or(is_doubtful)
     }
 }
 
@@ -276,6 +301,11 @@ impl fmt::Display for RequestFailure {
             Self::TooLarge(most) => {
                 write!(f, "too large: the answer has more than {} MiB", most >> 20)
             }
+            Self::TooManyValues(most) => write!(
+                f,
+                "too large: the values of the answer take more than {} MiB of memory",
+                most >> 20
+            ),
         }
     }
 }

@@ -109,11 +109,16 @@ impl Followed {
         let (mut objects, mut version) = (Vec::new(), String::new());
         loop {
             connection.wait().await;
-            let Some(page) = pages.next::<DynamicObject>(connection.client()).await? else {
+            let Some(page) = pages.next_values(connection.client()).await? else {
                 return Ok((objects, version));
             };
-            let wants = |value: &Value| self.wants.as_ref().is_none_or(|wants| wants(value));
-            objects.extend(page.items.iter().filter_map(slim).filter(wants));
+            for item in page.items {
+                let object = serde_json::from_value::<DynamicObject>(item).map_err(unreadable)?;
+                let object = slim(&object);
+                let is_wanted =
+                    |value: &Value| self.wants.as_ref().is_none_or(|wants| wants(value));
+                objects.extend(object.filter(is_wanted));
+            }
             version = page.version;
         }
     }
@@ -181,6 +186,11 @@ impl Followed {
             }
         }
     }
+}
+
+fn unreadable(error: serde_json::Error) -> RequestFailure {
+    let why = redact::message(&error.to_string());
+    RequestFailure::Other(format!("an object of the list cannot be read: {why}"))
 }
 
 /// Why a watch ended.

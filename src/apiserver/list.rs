@@ -9,8 +9,10 @@ use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use windrow_harvester::objects::text;
 
-use super::{LONGEST, RequestFailure, send};
+use super::{LONGEST, Reply, RequestFailure, send};
 
 /// What a list is asked for as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,22 @@ struct ListMetadata {
     next: String,
 }
 
+impl List<Value> {
+    fn of_values(mut list: Value) -> Self {
+        let [resource_version, next] = ["/metadata/resourceVersion", "/metadata/continue"]
+            .map(|at| text(&list, at).to_owned());
+        let items = match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Some(items),
+            _ => None,
+        };
+        let metadata = ListMetadata {
+            resource_version,
+            next,
+        };
+        Self { metadata, items }
+    }
+}
+
 impl Pages {
     /// Those of the list at a path; `query` is more of every page's, and begins with `&`.
     pub(crate) fn new(
@@ -134,7 +152,7 @@ impl Pages {
         self.done
     }
 
-    /// The next page; `None` after the last one.
+    /// The next page, as a type that takes little memory; `None` after the last one.
     ///
     /// # Errors
     ///
@@ -142,6 +160,27 @@ impl Pages {
     pub(crate) async fn next<T: DeserializeOwned>(
         &mut self,
         client: &Client,
+    ) -> Result<Option<Page<T>>, RequestFailure> {
+        self.next_read_by(client, Reply::json::<List<T>>).await
+    }
+
+    /// The same as values, within a bound on their memory. Of objects that take much, fewer are asked for.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be had.
+    pub(crate) async fn next_values(
+        &mut self,
+        client: &Client,
+    ) -> Result<Option<Page<Value>>, RequestFailure> {
+        self.next_read_by(client, |reply| reply.value().map(List::of_values))
+            .await
+    }
+
+    async fn next_read_by<T>(
+        &mut self,
+        client: &Client,
+        read: impl Fn(Reply) -> Result<List<T>, RequestFailure>,
     ) -> Result<Option<Page<T>>, RequestFailure> {
         while !self.done {
             let ListBounds {
@@ -155,14 +194,11 @@ impl Pages {
             let request = Request::get(format!("{path}?limit={page}{query}{next}"))
                 .header(ACCEPT, self.form.accept())
                 .body(Body::empty());
-            let reply = match send(client, request, patience, longest).await {
-                Err(RequestFailure::TooLarge(_)) if page > 1 => {
-                    self.bounds.page = (page / 10).max(1);
-                    continue;
-                }
-                reply => reply?,
-            };
-            if reply.status == 410 && self.expired == WhenExpired::GoOn {
+            let reply = send(client, request, patience, longest).await;
+            if let Ok(reply) = &reply
+                && reply.status == 410
+                && self.expired == WhenExpired::GoOn
+            {
                 let said = serde_json::from_slice::<List<()>>(&reply.body);
                 let token = said.map_or_else(|_| String::new(), |said| said.metadata.next);
                 let next = following(&token);
@@ -171,8 +207,14 @@ impl Pages {
                     continue;
                 }
             }
-            let bytes = reply.body.len();
-            let List { metadata, items } = reply.json::<List<T>>()?;
+            let bytes = reply.as_ref().map_or(0, |reply| reply.body.len());
+            let List { metadata, items } = match reply.and_then(&read) {
+                Err(failure) if failure.is_too_large() && page > 1 => {
+                    self.bounds.page = (page / 10).max(1);
+                    continue;
+                }
+                list => list?,
+            };
             self.done = metadata.next.is_empty();
             self.next = following(&metadata.next);
             return Ok(Some(Page {

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 pub(crate) struct ServedList {
     pub(crate) objects: usize,
     pub(crate) size: usize,
+    /// How many small maps each has besides.
+    pub(crate) maps: usize,
     /// The object before which the token of a page is too old.
     pub(crate) expires_at: usize,
 }
@@ -23,6 +25,7 @@ impl ServedList {
         Self {
             objects: 30,
             size,
+            maps: 0,
             expires_at: 0,
         }
     }
@@ -61,7 +64,8 @@ impl ServedList {
                 return json!({"metadata": metadata});
             }
             let container = json!({"name": "a", "env": [{"value": large}]});
-            json!({"metadata": metadata, "spec": {"containers": [container]}})
+            let tolerations = vec![json!({"key": "a"}); self.maps];
+            json!({"metadata": metadata, "spec": {"containers": [container], "tolerations": tolerations}})
         };
         let next = match last < self.objects {
             true => last.to_string(),

@@ -123,6 +123,23 @@ impl ValueBudget {
     }
 }
 
+/// The memory that a value takes, in bytes, by the same estimate.
+pub(crate) fn memory_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.capacity() + ALLOCATION,
+        Value::Array(items) => items.iter().map(|item| ITEM + memory_of(item)).sum(),
+        Value::Object(map) if map.is_empty() => 0,
+        Value::Object(map) => {
+            let entries = map.iter();
+            let of_entry = |(key, value): (&String, &Value)| {
+                KEY + key.capacity() + ALLOCATION + memory_of(value)
+            };
+            MAP + entries.map(of_entry).sum::<usize>()
+        }
+    }
+}
+
 struct ValueSeed<'a>(&'a mut ValueBudget);
 
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
@@ -203,6 +220,20 @@ mod tests {
         let expected: Value = serde_json::from_str(text).unwrap();
         let read = ValueBudget::default().parse(text.as_bytes());
         assert_eq!(read, Ok(expected));
+    }
+
+    #[test]
+    fn values_take_what_was_counted_when_they_were_read() {
+        for text in [
+            format!("[{}0]", r#"{"key":"a"},"#.repeat(1000)),
+            format!("[{}0]", "[1],".repeat(1000)),
+            format!(r#"{{"a": {:?}, "b": ["x", null]}}"#, "x".repeat(1000)),
+        ] {
+            let mut budget = ValueBudget::of(10 << 20);
+            let value = budget.parse(text.as_bytes()).unwrap();
+            assert_eq!(memory_of(&value), budget.most - budget.left, "{text:.20}");
+        }
+        assert_eq!(memory_of(&json!({"a": {}})), MAP + KEY + 1 + ALLOCATION);
     }
 
     #[test]

@@ -45,6 +45,6 @@ pub async fn servers_not_ready(client: &Client, own: &str) -> Result<Vec<String>
 
 async fn list(client: &Client, path: &str) -> Result<Value, String> {
     let reply = apiserver::get(client, path, ANSWER, LONGEST).await;
-    let found = reply.and_then(Reply::json);
+    let found = reply.and_then(Reply::value);
     found.map_err(|failure| failure.to_string())
 }

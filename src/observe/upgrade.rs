@@ -80,7 +80,7 @@ pub async fn upgrade_in_progress(client: &Client) -> Result<Option<String>, Stri
 /// `None` when the kind is not served here.
 async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     let reply = apiserver::get(client, path, ANSWER, LONGEST).await;
-    let found = if_found(reply.and_then(Reply::json));
+    let found = if_found(reply.and_then(Reply::value));
     found.map_err(|failure| failure.to_string())
 }
 

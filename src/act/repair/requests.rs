@@ -120,7 +120,7 @@ async fn outcome(
     };
     let (status, why) = (reply.status, reply.refusal());
     match status {
-        200..=299 => RequestOutcome::Taken(serde_json::from_slice(&reply.body).unwrap_or_default()),
+        200..=299 => RequestOutcome::Taken(reply.value().unwrap_or_default()),
         // A test that fails, another UID and a webhook that refuses can have the same status: the object tells.
         400 | 404 | 409 | 422 => match judge(client, request).await {
             Ok((RequestState::Due, _)) if is_undecided(status, &why) => {
@@ -150,7 +150,7 @@ fn is_undecided(status: u16, said: &str) -> bool {
 /// The object at a path; `None` when there is none.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     let reply = apiserver::get(client, path, PATIENCE, LONGEST).await;
-    let found = if_found(reply.and_then(Reply::json));
+    let found = if_found(reply.and_then(Reply::value));
     found.map_err(|failure| failure.to_string())
 }
 

@@ -12,7 +12,7 @@ use super::reduce;
 use crate::apiserver::{
     ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, RequestFailure, WhenExpired, get,
 };
-use crate::archive::objects_path;
+use crate::archive::{memory_of, objects_path};
 use crate::kubeconfig::{self, KubeconfigFiles};
 use crate::observe::rke2::admin_kubeconfig;
 
@@ -258,6 +258,7 @@ async fn list(
             return collection.missing(what, why.to_string());
         }
     }
+    collection.room = collection.room.saturating_sub(taken.memory);
     let addons = ObjectKind::MANIFEST_ADDON;
     if (kind.group, kind.kind) == (addons.group, addons.kind) {
         for addon in &taken.items {
@@ -288,6 +289,8 @@ async fn list(
 struct ListedObjects {
     items: Vec<Value>,
     bytes: usize,
+    /// What they take, in bytes.
+    memory: usize,
     truncated: bool,
 }
 
@@ -304,13 +307,15 @@ async fn pages(
     let most = taken.items.len() + MOST_OBJECTS;
     loop {
         pages.bounds.patience = collection.time(PATIENCE);
-        let Some(page) = pages.next(client).await? else {
+        let Some(page) = pages.next_values(client).await? else {
             return Ok(());
         };
         taken.bytes += page.bytes;
+        taken.memory += page.items.iter().map(memory_of).sum::<usize>();
         taken.items.extend(page.items);
         // Whatever exceeds the archive is not requested.
-        let is_full = collection.bytes + taken.bytes > LARGEST_OF_ALL;
+        let is_full =
+            collection.bytes + taken.bytes > LARGEST_OF_ALL || taken.memory > collection.room;
         if !pages.is_done() && (is_full || taken.items.len() >= most) {
             taken.truncated = true;
             return Ok(());
@@ -329,10 +334,15 @@ mod tests {
     use crate::apiserver::served_list::ServedList;
     use crate::archive::{Collected, CollectedContent};
     use crate::layout::Layout;
-    use crate::observe::collect::Wanted;
+    use crate::observe::collect::collection::{MOST_MEMORY, Wanted};
 
     /// The StorageClasses of a report on such a cluster.
     async fn reported(served: ServedList) -> Result<(usize, bool), String> {
+        reported_within(MOST_MEMORY, served).await
+    }
+
+    /// The same, if its objects may take this much memory.
+    async fn reported_within(room: usize, served: ServedList) -> Result<(usize, bool), String> {
         let patience = Duration::from_secs(600);
         let wanted = Wanted {
             kubeconfig: None,
@@ -349,6 +359,7 @@ mod tests {
             wanted: &wanted,
             until: Instant::now() + patience,
             bytes: 0,
+            room,
             into: &mut into,
             on_progress: &mut |_| {},
         };
@@ -394,5 +405,14 @@ mod tests {
             ..ServedList::thirty(1)
         };
         assert_eq!(reported(long).await, Ok((5000, true)));
+        // Pages of fifty, because of what their values take.
+        let of_maps = ServedList {
+            objects: 200,
+            maps: 1000,
+            ..ServedList::thirty(1)
+        };
+        let whole = reported_within(1 << 30, of_maps).await;
+        assert_eq!(whole, Ok((200, false)));
+        assert_eq!(reported_within(1 << 20, of_maps).await, Ok((50, true)));
     }
 }

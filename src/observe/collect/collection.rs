@@ -14,6 +14,8 @@ use crate::layout::Layout;
 pub(super) const LARGEST: usize = 4 << 20;
 /// Most bytes of everything together.
 pub(super) const LARGEST_OF_ALL: usize = 96 << 20;
+/// Most memory of the cluster's objects together, in bytes: small maps take 60 times their length.
+pub(super) const MOST_MEMORY: usize = 1 << 30;
 
 /// What to collect.
 #[derive(Debug, Clone)]
@@ -44,6 +46,8 @@ pub(super) struct Collection<'a> {
     pub(super) wanted: &'a Wanted,
     pub(super) until: Instant,
     pub(super) bytes: usize,
+    /// How much memory the cluster's objects may still take, in bytes.
+    pub(super) room: usize,
     pub(super) into: &'a mut Collected,
     pub(super) on_progress: OnProgress<'a>,
 }

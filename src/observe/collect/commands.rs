@@ -222,7 +222,7 @@ mod tests {
     use tokio::time::Instant;
     use windrow_harvester::incidents::OwnNode;
 
-    use super::super::collection::Wanted;
+    use super::super::collection::{MOST_MEMORY, Wanted};
     use super::*;
     use crate::archive::Collected;
     use crate::layout::Layout;
@@ -249,6 +249,7 @@ mod tests {
             wanted,
             until: Instant::now() + Duration::from_secs(600),
             bytes: 0,
+            room: MOST_MEMORY,
             into,
             on_progress,
         }

@@ -378,6 +378,7 @@ mod tests {
     use windrow_harvester::incidents::{OwnNode, SavedObject};
     use windrow_harvester::objects::ObjectKind;
 
+    use super::super::collection::MOST_MEMORY;
     use super::*;
     use crate::archive::Collected;
     use crate::layout::Layout;
@@ -413,6 +414,7 @@ mod tests {
             wanted: &wanted,
             until: Instant::now(),
             bytes: 0,
+            room: MOST_MEMORY,
             into: &mut into,
             on_progress: &mut |_| {},
         });

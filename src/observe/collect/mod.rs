@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::apiserver::ApiServer;
 use crate::archive::{Collected, OWN_NODE};
 
-use self::collection::{CollectedPart, Collection};
+use self::collection::{CollectedPart, Collection, MOST_MEMORY};
 pub use self::collection::{OnProgress, Wanted};
 
 /// Collects the report.
@@ -29,6 +29,7 @@ pub async fn collect(
         wanted,
         until: Instant::now() + wanted.patience,
         bytes: 0,
+        room: MOST_MEMORY,
         into,
         on_progress,
     };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
 
@@ -11,6 +12,7 @@ use super::item::{complete, leave_out_unread};
 use crate::apiserver::{
     self, ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, WhenExpired, if_found, within,
 };
+use crate::archive::memory_of;
 use crate::kubeconfig::KubeconfigFiles;
 
 /// How long an answer may take.
@@ -34,31 +36,11 @@ impl Room {
         Self(2 << 30)
     }
 
-    /// Counts the memory of an object.
-    fn take(&mut self, object: &Value) -> Result<usize, String> {
-        let bytes = memory_of(object);
+    /// Counts the memory of an object, in bytes.
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
         self.0 = self.0.checked_sub(bytes).ok_or(NO_ROOM)?;
-        Ok(bytes)
+        Ok(())
     }
-}
-
-/// The approximate memory of a value.
-fn memory_of(value: &Value) -> usize {
-    // The overhead of an allocation. The nodes of a map are rarely full: twice the key is an estimate.
-    const OVERHEAD: usize = 16;
-    let of_text = |text: &String| text.capacity() + OVERHEAD;
-    size_of::<Value>()
-        + match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-            Value::String(text) => of_text(text),
-            Value::Array(items) => OVERHEAD + items.iter().map(memory_of).sum::<usize>(),
-            Value::Object(map) => {
-                let entry = |(key, value): (&String, &Value)| {
-                    2 * size_of::<String>() + of_text(key) + memory_of(value)
-                };
-                OVERHEAD + map.iter().map(entry).sum::<usize>()
-            }
-        }
 }
 
 /// A client for kube-apiserver, once it answers.
@@ -85,7 +67,7 @@ pub async fn reach(
 /// Why it cannot be had.
 pub async fn get_object(client: &Client, path: &str) -> Result<Option<Value>, String> {
     let reply = apiserver::get(client, path, PATIENCE, LONGEST).await;
-    if_found(reply.and_then(Reply::json)).map_err(|failure| failure.to_string())
+    if_found(reply.and_then(Reply::value)).map_err(|failure| failure.to_string())
 }
 
 /// Lists these kinds for a person.
@@ -167,7 +149,7 @@ async fn all(client: &Client, kind: ObjectKind, room: &mut Room) -> Result<Vec<V
         None => (None, ListForm::Objects),
     };
     // Whatever answers in place of kube-apiserver: no more is kept.
-    let reduce = |object: &mut Value| match kept {
+    let reduce = move |object: &mut Value| match kept {
         Some(kept) => kept.reduce(object),
         None => leave_out_unread(object),
     };
@@ -186,7 +168,7 @@ async fn pages(
     path: &str,
     (query, form): (&str, ListForm),
     named: (&str, &str),
-    reduce: impl Fn(&mut Value),
+    reduce: impl Fn(&mut Value) + Clone + Send + 'static,
     room: &mut Room,
 ) -> Result<Vec<Value>, String> {
     let mut items = Vec::new();
@@ -194,14 +176,13 @@ async fn pages(
     let read = async {
         let bounds = ListBounds::of(PATIENCE);
         let mut pages = Pages::new(path, query, form, bounds, WhenExpired::GoOn);
-        while let Some(page) = if_found(pages.next(client).await)
+        while let Some(page) = if_found(pages.next_values(client).await)
             .map_err(|failure| failure.to_string())?
             .flatten()
         {
-            for item in page.items {
-                let mut item = complete(item, named.0, named.1);
-                reduce(&mut item);
-                taken += room.take(&item)?;
+            for (item, bytes) in reduced(page.items, named, reduce.clone()).await? {
+                room.take(bytes)?;
+                taken += bytes;
                 items.push(item);
             }
         }
@@ -215,6 +196,26 @@ async fn pages(
             Err(why)
         }
     }
+}
+
+/// The objects of a page as they are kept, each with its memory in bytes. The daemon's loop does not wait for it: users decide how much
+/// there is to search for secrets in their objects.
+async fn reduced(
+    items: Vec<Value>,
+    (version, kind): (&str, &str),
+    reduce: impl Fn(&mut Value) + Send + 'static,
+) -> Result<Vec<(Value, usize)>, String> {
+    let (version, kind) = (version.to_owned(), kind.to_owned());
+    let reduced = spawn_blocking(move || {
+        let items = items.into_iter().map(|item| {
+            let mut item = complete(item, &version, &kind);
+            reduce(&mut item);
+            let bytes = memory_of(&item);
+            (item, bytes)
+        });
+        items.collect()
+    });
+    reduced.await.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -280,11 +281,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn objects_with_very_many_values_take_no_more_memory_than_there_is() {
+        let of_maps = |objects, maps| ServedList {
+            objects,
+            maps,
+            ..ServedList::thirty(1)
+        };
+        // Three megabytes of JSON, as many as kube-apiserver takes, are 200 MB of memory.
+        let why = pods(of_maps(1, 260_000), &mut Room::of_the_daemon()).await;
+        assert!(why.unwrap_err().contains("more than 64 MiB of memory"));
+        // Of smaller ones fewer are read at once, and their memory counts as it is.
+        let mut room = Room::of_the_daemon();
+        let read = pods(of_maps(30, 5000), &mut room).await;
+        assert_eq!(read.unwrap().len(), 30);
+        let why = pods(of_maps(30, 5000), &mut room).await.unwrap_err();
+        assert!(why.contains(NO_ROOM), "{why}");
+    }
+
+    #[tokio::test]
     async fn no_number_of_objects_is_too_large_and_what_nothing_reads_takes_no_room() {
         let served = ServedList {
             objects: 30_000,
-            size: 400,
-            expires_at: 0,
+            ..ServedList::thirty(400)
         };
         let mut room = Room::of_the_daemon();
         let before = room.0;
@@ -292,15 +310,15 @@ mod tests {
         assert_eq!(pods.len(), 30_000);
         assert!(pods[0].pointer("/spec/containers/0/env").is_none());
         let each = (before - room.0) / 30_000;
-        assert!(each < 2 * 1024, "{each} bytes each");
+        assert!(each < 5 * 1024, "{each} bytes each");
     }
 
     #[tokio::test]
     async fn a_list_that_expires_while_it_is_read_goes_on_where_it_was() {
         let served = ServedList {
             objects: 1200,
-            size: 1,
             expires_at: 500,
+            ..ServedList::thirty(1)
         };
         let pods = pods(served, &mut Room::of_a_person()).await.unwrap();
         let names: Vec<usize> = pods

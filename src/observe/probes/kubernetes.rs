@@ -102,11 +102,13 @@ pub(super) async fn object(
     let unknown = |why: String| ProbeOutcome::unknown(asked(ask, credential, node), why);
     let reply = kubernetes.ask(ask, credential, node).await;
     match reply {
-        Ok(reply) if reply.status == 200 => match serde_json::from_slice(&reply.body) {
-            Ok(mut object) => {
+        Ok(reply) if reply.status == 200 => match reply.value() {
+            Ok(mut object) if object.is_object() => {
                 redact::messages(&mut object);
                 Ok(object)
             }
+            Ok(_) => Err(unknown("the answer is not an object".to_owned())),
+            Err(failure) if failure.is_too_large() => Err(unknown(failure.to_string())),
             Err(_) => Err(unknown("the answer is not JSON".to_owned())),
         },
         Ok(reply) if reply.status == 404 => Err(ProbeOutcome::failed(absent)),
@@ -123,8 +125,8 @@ pub(super) async fn items(
 ) -> Result<Vec<Value>, ProbeOutcome> {
     let list = object(kubernetes, ask, Credential::Admin, node, "").await;
     match list {
-        Ok(mut list) => Ok(match list["items"].take() {
-            Value::Array(items) => items,
+        Ok(mut list) => Ok(match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
             _ => Vec::new(),
         }),
         Err(ProbeOutcome::Failed { .. }) => Err(not_served(ask, node)),

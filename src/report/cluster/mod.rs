@@ -258,7 +258,7 @@ async fn send(
     let reply = apiserver::send(client, request, PATIENCE, LONGEST).await;
     let reply = reply.map_err(|_| WriteError::Down)?;
     match reply.status {
-        200..300 => Ok(serde_json::from_slice(&reply.body).unwrap_or_default()),
+        200..300 => Ok(reply.value().unwrap_or_default()),
         403 => {
             let why = reply.refusal();
             Err(WriteError::Refused(format!("{method} {path}: {why}")))

@@ -299,6 +299,14 @@ async fn an_object_that_cannot_be_had_is_not_known_and_one_that_does_not_exist_f
             ServerReply::ok("not JSON"),
             "unknown: the answer is not JSON",
         ),
+        (
+            ServerReply::ok("[]"),
+            "unknown: the answer is not an object",
+        ),
+        (
+            ServerReply::ok(&format!("[{}0]", "{},".repeat(100_000))),
+            "unknown: too large: the values of the answer take more than 64 MiB of memory",
+        ),
         (ServerReply::Garbage, "unknown: "),
         (ServerReply::Nothing, "unknown: no answer within 4 s"),
         (
