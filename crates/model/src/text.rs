@@ -17,6 +17,15 @@ pub fn cut(text: impl Into<String>, most: usize) -> String {
     text
 }
 
+/// The beginning of a text, of at most this many bytes.
+pub fn beginning(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// A word of a shell's command, quoted if a shell would read it as something else.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
@@ -36,5 +45,9 @@ mod tests {
         assert_eq!(one_line(" a\n\tb  c "), "a b c");
         assert_eq!(cut("ééé", 3), "ééé");
         assert_eq!(cut("éééé", 3), "ééé…");
+        assert_eq!(
+            (beginning("éa", 1), beginning("éa", 2), beginning("éa", 9)),
+            ("", "é", "éa")
+        );
     }
 }

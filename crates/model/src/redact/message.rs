@@ -19,7 +19,8 @@ use regex::{Captures, Regex};
 use super::keys::{KeyClass, class};
 use super::pattern::{OnSecret, regex};
 use super::random::is_no_name;
-use super::{REDACTED, known};
+use super::{NEAR, REDACTED, known};
+use crate::text::beginning;
 
 /// How a field's error begins. Those of the first group quote the value.
 static FIELD_ERROR: LazyLock<Regex> = LazyLock::new(|| {
@@ -127,7 +128,9 @@ pub(super) fn is_field_error(rest: &str) -> bool {
 
 /// Does prose go on here, and not a value?
 pub(super) fn is_prose(rest: &str) -> bool {
-    let word = rest.split([' ', '\n', ':', ',']).next().unwrap_or_default();
+    // No word of prose is longer.
+    let near = beginning(rest, 32);
+    let word = near.split([' ', '\n', ':', ',']).next().unwrap_or_default();
     // Alone on its line, a word is a value: `password: server`; and so is `a:b`, for prose has a blank behind its signs.
     let after = &rest[word.len()..];
     let after_sign = after.strip_prefix([':', ',']);
@@ -148,6 +151,9 @@ static SCALAR: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// What json-iterator shows of its input.
 static CONTEXT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)(\.\.\.\|).*(\|\.\.\.)"));
+
+/// Most bytes of values that are searched for once more: the search takes 30 times as much memory.
+const MOST_SEARCHED: usize = 256 << 10;
 
 /// A text without the values that errors in it quote.
 pub(super) fn redact(said: &str, found: OnSecret<'_>) -> String {
@@ -194,8 +200,12 @@ pub(super) fn redact(said: &str, found: OnSecret<'_>) -> String {
         found(value, false);
     }
     // The reason may quote a value once more. All at once: a message can quote thousands.
+    let mut room = MOST_SEARCHED;
     let again = |value: &String| {
-        (4..=out.len()).contains(&value.len()) && !REDACTED.contains(value.as_str())
+        let is_searched =
+            (4..=out.len()).contains(&value.len()) && !REDACTED.contains(value.as_str());
+        room -= usize::from(is_searched) * value.len().min(room);
+        is_searched && room > 0
     };
     let again: BTreeSet<String> = cut.into_iter().filter(again).collect();
     known::without(&out, known::search(&again).as_ref())
@@ -207,11 +217,17 @@ fn fields(said: &str, cut: &mut Vec<String>) -> String {
     while let Some(captures) = FIELD_ERROR.captures_at(said, at) {
         let Some(whole) = captures.get(0) else { break };
         let path = &captures[1];
-        let value = quoted(&said[whole.end()..]);
+        let rest = &said[whole.end()..];
+        let near = beginning(rest, NEAR);
+        let in_near = quoted(near);
+        // What has no end nearby is taken out whole: it is not read once more for an error inside of it.
+        let ends_near = near.len() == rest.len() || in_near.len() + LOOKED_BEYOND < near.len();
+        let value = if ends_near { in_near } else { quoted(rest) };
         out.push_str(&said[at..whole.end()]);
         at = whole.end();
         // `Not found: "x"` and the limits quote only sometimes.
-        let bare = !value.starts_with(['"', '`', '{', '[', '&']) && !value.contains('{');
+        let bare =
+            ends_near && !value.starts_with(['"', '`', '{', '[', '&']) && !value.contains('{');
         let optional = !captures[3].ends_with("value");
         if value.is_empty() || value == REDACTED || (bare && optional) {
             continue;
@@ -227,6 +243,9 @@ fn fields(said: &str, cut: &mut Vec<String>) -> String {
     out.push_str(&said[at..]);
     out
 }
+
+/// How far behind its end [`quoted`] looks for more of a value, in bytes.
+const LOOKED_BEYOND: usize = 16;
 
 /// The value at the beginning of a text, as Go writes it.
 fn quoted(text: &str) -> &str {

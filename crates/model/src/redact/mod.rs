@@ -33,6 +33,10 @@ pub use api::{message, messages};
 pub use known::Redactor;
 pub use value::is_owners_annotation;
 
+/// How far around a key or an error is looked, in bytes, before it is known that there is a secret. Texts of others can have a key in
+/// each of a million places: with the whole rest of the text for each, one message would take minutes.
+const NEAR: usize = 1024;
+
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 

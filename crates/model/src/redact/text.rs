@@ -7,7 +7,8 @@ use regex::{Captures, Regex};
 use super::keys::{KeyClass, class};
 use super::pattern::{OnSecret, regex};
 use super::random::is_no_name;
-use super::{REDACTED, encoded, message, shapes};
+use super::{NEAR, REDACTED, encoded, message, shapes};
+use crate::text::beginning;
 
 /// A private key's own limit: what begins like one and never ends is none beyond it.
 const LONGEST_KEY: usize = 16 << 10;
@@ -141,10 +142,13 @@ fn assignments(text: &str, found: OnSecret<'_>) -> String {
         if !place.whole_line && message::is_prose(&text[at..]) {
             continue;
         }
+        if class == KeyClass::IfRandom && !begins_random(&text[at..], &place) {
+            continue;
+        }
         let Some(value) = value(&text[at..], &place) else {
             continue;
         };
-        if class == KeyClass::IfRandom && !is_no_name(value.secret) {
+        if class == KeyClass::IfRandom && !is_no_name(value.secret) && value.length <= NEAR {
             continue;
         }
         if names_a_place(value.secret) {
@@ -219,12 +223,18 @@ fn flags(text: &str, found: OnSecret<'_>) -> String {
         };
         let class = class(flag.as_str());
         let place = KeySurroundings::find(text, flag.range(), blank.start());
+        let rest = &text[blank.end()..];
         let worth = match class {
             KeyClass::Plain | KeyClass::Commands => None,
-            _ => value(&text[blank.end()..], &place),
+            KeyClass::IfRandom if !begins_random(rest, &place) => None,
+            _ => value(rest, &place),
         };
         match worth {
-            Some(value) if class != KeyClass::IfRandom || is_no_name(value.secret) => {
+            Some(value)
+                if class != KeyClass::IfRandom
+                    || value.length > NEAR
+                    || is_no_name(value.secret) =>
+            {
                 found(value.secret, false);
                 out.push_str(&text[done..blank.end()]);
                 out.push_str(value.before);
@@ -257,23 +267,25 @@ impl KeySurroundings {
     fn find(text: &str, key: std::ops::Range<usize>, sign: usize) -> Self {
         let is_quoted = text[key.end..sign].contains(['"', '\'']);
         let key = key.start;
-        let line = text[..key].rfind('\n').map_or(0, |end| end + 1);
         // A log line may be long; what is open was opened nearby.
-        let mut near = line.max(key.saturating_sub(4096));
+        let mut near = key.saturating_sub(4096);
         while !text.is_char_boundary(near) {
             near += 1;
         }
+        let line = text[near..key].rfind('\n').map(|end| near + end + 1);
+        let line = line.or((near == 0).then_some(0));
+        near = line.unwrap_or(near);
         let before = &text[near..key];
         let alone = before.trim_matches([' ', '\t', '-', '"', '\'']).is_empty();
         Self {
-            indent: key - line,
+            indent: key - near,
             // Its own quotation mark is closed behind it.
             quote: open_quote(match is_quoted {
                 true => before.trim_end_matches(['"', '\'', '\\']),
                 false => before,
             }),
             in_query: before.ends_with(['?', '&']),
-            whole_line: near == line && alone && text[sign..].starts_with(':'),
+            whole_line: line.is_some() && alone && text[sign..].starts_with(':'),
         }
     }
 }
@@ -296,13 +308,19 @@ fn open_quote(before: &str) -> Option<char> {
     open
 }
 
+/// Does a value that counts only if it is random begin so?
+fn begins_random(rest: &str, place: &KeySurroundings) -> bool {
+    value(beginning(rest, NEAR), place).is_some_and(|value| is_no_name(value.secret))
+}
+
 /// `serviceAccountToken: path: token`: where the secret is, and not the secret. Such fields stand on one line
 /// where the line breaks were taken out.
 fn names_a_place(value: &str) -> bool {
-    let Some((field, rest)) = value.split_once(": ") else {
+    let Some((field, rest)) = beginning(value, NEAR).split_once(": ") else {
         return false;
     };
-    matches!(field, "path" | "name" | "key" | "secretName")
+    value.len() < NEAR
+        && matches!(field, "path" | "name" | "key" | "secretName")
         && !rest.split_whitespace().any(is_no_name)
 }
 
@@ -333,7 +351,8 @@ fn value<'t>(text: &'t str, place: &KeySurroundings) -> Option<AssignedValue<'t>
     }
     // A map; `password={abc}` is none.
     if quote == '{' && slashes == 0 {
-        let word = text.split([' ', '\n', '}']).next().unwrap_or_default();
+        let near = beginning(text, NEAR);
+        let word = near.split([' ', '\n', '}']).next().unwrap_or_default();
         if word.len() == 1 || word.contains([':', '=', '"', '\'']) {
             return None;
         }
@@ -345,7 +364,7 @@ fn value<'t>(text: &'t str, place: &KeySurroundings) -> Option<AssignedValue<'t>
         return worth("[", secret, body.len());
     }
     if matches!(quote, '|' | '>')
-        && text
+        && beginning(text, NEAR)
             .lines()
             .next()
             .is_some_and(|line| line.trim().len() <= 3)

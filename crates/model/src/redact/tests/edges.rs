@@ -714,3 +714,42 @@ fn values_of_a_chart_that_cannot_be_read_are_left_out() {
     let shown = value(&found)["valuesContent"].to_string();
     assert!(!shown.contains("ermine") && shown.contains('c'), "{shown}");
 }
+
+#[test]
+fn a_text_with_a_key_or_an_error_in_each_of_its_places_is_searched_to_its_end() {
+    // With the rest of the text for each of them, this would take minutes.
+    for part in [
+        "Not found: (",
+        "Too many: a b ",
+        "token=a ",
+        "token={a:",
+        "token=| ",
+        "token=[path: ",
+        "somekey=",
+        "somekey=[",
+        "--some-key [",
+        "value 'a ",
+    ] {
+        let said = part.repeat((256 << 10) / part.len()) + "\npassword: hunter2\n";
+        let shown = text(&said);
+        assert!(!shown.contains("hunter2"), "{part}");
+    }
+}
+
+#[test]
+fn a_long_value_of_a_key_that_may_have_a_secret_is_taken_out_whole() {
+    let random = "aB3_".repeat(1000);
+    for (before, after) in [
+        (format!("someKey={random} x"), "someKey=[redacted] x"),
+        (
+            format!("someKey=\"{random}\" x"),
+            "someKey=\"[redacted]\" x",
+        ),
+        (
+            format!("Not found: {random} {{\"a\":1}}"),
+            "Not found: [redacted]",
+        ),
+    ] {
+        assert_eq!(text(&before), after, "{before:.40}");
+    }
+}
