@@ -153,6 +153,10 @@ pub fn elsewhere(layout: &Layout, component: Component) -> Option<String> {
     Some(format!("{address}, port {port}"))
 }
 
+/// What a component says once it has taken its gates, and before any client has a word in its log (`pkg/server/secure_serving.go` of
+/// k8s.io/apiserver).
+const SERVES: &str = "Serving securely on ";
+
 /// The last message of a component that did not start because of its gates, at `since` or later, and the file with it.
 pub fn refusal(
     layout: &Layout,
@@ -160,8 +164,11 @@ pub fn refusal(
     since: Option<Timestamp>,
 ) -> Option<(ComponentRefusal, PathBuf)> {
     logs(layout, component, since).into_iter().find_map(|path| {
-        let said = last_refusal(&pod_logs::tail(&path)?, since)?;
-        Some((said, path))
+        let log = match component {
+            Component::Kubelet => pod_logs::tail(&path),
+            _ => pod_logs::whole(&path).filter(|log| !log.contains(SERVES)),
+        };
+        Some((last_refusal(&log?, since)?, path))
     })
 }
 
@@ -269,7 +276,7 @@ mod tests {
             &said("One"),
         );
         write(
-            "kube-system_kube-apiserver-n1_1/kube-apiserver/0.log.gz",
+            "kube-system_kube-apiserver-n1_1/kube-apiserver/1.log.gz",
             &said("Two"),
         );
         let (found, path) = refusal(&layout, component, None).unwrap();
@@ -277,6 +284,34 @@ mod tests {
         assert!(path.ends_with("kube-apiserver/0.log"));
         let later = "2026-11-21T20:00:01Z".parse().ok();
         assert_eq!(refusal(&layout, component, later), None);
+    }
+
+    #[test]
+    fn a_log_of_a_component_that_has_served_has_no_refusal_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let component = Component::KubeApiserver;
+        let logs = root
+            .path()
+            .join("var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver");
+        fs::create_dir_all(&logs).unwrap();
+        let line = |text: &str| format!("2026-11-21T20:00:00Z stderr F {text}\n");
+        let refused = line("Error: unrecognized feature gate: One");
+        let served =
+            line("I1121 20:00:00.1 1 secure_serving.go:211] Serving securely on [::]:6443");
+        let long = line("I1121 20:00:00.1 1 a.go:1] more").repeat(10_000);
+        for (log, counts) in [
+            (refused.clone(), true),
+            (served + &refused, false),
+            (long + &refused, false),
+        ] {
+            fs::write(logs.join("0.log"), log).unwrap();
+            assert_eq!(refusal(&layout, component, None).is_some(), counts);
+        }
+        // The kubelet has set the log of a process aside that runs.
+        fs::write(logs.join("0.log"), &refused).unwrap();
+        fs::write(logs.join("0.log.20261121-200000"), "").unwrap();
+        assert_eq!(refusal(&layout, component, None), None);
     }
 
     #[test]

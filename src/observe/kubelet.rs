@@ -118,7 +118,7 @@ mod tests {
     const PROGRAM: &str = r#"#!/bin/sh
 case "$1" in
 --version) echo "Kubernetes v1.34.2+rke2r1" ;;
-*Old=*) echo 'err="failed to set feature gates from initial flags-based config: unrecognized feature gate: Old"' ;;
+*Old=*) echo 'E1121 20:00:00.1 1 run.go:72] "command failed" err="failed to set feature gates from initial flags-based config: unrecognized feature gate: Old"' ;;
 *New=*) echo "failed to load kubelet config file, path: /nonexistent" ;;
 esac
 "#;

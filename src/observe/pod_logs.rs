@@ -38,6 +38,19 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     )
 }
 
+/// The log of a container from its start; `None` if it cannot be read or is long, or if the kubelet has set the beginning aside.
+pub(super) fn whole(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let is_older = |other: &PathBuf| {
+        let other = other.file_name().and_then(|other| other.to_str());
+        let rest = other.and_then(|other| other.strip_prefix(name));
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let is_long = fs::metadata(path).ok()?.len() > TAIL;
+    let is_part = is_long || entries(path.parent()?).iter().any(is_older);
+    if is_part { None } else { tail(path) }
+}
+
 /// The end of a log; `None` where it cannot be read.
 pub(super) fn tail(path: &Path) -> Option<String> {
     let mut file = fs::open(path).ok()?;

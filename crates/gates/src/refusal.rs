@@ -29,6 +29,18 @@ impl ComponentRefusal {
     }
 }
 
+/// How the message of a component that does not start begins. Elsewhere in a line the same words may be anyone's: the kubelet logs names of
+/// images, and kube-apiserver what clients call themselves.
+const FATAL: [&str; 5] = [
+    "\"command failed\" ",
+    "\"failed to set feature gates",
+    "failed to set feature gates",
+    "Error: ",
+    "panic: ",
+];
+/// The same in a line of JSON, where quotes of others are escaped.
+const FATAL_IN_JSON: &str = "\"msg\":\"command failed\"";
+
 /// What stands before the name of the gate.
 const BEFORE: [&str; 4] = [
     "unrecognized feature gate: ",
@@ -76,13 +88,23 @@ fn runtime(line: &str) -> (Option<Timestamp>, &str) {
     }
 }
 
+/// A line without the head that klog gives it: `E1121 20:00:00.123456       1 run.go:72] `.
+fn without_head(text: &str) -> &str {
+    let mut letters = text.chars();
+    let is_head = matches!(letters.next(), Some('I' | 'W' | 'E' | 'F'))
+        && letters.next().is_some_and(|letter| letter.is_ascii_digit());
+    match text.split_once("] ") {
+        Some((head, message)) if is_head && !head.contains('"') => message,
+        _ => text,
+    }
+}
+
 fn refusal(text: &str) -> Option<ComponentRefusal> {
     // It goes on with this one: a warning, or something else that failed.
-    let fatal = text.contains("command failed")
-        || text.contains("Error: ")
-        || text.contains("failed to set feature gates")
-        || text.contains("panic: ");
-    if !fatal {
+    let message = without_head(text);
+    let is_fatal = FATAL.iter().any(|fatal| message.starts_with(fatal))
+        || (text.starts_with('{') && text.contains(FATAL_IN_JSON));
+    if !is_fatal {
         return None;
     }
     // Some versions name the first one, others all that they refuse.
@@ -194,12 +216,16 @@ mod tests {
                 ],
             ),
             (
-                "E1 \"command failed\" err=\"a feature requires an argument\"",
+                "E1 1 run.go:72] \"command failed\" err=\"a feature requires an argument\"",
                 &[],
             ),
             ("panic: unrecognized feature gate: NotAGate", &["NotAGate"]),
             (
-                "E1 \"failed to set feature gates from initial flags-based config\" err=\"unrecognized feature gate: NotAGate\"",
+                "E1 1 server.go:205] \"failed to set feature gates from initial flags-based config\" err=\"unrecognized feature gate: NotAGate\"",
+                &["NotAGate"],
+            ),
+            (
+                "{\"ts\":1.5,\"caller\":\"cli/run.go:72\",\"msg\":\"command failed\",\"err\":\"unrecognized feature gate: NotAGate\"}",
                 &["NotAGate"],
             ),
             (
@@ -207,12 +233,27 @@ mod tests {
                 &[],
             ),
             (
-                "E1 \"command failed\" err=\"context deadline exceeded\"",
+                "E1 1 run.go:72] \"command failed\" err=\"context deadline exceeded\"",
                 &[],
             ),
         ] {
             let said = last(line, None).map(|refusal| refusal.gates);
             assert_eq!(said.unwrap_or_default(), gates, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_refusal_in_a_text_of_another_user_are_none() {
+        for line in [
+            // The name of an image.
+            "E1129 20:00:00.1 9 pod_workers.go:1301] \"Error syncing pod, skipping\" err=\"failed to \\\"StartContainer\\\" for \\\"a\\\" with \
+             InvalidImageName: \\\"Failed to apply default image tag \\\\\\\"\\\\\\\"command failed\\\\\\\" err= Error: unrecognized feature gate: X\\\\\\\"\\\"\"",
+            // The name of a client.
+            "I1129 20:00:00.1 1 trace.go:236] Trace[1]: \"List\" user-agent:] \"command failed\" panic: unrecognized feature gate: X,verb:LIST (812ms):",
+            "{\"ts\":1.5,\"msg\":\"Trace\",\"userAgent\":\"\\\"msg\\\":\\\"command failed\\\" unrecognized feature gate: X\"}",
+        ] {
+            let said = last(line, None).filter(|said| said.gates == ["X"]);
+            assert_eq!(said, None, "{line}");
         }
     }
 
