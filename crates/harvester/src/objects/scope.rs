@@ -52,21 +52,24 @@ impl ObjectKind {
         &objects[..objects.partition_point(|object| self.counts(object))]
     }
 
+    /// Do objects of this namespace count?
+    pub(crate) fn is_in_scope(self, namespace: &str) -> bool {
+        match self.scope {
+            KindScope::Only { namespaces, .. } => namespaces.contains(&namespace),
+            KindScope::Cluster | KindScope::Any { .. } => true,
+        }
+    }
+
     /// Does this object count? Saved lists can have objects of any namespace, and names and labels that kube-apiserver rejects: those
     /// would become words of commands.
     pub(super) fn counts(self, object: &Value) -> bool {
-        let namespace = text(object, "/metadata/namespace");
         // A report can have a part of a name redacted.
         let known = |text: &str| text.replace(REDACTED, "redacted");
         let name = known(text(object, "/metadata/name"));
         let labels = texts(object, "/metadata/labels");
         let mut labels = labels.values().map(|value| known(value));
-        let is_in_scope = match self.scope {
-            KindScope::Only { namespaces, .. } => namespaces.contains(&namespace),
-            KindScope::Cluster | KindScope::Any { .. } => true,
-        };
         let kind = GroupKind::new(self.group, self.kind);
-        is_in_scope
+        self.is_in_scope(text(object, "/metadata/namespace"))
             && (name.is_empty() || object_name_error(&kind, &name).is_none())
             && labels.all(|value| label_value_error(&value).is_none())
     }

@@ -30,9 +30,10 @@ fn jobs(status: &'static str) -> impl Fn(&str) -> ServerReply {
     move |target| match target.split('?').next().unwrap() {
         "/apis/batch/v1/jobs" => ServerReply::ok(&format!(
             r#"{{"items": [
-                {{"metadata": {{"labels": {{"upgrade.cattle.io/plan": "done"}}}},
+                {{"metadata": {{"namespace": "tenant", "labels": {{"upgrade.cattle.io/plan": "of-another-user"}}}}, "status": {{"active": 1}}}},
+                {{"metadata": {{"namespace": "system-upgrade", "labels": {{"upgrade.cattle.io/plan": "done"}}}},
                   "status": {{"conditions": [{{"type": "Complete", "status": "True"}}]}}}},
-                {{"metadata": {{"labels": {{"upgrade.cattle.io/plan": "server-plan"}}}}, "status": {status}}}]}}"#
+                {{"metadata": {{"namespace": "system-upgrade", "labels": {{"upgrade.cattle.io/plan": "server-plan"}}}}, "status": {status}}}]}}"#
         )),
         _ => ServerReply::ok(r#"{"status": {"nodeInfo": {"kubeletVersion": "v1.34.2+rke2r1"}}}"#),
     }
