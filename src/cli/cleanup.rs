@@ -165,8 +165,11 @@ fn name_the_rest(context: &Context) {
                 Ok(real) if !layout.is_this_machine() => real,
                 _ => path.clone(),
             };
-            let (path, real) = (path.display(), real.display());
-            println!("left {path}: {why}. To remove it: {remove} {real}");
+            let (path, real) = (path.display(), real.display().to_string());
+            println!(
+                "left {path}: {why}. To remove it: {remove} {}",
+                shell_word(&real)
+            );
         }
     }
     let unit = layout.path("/etc/systemd/system/windrow-orphans.service");

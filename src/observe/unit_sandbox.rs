@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
+use crate::files::read_text;
 use crate::fs;
 use crate::layout::Layout;
 
@@ -22,6 +23,8 @@ const PLACES: [&str; 5] = [
 ];
 /// `systemd/prepare` creates this directory before systemd makes the sandbox.
 const PREPARED: &str = "/var/lib/rancher";
+/// Most drop-ins of a unit that are read in a place. A tree of another machine can have any number.
+const MOST_DROP_INS: usize = 64;
 /// The name of the suggested drop-in.
 const DROP_IN: &str = "50-data-dir.conf";
 
@@ -98,8 +101,22 @@ pub fn to_open(layout: &Layout, real_path: &Path) -> PathBuf {
         .unwrap_or_else(|| real_path.to_owned())
 }
 
-/// The mend: commands that can be pasted.
+/// Does this path mean itself, to a shell, to printf and in a unit's file?
+fn is_plain(path: &Path) -> bool {
+    let path = path.as_os_str().as_encoded_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,=@".contains(byte);
+    path.iter().all(is_plain)
+}
+
+/// The mend: commands that can be pasted. None for a path that would mean something else in them: it may be one of another machine's tree.
 pub fn way_out(real: &Path, open: &Path) -> String {
+    if !is_plain(open) {
+        return format!(
+            "it is {}, which the sandbox of windrow.service does not open. Rename it: its path has characters that mean something else in \
+             a unit's file",
+            real.display()
+        );
+    }
     let directories = UNITS.map(|unit| format!("/etc/systemd/system/{unit}.d"));
     let [first, second] = &directories;
     format!(
@@ -153,6 +170,12 @@ pub fn closed_by_setting(layout: &Layout, directories: &[(&str, PathBuf)]) -> Ve
     let closed = real.filter(|(_, real)| !open.holds(real));
     let say = |(setting, real): (&&str, PathBuf)| {
         let (directory, name) = (layout.shown(&real), setting.replace('.', "-"));
+        if !is_plain(Path::new(&directory)) {
+            return format!(
+                "{setting}: the sandbox of {daemon} does not open {directory}. Use another directory: its path has characters that mean \
+                 something else in a unit's file"
+            );
+        }
         let place = format!("/etc/systemd/system/{daemon}.d");
         format!(
             "{setting}: the sandbox of {daemon} does not open {directory}. Run: mkdir -p {place}; \
@@ -179,7 +202,7 @@ impl WritablePaths {
 fn writable_paths(layout: &Layout, unit: &str) -> Option<WritablePaths> {
     let main = PLACES
         .iter()
-        .find_map(|place| fs::read_to_string(layout.path(&format!("{place}/{unit}"))).ok())?;
+        .find_map(|place| read_text(&layout.path(&format!("{place}/{unit}"))).ok())?;
     let mut files = vec![main];
     for place in PLACES {
         let entries = fs::read_dir(layout.path(&format!("{place}/{unit}.d")));
@@ -189,7 +212,8 @@ fn writable_paths(layout: &Layout, unit: &str) -> Option<WritablePaths> {
             .flatten()
             .map(|one| one.path());
         let drop_ins = names.filter(|path| path.extension().is_some_and(|end| end == "conf"));
-        files.extend(drop_ins.filter_map(|path| fs::read_to_string(path).ok()));
+        let drop_ins = drop_ins.take(MOST_DROP_INS);
+        files.extend(drop_ins.filter_map(|path| read_text(&path).ok()));
     }
     let mut writable = WritablePaths::default();
     for (key, value) in files
@@ -368,6 +392,28 @@ mod tests {
         let drop_in = "[Service]\nReadWritePaths=/var/lib/other\n";
         fs::write(place.join("50-metrics-textfile.conf"), drop_in).unwrap();
         assert!(closed("/var/lib/other").is_empty());
+    }
+
+    #[test]
+    fn no_command_is_suggested_for_a_path_that_a_shell_or_a_unit_reads_otherwise() {
+        let (root, layout) = node(SHIPPED);
+        for name in [
+            "a'$(touch b)'",
+            "a b",
+            "a%n",
+            "a\\n",
+            "a\nExecStartPre=+",
+            "a;b",
+            "a\"b",
+        ] {
+            let path = format!("/data/{name}");
+            fs::create_dir_all(root.path().join(format!("data/{name}"))).unwrap();
+            let of_data = closed(&layout.clone().with_data_dir(&path)).expect("closed");
+            let of_setting = closed_by_setting(&layout, &[("flight.copyTo", layout.path(&path))]);
+            for said in [&of_data, &of_setting[0]] {
+                assert!(!said.contains("printf"), "{said}");
+            }
+        }
     }
 
     #[test]
