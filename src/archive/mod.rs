@@ -168,6 +168,12 @@ impl ArchiveOwner {
 /// Why a file is not in a report that no source of it is known to have.
 pub const UNKNOWN_SOURCE: &str = "left out: no report has such a file";
 
+/// What is said of a report with very many secrets.
+const MANY_SECRETS: (&str, &str) = (
+    "some secrets",
+    "there are more than 2 MiB: of the last ones, only the places are left out that look like a secret's",
+);
+
 /// What the index and the headers of a file may take of an archive, in bytes.
 const ROOM_OF_INDEX: u64 = 8 << 20;
 const ROOM_OF_HEADERS: u64 = 8 << 10;
@@ -200,6 +206,9 @@ fn pack_within(
                 trees.iter().for_each(|tree| collected.learner.value(tree));
             }
         }
+    }
+    if collected.learner.is_full() {
+        collected.missing(MANY_SECRETS.0, MANY_SECRETS.1);
     }
     let redactor = collected.learner.redactor();
     let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));

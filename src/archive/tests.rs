@@ -110,6 +110,20 @@ fn a_secret_of_one_file_is_taken_out_of_all_the_others_and_of_the_index() {
 }
 
 #[test]
+fn a_report_with_more_secrets_than_can_be_known_says_so() {
+    let secrets = |count: usize| {
+        let mut collected = Collected::default();
+        for number in 0..count {
+            let secret = format!("{number}{}", "aB3_".repeat(250_000));
+            collected.learner.secret(&secret);
+        }
+        let missing = Archive::read(&packed(collected)[..]).unwrap().index.missing;
+        missing.iter().any(|missing| missing.what == MANY_SECRETS.0)
+    };
+    assert_eq!((secrets(1), secrets(3)), (false, true));
+}
+
+#[test]
 fn json_without_items_is_not_a_list_of_objects() {
     let read = |json: &str| items_of(json.as_bytes(), &mut ValueBudget::default());
     for json in [

@@ -84,10 +84,16 @@ fn is_digest(word: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Most bytes of secrets that the second net knows: its search takes a hundred times as much memory. All secrets of a large cluster take a
+/// tenth of it, but users can write any number into their objects.
+const MOST_KNOWN: usize = 2 << 20;
+
 /// What the first net finds goes here, so that the second one knows it.
 #[derive(Debug, Default)]
 pub struct Learner {
     secrets: std::collections::BTreeSet<String>,
+    bytes: usize,
+    is_full: bool,
 }
 
 impl Learner {
@@ -109,6 +115,11 @@ impl Learner {
     /// Learns what is a secret only if it looks random, unlike a name.
     pub fn perhaps(&mut self, text: &str) {
         self.found(text, false);
+    }
+
+    /// Were there more secrets than the second net knows? The others are only taken out where the first one finds them.
+    pub fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// The second net.
@@ -144,8 +155,13 @@ impl Learner {
     }
 
     fn take(&mut self, secret: &str) {
-        if known::can_be_known(secret) && !secret.contains(REDACTED) {
-            self.secrets.insert(secret.to_owned());
+        if !known::can_be_known(secret) || secret.contains(REDACTED) {
+            return;
+        }
+        if self.bytes + secret.len() > MOST_KNOWN {
+            self.is_full = true;
+        } else if self.secrets.insert(secret.to_owned()) {
+            self.bytes += secret.len();
         }
     }
 }
