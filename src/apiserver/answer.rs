@@ -25,7 +25,7 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 pub(crate) const LONGEST: usize = 16 << 20;
 /// Most memory that the values of an answer take, in bytes. Users of one namespace decide what is in their objects: each `{"key":"a"},` takes
 /// 60 times its length, and an object has 260,000 of them.
-const MOST_MEMORY: usize = 64 << 20;
+pub(super) const MOST_MEMORY: usize = 64 << 20;
 
 /// The answer to a request. The time that kube-apiserver asks to be left alone does not count.
 ///

@@ -12,6 +12,7 @@
 mod answer;
 mod connection;
 mod follow;
+mod lines;
 mod list;
 #[cfg(test)]
 mod person_tests;
@@ -286,6 +287,11 @@ impl Connection {
     /// Its client.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The same for watches: an object has a bound on its memory.
+    pub fn watching_client(&self) -> Client {
+        lines::with_bounded_lines(&self.client)
     }
 
     /// Are the files that it was made from still the same?

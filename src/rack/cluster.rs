@@ -60,7 +60,7 @@ pub(crate) async fn once(
 fn all(connection: &Connection) -> Followed {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
     Followed {
-        api: Api::<DynamicObject>::all_with(connection.client().clone(), &kind),
+        api: Api::<DynamicObject>::all_with(connection.watching_client(), &kind),
         detail: Detail::Full,
         fields: None,
         wants: None,

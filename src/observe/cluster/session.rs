@@ -38,7 +38,7 @@ impl ApiSession {
     }
 
     pub(super) fn client(&self) -> Client {
-        self.connection.client().clone()
+        self.connection.watching_client()
     }
 
     /// Sends observations; false when nobody listens any more.
