@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::Value;
 
 use super::{REDACTED, encoded, text, value};
@@ -113,6 +113,8 @@ impl Redactor {
 pub(super) fn search(forms: &BTreeSet<String>) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
+        // Of a few long secrets it would build a table with hundreds of bytes for each of theirs.
+        .kind(Some(AhoCorasickKind::ContiguousNFA))
         .build(forms)
         .ok()
         .filter(|_| !forms.is_empty())

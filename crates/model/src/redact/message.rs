@@ -139,10 +139,11 @@ pub(super) fn is_prose(rest: &str) -> bool {
     goes_on && PROSE.contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// Words after which a parser quotes what it was given. What is empty tells nothing, and stands in expressions (`orValue('')`).
+/// Words after which a parser quotes what it was given. What is empty tells nothing, and stands in expressions (`orValue('')`). A
+/// quotation mark at the word itself ends one: `"value":"x"`.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     regex(
-        r#"(?i)\b((?:parsing|parse|duration|quantity|unmarshal(?:ing)?|decod(?:e|ing)|convert(?:ing)?|literal|payload|input|value)\b[^"`'\n:\[]{0,40})("(?:[^"\\\n]|\\.)+"|`[^`\n]+`|'[^'\n]+')"#,
+        r#"(?i)\b((?:parsing|parse|duration|quantity|unmarshal(?:ing)?|decod(?:e|ing)|convert(?:ing)?|literal|payload|input|value)\b[^"`'\n:\[\\]{1,40})("(?:[^"\\\n]|\\.)+"|`[^`\n]+`|'[^'\n]+')"#,
     )
 });
 /// A YAML scalar, as go-yaml quotes it, and a JSON number.

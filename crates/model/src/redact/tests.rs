@@ -17,6 +17,55 @@ fn value(found: &Value) -> Value {
 }
 
 #[test]
+fn a_value_is_known_by_the_name_before_it_also_in_a_text_that_cannot_be_read() {
+    for (before, after) in [
+        // A manifest that is no YAML.
+        (
+            "env:\n- name: DB_PASSWORD\n  value: hunter2\n\t- x",
+            "env:\n- name: DB_PASSWORD\n  value: [redacted]\n\t- x",
+        ),
+        (
+            "- name: DB_PASSWORD\n  value: \"a b\"\n  x: y",
+            "- name: DB_PASSWORD\n  value: \"[redacted]\"\n  x: y",
+        ),
+        // What Go prints of an environment variable.
+        (
+            "EnvVar{Name:DB_PASSWORD,Value:hunter2 ValueFrom:nil}",
+            "EnvVar{Name:DB_PASSWORD,Value:[redacted] ValueFrom:nil}",
+        ),
+        // JSON that was cut off, plain and inside a string.
+        (
+            r#"[{"name":"DB_PASSWORD","value":"hunter2"},{"na"#,
+            r#"[{"name":"DB_PASSWORD","value":"[redacted]"},{"na"#,
+        ),
+        (
+            r#"got {\"name\":\"DB_PASSWORD\",\"value\":\"hunter2\"},{\"na"#,
+            r#"got {\"name\":\"DB_PASSWORD\",\"value\":\"[redacted]\"},{\"na"#,
+        ),
+        // A Helm parameter of an error that is one line.
+        (
+            r"- key: adminPassword\n  value: hunter2\n",
+            r"- key: adminPassword\n  value: [redacted]",
+        ),
+        // Another name, or something between the two.
+        (
+            "- name: REPLICAS\n  value: 3",
+            "- name: REPLICAS\n  value: 3",
+        ),
+        (
+            "- name: DB_PASSWORD\n- name: SIZE\n  value: 3",
+            "- name: DB_PASSWORD\n- name: SIZE\n  value: 3",
+        ),
+        (
+            "name: DB_PASSWORD is missing; value: 3",
+            "name: DB_PASSWORD is missing; value: 3",
+        ),
+    ] {
+        assert_eq!(text(before), after);
+    }
+}
+
+#[test]
 fn secrets_are_known_by_the_words_before_them() {
     for (before, after) in [
         ("token: abc", "token: [redacted]"),

@@ -34,6 +34,12 @@ static USER_INFO_WITH_SLASH: LazyLock<Regex> = LazyLock::new(|| {
 /// A flag, and what comes before its value as the next argument.
 static FLAG: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(--?[A-Za-z0-9][A-Za-z0-9_.-]*)([ \t]+)[^\s-]"));
+/// The name of an environment variable or a parameter, at the end of what stands before `value`.
+static NAME_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+    regex(
+        r#"(?i)\b(?:name|key)[\\"']*[ \t]*[:=][ \t]*[\\"']*([A-Z0-9_.-]{1,128})(?:[\s,;\\"']|\\n)*(?:- +[\\"']*)?$"#,
+    )
+});
 static BASE64: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
 /// A text without its secrets.
@@ -127,7 +133,7 @@ fn assignments(text: &str, found: OnSecret<'_>) -> String {
         let Some(key) = key_before(text, sign, done) else {
             continue;
         };
-        let class = class(&text[key.clone()]);
+        let class = class_of_key(text, key.clone());
         if class == KeyClass::Plain {
             continue;
         }
@@ -171,6 +177,21 @@ fn assignments(text: &str, found: OnSecret<'_>) -> String {
     }
     out.push_str(&text[done..]);
     out
+}
+
+/// What a key says of its value. Of `value` the name before it says it: `name: DB_PASSWORD, value: x`.
+fn class_of_key(text: &str, key: std::ops::Range<usize>) -> KeyClass {
+    let own = class(&text[key.clone()]);
+    if own != KeyClass::Plain || !text[key.clone()].eq_ignore_ascii_case("value") {
+        return own;
+    }
+    let mut near = key.start.saturating_sub(2 * LONGEST_NAME);
+    while !text.is_char_boundary(near) {
+        near += 1;
+    }
+    let named = NAME_BEFORE.captures(&text[near..key.start]);
+    let name = named.and_then(|captures| captures.get(1));
+    name.map_or(own, |name| class(name.as_str()))
 }
 
 /// No key is longer.
