@@ -15,6 +15,9 @@ use crate::layout::Layout;
 /// Stands for the value of a key that no reader knows.
 const LEFT_OUT: &str = "[left out: Windrow reads no such key]";
 
+/// It is written by hand.
+const KNOWLEDGE_SCHEMA: &str = include_str!("../../../docs/knowledge.schema.json");
+
 /// Who reads a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileReader {
@@ -22,6 +25,8 @@ pub(super) enum FileReader {
     Settings,
     /// Rule packs: `crates/plan/src/rules`.
     Rules,
+    /// Knowledge: `crates/plan/src/knowledge`.
+    Knowledge,
     /// What Windrow wrote itself and reads again.
     Own,
     /// Records of repairs: `src/act/repair/records.rs`. They hold whole objects of the cluster.
@@ -33,7 +38,7 @@ const CONFIGURATION: &[(&str, FileReader)] = &[
     ("windrow.yaml", FileReader::Settings),
     ("conf.d/*.yaml", FileReader::Settings),
     ("rules.d/*.yaml", FileReader::Rules),
-    ("knowledge.d/*.yaml", FileReader::Own),
+    ("knowledge.d/*.yaml", FileReader::Knowledge),
     // The run-time directory is one of them.
     ("sandbox-time.json", FileReader::Own),
     ("requests/*.json", FileReader::Own),
@@ -73,6 +78,7 @@ impl FileReader {
         let schema = match self {
             Self::Settings => settings_schema(),
             Self::Rules => rule_pack_schema(),
+            Self::Knowledge => KNOWLEDGE_SCHEMA.to_owned(),
             Self::Own => return,
             Self::Repairs => return reduce_objects(tree),
         };
@@ -167,6 +173,8 @@ fn is_any(schema: &Value) -> bool {
         "enum",
         "const",
         "additionalProperties",
+        // A condition on the keys that stand beside it.
+        "required",
     ];
     match schema {
         Value::Object(schema) => !TELLING.iter().any(|key| schema.contains_key(*key)),
@@ -248,12 +256,31 @@ mod tests {
     }
 
     #[test]
+    fn the_value_of_an_unknown_key_of_a_knowledge_file_is_left_out() {
+        let mut tree = json!({
+            "apiVersion": "windrow.dev/v1", "kind": "Knowledge", "metadata": {"name": "site"},
+            "entries": [{"pasword": "polecat-fir-brook", "by": {"chart": "a", "tokn": "polecat"}}],
+        });
+        FileReader::Knowledge.reduce(&mut tree, &mut Learner::default());
+        let shown = tree.to_string();
+        assert!(!shown.contains("polecat"), "{shown}");
+        assert!(
+            shown.contains(r#""name":"site""#) && shown.contains(r#""chart":"a""#),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn everything_in_the_shipped_files_is_known() {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
-        let rules = std::fs::read_dir(directory.join("rules.d")).unwrap();
-        let rules = rules.map(|entry| (entry.unwrap().path(), FileReader::Rules));
-        let settings = (directory.join("windrow.yaml"), FileReader::Settings);
-        for (path, reader) in rules.chain([settings]) {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let files = |directory: &str, reader| {
+            let files = std::fs::read_dir(here.join(directory)).unwrap();
+            files.map(move |entry| (entry.unwrap().path(), reader))
+        };
+        let rules = files("config/rules.d", FileReader::Rules);
+        let knowledge = files("crates/plan/data/knowledge", FileReader::Knowledge);
+        let settings = (here.join("config/windrow.yaml"), FileReader::Settings);
+        for (path, reader) in rules.chain(knowledge).chain([settings]) {
             let text = std::fs::read_to_string(&path).unwrap();
             let Some(node) = yaml::parse(&text, 1, &ReadLimits::default()).unwrap() else {
                 continue;
