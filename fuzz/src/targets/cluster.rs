@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windrow_gates::{Component, last_refusal, metrics, pod_arguments};
+use windrow_gates::{Component, TrialNote, TriedDropIn, last_refusal, metrics, pod_arguments};
 use windrow_harvester::drain;
 use windrow_harvester::incidents::diagnose;
 use windrow_harvester::objects::{ObjectKind, Objects};
@@ -112,4 +112,25 @@ pub(super) fn machine(bytes: &[u8]) {
         let written = serde_json::to_value(&judged);
         assert!(written.is_ok_and(|written| written != Value::Null));
     }
+}
+
+/// What other servers, or anybody who may write the Lease, noted of gate trials.
+pub(super) fn gate_note(bytes: &[u8]) {
+    let note = TrialNote::parse(Some(text(bytes)));
+    let written = note.text();
+    assert_eq!(
+        TrialNote::parse(Some(&written)).text(),
+        written,
+        "it is read otherwise than it was written"
+    );
+    let trial = TriedDropIn {
+        by: "n1".to_owned(),
+        request: "r".to_owned(),
+        version: "v1.34.2+rke2r1".to_owned(),
+        content: None,
+        at: Timestamp::UNIX_EPOCH,
+        why: None,
+    };
+    check_messages(note.against(&trial, true, None));
+    note.begun(trial);
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use windrow_decide::flight::{Flights, boots};
 use windrow_decide::settings::{ConfigFile, ConfigFileRole, ConfigFiles, add_installer, merge};
 use windrow_decide::{Ledger, Mark};
+use windrow_gates::Trial;
 use windrow_harvester::HarvesterVersion;
 use windrow_learn::{BootSet, KnowledgeFile, Summary};
 use windrow_model::manifest::user_data::{self, OpenedFile};
@@ -150,6 +151,25 @@ pub(super) fn ledger(bytes: &[u8]) {
     let written = serde_json::to_vec(&ledger).unwrap_or_default();
     let again: Result<Ledger, _> = serde_json::from_slice(&written);
     assert_eq!(again.ok().as_ref(), Some(&ledger));
+}
+
+/// The record of a gate trial.
+pub(super) fn gate_trial(bytes: &[u8]) {
+    let Ok(trial) = serde_json::from_slice::<Trial>(bytes) else {
+        return;
+    };
+    let written = serde_json::to_vec(&trial).unwrap_or_default();
+    let again: Result<Trial, _> = serde_json::from_slice(&written);
+    assert_eq!(again.ok().as_ref(), Some(&trial));
+    let own = "/etc/rancher/rke2/config.yaml.d/90-windrow.yaml";
+    let on_disk = trial.asked.content.as_deref();
+    trial.on_disk(on_disk);
+    trial.gates_before(own);
+    trial.trusted(own);
+    trial.novel(own);
+    trial.going(own);
+    trial.withdrawal(Timestamp::UNIX_EPOCH);
+    trial.failed();
 }
 
 /// What the flight recorder wrote, made again.

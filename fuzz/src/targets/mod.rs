@@ -65,6 +65,10 @@ const TARGETS: &[Target] = &[
         name: "learned",
         run: files::learned,
     },
+    Target {
+        name: "gate-trial",
+        run: files::gate_trial,
+    },
     // What a preflight printed on another machine.
     Target {
         name: "machine",
@@ -83,6 +87,10 @@ const TARGETS: &[Target] = &[
     Target {
         name: "component",
         run: cluster::component,
+    },
+    Target {
+        name: "gate-note",
+        run: cluster::gate_note,
     },
     Target {
         name: "event",

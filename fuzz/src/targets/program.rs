@@ -4,10 +4,13 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::PathBuf;
 
+use windrow::act::repair::RestoreEntry;
 use windrow::archive::Archive;
 use windrow::hostile;
 use windrow_decide::Status;
 use windrow_decide::why;
+use windrow_harvester::incidents::CureMethod;
+use windrow_model::grammars::is_subdomain;
 
 use crate::{Target, check_messages, text};
 
@@ -40,6 +43,10 @@ pub(super) const TARGETS: &[Target] = &[
     Target {
         name: "status",
         run: status,
+    },
+    Target {
+        name: "restore-note",
+        run: restore_note,
     },
 ];
 
@@ -115,4 +122,46 @@ pub(super) fn status(bytes: &[u8]) {
             .and_then(|again| serde_json::to_value(again).ok()),
         Some(written)
     );
+}
+
+/// What repairs, or anybody who may write the Lease, noted of changes for a while. Whatever it says, the requests that follow restore
+/// one object of a closed list, and only if it is still the same one.
+pub(super) fn restore_note(bytes: &[u8]) {
+    let Ok(entries) = serde_json::from_slice::<Vec<RestoreEntry>>(bytes) else {
+        return;
+    };
+    let written = serde_json::to_vec(&entries).unwrap_or_default();
+    let again: Result<Vec<RestoreEntry>, _> = serde_json::from_slice(&written);
+    assert_eq!(again.ok().as_ref(), Some(&entries));
+    let changes = entries.iter().flat_map(|entry| &entry.changes);
+    for request in changes.filter_map(|change| change.restoring_step().request) {
+        assert_eq!(request.method, CureMethod::Patch);
+        let below = request
+            .path
+            .strip_prefix("/apis/kubevirt.io/v1/namespaces/");
+        let place: Option<Vec<&str>> = below.map(|below| below.split('/').collect());
+        assert!(
+            matches!(place.as_deref(), Some([namespace, "virtualmachines", name])
+                if is_subdomain(namespace) && is_subdomain(name)),
+            "{}",
+            request.path
+        );
+        assert_eq!(request.subresource, None);
+        let steps = request.body.as_array().map(Vec::as_slice);
+        let is_tested = steps.unwrap_or_default().iter().any(|step| {
+            step["op"] == "test" && step["path"] == "/metadata/uid" && step["value"] != ""
+        });
+        assert!(is_tested, "{}", request.body);
+        for step in steps.unwrap_or_default() {
+            let field = step["path"].as_str().unwrap_or_default();
+            assert!(
+                matches!(
+                    field,
+                    "/metadata/uid" | "/spec/running" | "/spec/runStrategy"
+                ),
+                "{}",
+                request.body
+            );
+        }
+    }
 }
