@@ -178,7 +178,27 @@ impl Faults {
         ..Self::NONE
     };
 
-    /// The same on a node that is probed.
+    /// All of [`Self::ALL`], and reads fail.
+    pub const ALL_AND_READS: Self = Self {
+        unread: Self::READS.unread,
+        ledger_unread: Self::READS.ledger_unread,
+        ..Self::ALL
+    };
+
+    /// All of [`Self::ALL`], and the cluster is replaced or joined again.
+    pub const ALL_AND_CLUSTERS: Self = Self {
+        replaced: Self::CLUSTERS.replaced,
+        rejoins: Self::CLUSTERS.rejoins,
+        ..Self::ALL
+    };
+
+    /// All of [`Self::ALL`], and the fail-safe runs.
+    pub const ALL_AND_FAILSAFE: Self = Self {
+        failsafe: Self::FAILSAFE.failsafe,
+        ..Self::ALL
+    };
+
+    /// All of [`Self::ALL`] on a node that is probed.
     pub const ALL_AND_PROBES: Self = Self {
         unanswered: 6,
         ..Self::ALL

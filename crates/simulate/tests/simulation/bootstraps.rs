@@ -433,6 +433,24 @@ fn whatever_fails_around_windrow_no_rule_is_broken() {
 }
 
 #[test]
+fn whatever_fails_together_no_rule_is_broken() {
+    let families = [
+        ("all faults and failed reads", Faults::ALL_AND_READS),
+        ("all faults and another cluster", Faults::ALL_AND_CLUSTERS),
+        ("all faults and the fail-safe", Faults::ALL_AND_FAILSAFE),
+    ];
+    let rules = RuleSet::shipped();
+    for_all_seeds(|seed| {
+        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
+        let known = PreparedSetup::read(&setup);
+        for (name, faults) in &families {
+            judge(name, &setup, &kept, known.with_faults(&setup, faults, seed))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn what_does_no_harm_is_released_by_the_blind_deadline_if_kube_apiserver_never_answers_windrow() {
     let rules = RuleSet::shipped();
     for_all_seeds(|seed| {
