@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use windrow_decide::{Event, StagingState};
+use windrow_decide::{Event, OrderError, StagingState};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
@@ -123,10 +123,18 @@ impl SpooledRequests {
                         .map(|(path, digest)| (ManifestPath::from(path.as_str()), digest.clone()))
                         .chain(request.digest.clone().map(|digest| (file.clone(), digest)))
                         .collect();
-                    if let Err(why) = state.hold_or_release(file, &released, request.manual(), now)
+                    let order = request.manual();
+                    let entered = state.hold_or_release(file, &released, order, now);
+                    if let Err(error) = &entered
+                        && !unread.contains(&path)
                     {
                         let what = format!("{verb} {file}, as {} asked", request.by);
-                        taken.events.push(failed(&what, &why));
+                        taken.events.push(failed(&what, &error.to_string()));
+                    }
+                    // A failed read is no answer: the request stays.
+                    if let Err(OrderError::NotNow(_)) = entered {
+                        self.unread.insert(path);
+                        continue;
                     }
                 }
                 Err(UnreadRequest::NotNow(why)) => {
@@ -234,6 +242,39 @@ mod tests {
         assert!(!is_held(&mut state));
         requests.finish();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_request_about_a_marker_that_cannot_be_read_is_kept_and_told_once() {
+        let (place, mut requests, _) = spooled(RELEASE);
+        let mut state = self::state(WIDGET);
+        let (manifests, now) = (Path::new("/nowhere"), Timestamp::UNIX_EPOCH);
+        let error = "Input/output error (os error 5)".to_owned();
+        let file = |path: &str, content: Option<FileContent>| FileChange {
+            path: path.into(),
+            content: content.map(std::sync::Arc::new),
+        };
+        let unreadable = FileContent::Unreadable { error };
+        state.take_directory(Directory {
+            files: vec![file("a.yaml", None), file("a.yaml.skip", Some(unreadable))],
+            markers: Vec::new(),
+        });
+        for told in [1, 0] {
+            let taken = requests.take_spooled(&mut state, (manifests, true), now);
+            assert_eq!(taken.events.len(), told, "{:?}", taken.events);
+            requests.finish();
+            assert_eq!(read_spool(place.path()).unwrap().len(), 1);
+            assert!(is_held(&mut state));
+        }
+        state.take_directory(Directory {
+            files: vec![file("a.yaml", None)],
+            markers: Vec::new(),
+        });
+        let taken = requests.take_spooled(&mut state, (manifests, true), now);
+        assert_eq!(taken.events, []);
+        assert!(!is_held(&mut state));
+        requests.finish();
+        assert!(read_spool(place.path()).unwrap().is_empty());
     }
 
     #[test]

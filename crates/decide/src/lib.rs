@@ -57,7 +57,7 @@ pub use observation::{
     Addon, Api, ApplyFailure, ClusterEvent, Detail, Directory, FileChange, Interests, Marker,
     MarkerTrouble, Observation, ProbeInterest,
 };
-pub use staging_state::StagingState;
+pub use staging_state::{OrderError, StagingState};
 pub use status::{
     Blocker, CertificateSource, DeliveryState, ExpectationSource, FailedFile, FileStatus, HeldFile,
     Holder, NodeRole, NotHeldFile, Pace, Phase, PhaseExpectation, PhaseState, PhaseStatus,

@@ -20,6 +20,7 @@ use windrow_plan::readiness::{self, ObjectSeen, ObservedCluster};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
+pub use self::by_hand::OrderError;
 use self::unread::UnreadPath;
 use super::action::Action;
 use super::decision::{Decision, decide};

@@ -1,16 +1,36 @@
 //! Holds and releases that a person orders.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
-use windrow_plan::{PlanFile, rke2};
+use windrow_plan::{FileObstacle, PlanFile, rke2};
 
 use super::StagingState;
+use super::unread::is_below;
 use crate::ledger::{AlreadyReported, FileStage, LedgerEntry, Manual};
+
+/// Why an order of a person was not entered, in a sentence for this person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderError {
+    /// The file or its marker cannot be read now. The order may count later.
+    NotNow(String),
+    /// The order does not count.
+    Refused(String),
+}
+
+impl fmt::Display for OrderError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::NotNow(why) | Self::Refused(why)) = self;
+        formatter.write_str(why)
+    }
+}
+
+impl std::error::Error for OrderError {}
 
 impl StagingState {
     /// Enters that a person holds or releases a file. The next decision carries it out. `released` are
@@ -19,9 +39,64 @@ impl StagingState {
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is not Windrow's to hold or release; a sentence for the
-    /// person who asked.
+    /// When there is no such file, or it is not Windrow's to hold or release, or when a failed read hides this.
     pub fn hold_or_release(
+        &mut self,
+        path: &ManifestPath,
+        released: &BTreeMap<ManifestPath, String>,
+        manual: Manual,
+        now: Timestamp,
+    ) -> Result<(), OrderError> {
+        if let Some(why) = self.why_not_now(path, released, &manual) {
+            return Err(OrderError::NotNow(why));
+        }
+        self.enter_order(path, released, manual, now)
+            .map_err(OrderError::Refused)
+    }
+
+    /// Why it cannot be known yet whether an order counts: what the answer depends on was never read, and cannot be read now.
+    fn why_not_now(
+        &self,
+        path: &ManifestPath,
+        released: &BTreeMap<ManifestPath, String>,
+        manual: &Manual,
+    ) -> Option<String> {
+        let cannot_be_read = |path: &str, why: &str| {
+            let message = Code::FileUnreadable.say(&[("error", why)]);
+            [path, ": ", &message].concat()
+        };
+        let name = path.name();
+        let marker = self.observation.markers.get(&name);
+        let foreign = marker.filter(|marker| marker.mark.is_none());
+        // What the fail-safe let go counts whoever made the marker.
+        let foreign = foreign.filter(|_| manual.by != Manual::FAILSAFE);
+        let mut unread = self.unread.iter();
+        if let Some(foreign) = foreign
+            && let Some((marker, unread)) = unread.find(|(path, _)| **path == *foreign.path)
+        {
+            return Some(cannot_be_read(marker, &unread.why));
+        }
+        if manual.hold {
+            return None;
+        }
+        let files = &self.plan.files;
+        let mut above = self.unread.iter();
+        if !files.iter().any(|file| file.path == *path) {
+            let (above, unread) = above.find(|(above, _)| is_below(path, above))?;
+            return Some(cannot_be_read(above, &unread.why));
+        }
+        // Only what was read is known to be other content.
+        let mut never_read = files.iter().filter(|file| {
+            file.name == name
+                && file.trouble == Some(FileObstacle::Unreadable)
+                && released.contains_key(&file.path)
+        });
+        let file = never_read.next()?;
+        let unread = self.unread.get(&file.path)?;
+        Some(cannot_be_read(&file.path, &unread.why))
+    }
+
+    fn enter_order(
         &mut self,
         path: &ManifestPath,
         released: &BTreeMap<ManifestPath, String>,

@@ -23,7 +23,7 @@ const DIRECTORY: &str = "directory";
 /// Why a path cannot be read, and since when.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UnreadPath {
-    why: String,
+    pub(super) why: String,
     /// When a decision was made without it for the first time.
     pub(super) since: Option<Timestamp>,
     /// Does what is known of it count, so that only this says that it cannot be read?
@@ -230,7 +230,7 @@ impl StagingState {
 }
 
 /// Does a path lead through a directory?
-fn is_below(path: &str, directory: &ManifestPath) -> bool {
+pub(super) fn is_below(path: &str, directory: &ManifestPath) -> bool {
     path.strip_prefix(directory.as_str())
         .is_some_and(|rest| rest.starts_with('/'))
 }

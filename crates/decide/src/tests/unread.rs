@@ -339,3 +339,68 @@ fn a_hold_by_hand_survives_a_lost_ledger_if_its_marker_cannot_be_read_at_first()
     assert_eq!(node.held(), ["a.yaml"]);
     assert_eq!(status.staging.held[0].code, Code::HeldByHand);
 }
+
+/// Somebody holds `sub/a.yaml`, or releases the content that it has.
+fn order(node: &mut Node, hold: bool) -> Result<(), OrderError> {
+    let path: ManifestPath = "sub/a.yaml".into();
+    let manual = Manual {
+        hold,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    let limits = windrow_model::manifest::ReadLimits::default();
+    let content = FileContent::Bytes(node.files[path.as_str()].clone().into_bytes());
+    let read = windrow_model::manifest::read(&path, &content, &limits);
+    let released = BTreeMap::from([(path.clone(), read.digest.to_string())]);
+    node.state
+        .hold_or_release(&path, &released, manual, node.now)
+}
+
+#[test]
+fn an_order_about_what_a_new_process_cannot_read_is_not_refused_and_counts_later() {
+    for unreadable in ["sub/a.yaml.skip", "sub/a.yaml", "sub"] {
+        for is_ledger_lost in [false, true] {
+            let mut node = Node::new(&[("sub/a.yaml", &free("a"))]);
+            node.api();
+            order(&mut node, true).unwrap();
+            node.tick();
+            assert_eq!(node.held(), ["sub/a.yaml"]);
+            if is_ledger_lost {
+                node.ledger_on_disk = Ledger::default();
+            }
+            node.later(1);
+            node.unreadable = vec![unreadable];
+            node.restart();
+            node.api();
+            let released = order(&mut node, false);
+            assert!(
+                matches!(released, Err(OrderError::NotNow(_))),
+                "{unreadable}, {is_ledger_lost}: {released:?}"
+            );
+            node.tick();
+            node.unreadable.clear();
+            node.scan();
+            order(&mut node, false).unwrap();
+            node.tick();
+            assert_eq!(node.held(), [""; 0], "{unreadable}, {is_ledger_lost}");
+        }
+    }
+}
+
+#[test]
+fn a_hold_about_a_marker_that_a_new_process_cannot_read_is_not_refused() {
+    let mut node = Node::new(&[("sub/a.yaml", &free("a"))]);
+    order(&mut node, true).unwrap();
+    node.tick();
+    node.unreadable = vec!["sub/a.yaml.skip"];
+    node.restart();
+    let held = order(&mut node, true);
+    assert!(matches!(held, Err(OrderError::NotNow(_))), "{held:?}");
+    // One that somebody else made is read, and refuses it.
+    node.unreadable.clear();
+    node.markers.insert(marker_of("sub/a.yaml"), None);
+    node.scan();
+    let held = order(&mut node, true);
+    assert!(matches!(held, Err(OrderError::Refused(_))), "{held:?}");
+}
