@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use smol_str::SmolStr;
 use windrow_decide::{Action, Directory, Interests, Ledger, MarkerTrouble, StagingState, Status};
-use windrow_model::manifest::{BaseName, ManifestPath};
+use windrow_model::manifest::BaseName;
 use windrow_plan::Plan;
 
+use super::failsafe::ReleaseRequest;
 use super::membership::Membership;
 use super::oracle::{JudgedServer, Oracle};
 use super::person::Order;
@@ -92,8 +92,8 @@ pub(super) struct SimulatedDaemon {
     hears_from: Option<Timestamp>,
     /// The ledger could not be read at the start, and is read again then. It is not overwritten before.
     pub(super) ledger_unread: Option<Timestamp>,
-    /// What the fail-safe released while it did not run, and of which content.
-    pub(super) requests: Vec<(ManifestPath, SmolStr)>,
+    /// What the fail-safe released while it did not run.
+    pub(super) requests: Vec<ReleaseRequest>,
     /// How often the machine has booted, and when it last did.
     boot: (u32, Timestamp),
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::{Ledger, OnFailure};
+use windrow_decide::{Ledger, Mark, OnFailure};
 use windrow_model::manifest::{FileContent, ManifestPath};
+use windrow_model::reasons::Code;
 
 use super::super::log::HappeningKind;
 use super::Drive;
@@ -19,6 +20,8 @@ const MASKED: Duration = Duration::from_secs(60 * 60);
 const STALLS: Duration = Duration::from_secs(15 * 60);
 /// How long a file is gone whose marker stays ten minutes.
 const GONE: Duration = Duration::from_secs(8 * 60);
+/// One that a person holds is gone for so much longer: its marker stays.
+const GONE_BY_HAND: Duration = Duration::from_secs(11 * 60);
 /// How much of a file is there when its writing was cut off: no document that RKE2 takes is this short.
 const CUT: usize = 10;
 
@@ -136,15 +139,22 @@ impl Drive<'_> {
         let disk = &self.disks[who];
         let marks = disk.iter().filter_map(|(_, entry)| entry.mark());
         let kept = marks.filter(|mark| mark.on_failure == OnFailure::Keep);
-        let paths: Vec<ManifestPath> = kept.map(|mark| mark.file.clone()).collect();
-        let Some(path) = self.more.chance().pick(&paths) else {
+        let is_by_hand = |mark: &Mark| mark.code == Code::HeldByHand;
+        let kept = kept.map(|mark| (mark.file.clone(), is_by_hand(mark)));
+        let kept: Vec<(ManifestPath, bool)> = kept.collect();
+        let Some((path, is_by_hand)) = self.more.chance().pick(&kept) else {
             return;
         };
         let Some(entry) = self.disks[who].get(path) else {
             return;
         };
         let content = FileContent::clone(entry.content());
-        let back = now + RETRY + self.more.up_to(GONE);
+        let longer = if *is_by_hand {
+            GONE_BY_HAND
+        } else {
+            Duration::ZERO
+        };
+        let back = now + RETRY + longer + self.more.up_to(GONE);
         self.record_fault(who, &format!("{path} vanishes until {back}"));
         self.disks[who].remove(path);
         self.changes.add(back, who, path, Some(content));

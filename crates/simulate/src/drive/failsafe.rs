@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use windrow_decide::{Manual, Mark, OnFailure};
+use windrow_decide::{Manual, Mark, OnFailure, OrderError};
 use windrow_model::manifest::{FileContent, ManifestPath, ObjectRef};
 use windrow_model::reasons::Code;
 
@@ -18,6 +18,15 @@ const FAILS: Duration = Duration::from_secs(10 * 60);
 const COMES: Duration = Duration::from_secs(20 * 60);
 /// A file that Windrow has marked and not read yet.
 const MARKED: &str = "marked.yaml";
+
+/// What the fail-safe lays down of a marker that it removed: the release counts for the held content.
+#[derive(Debug, Clone)]
+pub(super) struct ReleaseRequest {
+    file: ManifestPath,
+    digest: SmolStr,
+    /// Could something not be read when it was last tried? Then it stays.
+    pub(super) is_late: bool,
+}
 
 impl Drive<'_> {
     /// Windrow cannot run for a while, and the fail-safe lifts the holds that do no harm. Now and then Windrow ends just after it has marked a
@@ -109,7 +118,8 @@ impl Drive<'_> {
     pub(super) fn take_requests(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
-        for (file, digest) in daemon.requests.clone() {
+        for request in &mut daemon.requests {
+            let ReleaseRequest { file, digest, .. } = request;
             let manual = Manual {
                 hold: false,
                 by: Manual::FAILSAFE.to_owned(),
@@ -117,12 +127,11 @@ impl Drive<'_> {
                 reason: "Windrow could not run".to_owned(),
             };
             let released = BTreeMap::from([(file.clone(), digest.to_string())]);
-            let is_taken = daemon
-                .state
-                .hold_or_release(&file, &released, manual, at)
-                .is_ok();
+            let entered = daemon.state.hold_or_release(file, &released, manual, at);
+            request.is_late = matches!(entered, Err(OrderError::NotNow(_)));
             // One whose file is gone or has changed is dropped. One marker hides every file of its name.
-            if is_taken {
+            if entered.is_ok() {
+                let file = &request.file;
                 let files = daemon.true_plan.files.iter();
                 let let_go = files.filter(|other| other.name == file.name());
                 let let_go = let_go.map(|other| (other.path.clone(), other.digest.clone()));
@@ -132,9 +141,12 @@ impl Drive<'_> {
     }
 }
 
-/// What the fail-safe lays down of a marker that it removed: the release counts for the held content. Nothing is laid down of content
-/// that Windrow had not read.
-fn request(mark: &Mark) -> Option<(ManifestPath, SmolStr)> {
+/// What the fail-safe lays down of a marker. Nothing is laid down of content that Windrow had not read.
+fn request(mark: &Mark) -> Option<ReleaseRequest> {
     let is_read = !mark.digest.is_empty();
-    is_read.then(|| (mark.file.clone(), mark.digest.clone()))
+    is_read.then(|| ReleaseRequest {
+        file: mark.file.clone(),
+        digest: mark.digest.clone(),
+        is_late: false,
+    })
 }

@@ -168,7 +168,10 @@ impl Drive<'_> {
         let off = self.node.replace_datastore(snapshot);
         let daemon = &mut self.daemons[who];
         if daemon.knows_cluster() {
+            // Windrow knows already that the datastore is gone: what a person let go since then counts.
+            let let_go = std::mem::take(&mut daemon.oracle.let_go);
             daemon.oracle.enter_cluster(now);
+            daemon.oracle.let_go = let_go;
         } else {
             daemon.oracle.lose_cluster();
         }

@@ -218,6 +218,7 @@ impl Oracle {
             return self.judge_goes(truth, server, path, now);
         };
         self.judge_hold_again(truth, server, mark);
+        self.judge_once(truth, server, path, mark);
         if rke2::owner(&mark.file).is_some() {
             self.untrue
                 .insert(format!("{} is Windrow's to hold: it is not", mark.file));
@@ -279,6 +280,33 @@ impl Oracle {
             let file = &file.path;
             self.untrue
                 .insert(format!("{marker} may go: {file} was applied once"));
+        }
+    }
+
+    /// The marker of what was applied once says so as long as the cluster has it: its release would start the file again.
+    fn judge_once(
+        &mut self,
+        truth: &Truth<'_>,
+        server: &JudgedServer<'_>,
+        marker: &MarkerPath,
+        mark: &Mark,
+    ) {
+        let before = server.disk.get(marker).and_then(|entry| entry.mark());
+        let once =
+            |mark: &Mark| [Code::HeldAppliedOnce, Code::OnceUnconfirmed].contains(&mark.code);
+        let was_once = before.is_some_and(|before| {
+            once(before) && (&before.file, &before.digest) == (&mark.file, &mark.digest)
+        });
+        let is_let_go = self.let_go.get(&mark.file) == Some(&mark.digest);
+        if was_once
+            && !once(mark)
+            && mark.code != Code::HeldByHand
+            && !is_let_go
+            && truth.has_taken(&mark.file)
+        {
+            let (file, code) = (&mark.file, mark.code);
+            self.untrue
+                .insert(format!("{file} is held for {code:?}: it was applied once"));
         }
     }
 

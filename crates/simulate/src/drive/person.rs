@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use windrow_decide::Manual;
+use windrow_decide::{Manual, OrderError};
 use windrow_model::manifest::{FileContent, ManifestPath};
 use windrow_plan::Requirement;
 
@@ -107,9 +107,10 @@ impl Drive<'_> {
     pub(super) fn take_order(&mut self, who: usize, now: Timestamp) {
         self.take_requests(who, now);
         let daemon = &mut self.daemons[who];
-        let Some(Order { file, hold, at, .. }) = daemon.asked.clone() else {
+        let Some(order) = daemon.asked.clone() else {
             return;
         };
+        let Order { file, hold, at, .. } = order.clone();
         let manual = Manual {
             hold,
             by: "somebody".to_owned(),
@@ -118,17 +119,31 @@ impl Drive<'_> {
         };
         let nothing = BTreeMap::new();
         let now = daemon.wall(now);
-        let refused = daemon.state.hold_or_release(&file, &nothing, manual, now);
-        // There is no such file. One that is held is let go when it is there again.
-        let order = daemon.asked.take().filter(|_| refused.is_ok() || !hold);
-        let is_taken = refused.is_ok();
+        let entered = daemon.state.hold_or_release(&file, &nothing, manual, now);
+        let is_taken = match entered {
+            Ok(()) => true,
+            // What cannot be read now is asked for again.
+            Err(OrderError::NotNow(_)) => return,
+            // There is no such file. One that is held is let go when it is there again.
+            Err(OrderError::Refused(_)) if !hold => false,
+            Err(OrderError::Refused(_)) => {
+                daemon.asked = None;
+                // An earlier process may have written it down.
+                if order.is_taken {
+                    daemon.oracle.by_hand.insert(file);
+                    let (disk, saved) = (&self.disks[who], &daemon.saved);
+                    daemon.oracle.forget_unwritten(disk, saved);
+                }
+                return;
+            }
+        };
         if is_taken && !hold {
             let plan = daemon.state.shared_plan();
             let files = plan.files.iter().filter(|one| one.name == file.name());
             let let_go = files.map(|one| (one.path.clone(), one.digest.clone()));
             daemon.oracle.let_go.extend(let_go);
         }
-        daemon.asked = order.map(|order| Order { is_taken, ..order });
+        daemon.asked = Some(Order { is_taken, ..order });
     }
 
     /// What was asked for is done, and on the disk.
@@ -137,7 +152,7 @@ impl Drive<'_> {
         // A ledger that cannot be read yet is not written either.
         let is_saved = !daemon.unsaved && daemon.ledger_unread.is_none();
         if is_saved {
-            daemon.requests.clear();
+            daemon.requests.retain(|request| request.is_late);
         }
         let is_taken = daemon.asked.as_ref().is_some_and(|order| order.is_taken);
         // What cannot be read keeps its marker until it can be.

@@ -121,6 +121,19 @@ impl<'a> Truth<'a> {
         addon.is_some_and(|addon| addon.seen.is_of(&file.path))
     }
 
+    /// Has RKE2 applied some content of this path to its end, and no other file of its Addon since?
+    pub(super) fn has_taken(&self, file: &ManifestPath) -> bool {
+        let addon = self.cluster.addons.get(&file.addon());
+        addon.is_some_and(|addon| !addon.seen.checksum.is_empty() && addon.seen.is_of(file))
+    }
+
+    /// Did RKE2 last fail with another file of this file's Addon?
+    pub(super) fn failed_with_other(&self, file: &ManifestPath) -> bool {
+        let failure = self.cluster.failures.get(&file.addon());
+        let named = format!("/server/manifests/{file}\"");
+        failure.is_some_and(|failure| !failure.message.contains(&named))
+    }
+
     /// Has RKE2 applied this file, whatever was in it?
     pub(super) fn has_addon(&self, file: &ManifestPath) -> bool {
         self.cluster.addons.contains_key(&file.addon())

@@ -140,6 +140,11 @@ impl Oracle {
                 .insert(format!("{file} is not applied yet: RKE2 took it"));
         }
         for failed in &staging.failed {
+            if truth.failed_with_other(&failed.file) {
+                let file = &failed.file;
+                self.untrue
+                    .insert(format!("{file} failed: that was another file of its Addon"));
+            }
             let file = plan.files.iter().find(|file| file.path == failed.file);
             let seen = file.map(|file| (file.path.clone(), file.digest.clone()));
             let seen = seen.and_then(|seen| self.first_seen.get(&seen));

@@ -9,8 +9,8 @@ use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{FileContent, GroupKind};
 use windrow_plan::rules::RuleSet;
 use windrow_simulate::{
-    Arrival, BootstrapVerdict, Faults, HappeningKind, JoinRole, JoiningNode, PreparedSetup, Run,
-    Scenario, Setup, SimulatedDirectory, with_windrow, without_windrow,
+    Arrival, BootstrapVerdict, Faults, Happening, HappeningKind, JoinRole, JoiningNode,
+    PreparedSetup, Run, Scenario, Setup, SimulatedDirectory, with_windrow, without_windrow,
 };
 
 use crate::scenarios::{self, Drawn};
@@ -343,11 +343,16 @@ fn a_marker_that_somebody_else_puts_in_place_later_is_obeyed_and_left_alone() {
     assert!(position(&run, |what| matches!(what, HappeningKind::Lifted { .. })).is_none());
 }
 
+/// The log of a run. If there are several servers, each line begins with the number of its server.
 pub(crate) fn timeline(run: &Run) -> String {
+    let server = |one: &Happening| match run.joined.is_empty() {
+        true => String::new(),
+        false => format!("[{}] ", one.server),
+    };
     let lines: Vec<_> = run
         .log
         .iter()
-        .map(|one| format!("{} {}", one.at, one.what))
+        .map(|one| format!("{}{} {}", server(one), one.at, one.what))
         .collect();
     lines.join("\n")
 }
