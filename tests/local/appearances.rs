@@ -363,11 +363,12 @@ fn a_process_that_begins_in_the_middle_says_what_was_there_and_a_file_that_begin
     let again = || appeared(&node).len() == 2;
     daemon.until("the second process to see it", again);
     assert!(appeared(&node)[1].was_there);
-    daemon.end(Signal::SIGTERM);
-    let second = &lines(&node)[before..];
     let named =
         |line: &FlightLine| matches!(line, FlightLine::Machine(one) if one.kubernetes.is_some());
-    assert!(second.iter().any(named), "{second:?}");
+    daemon.until("the second process to name the machine", || {
+        lines(&node)[before..].iter().any(named)
+    });
+    daemon.end(Signal::SIGTERM);
     is_replayed(&node);
 }
 

@@ -148,6 +148,8 @@ fn a_marker_stays_if_new_content_arrives_while_the_state_file_is_saved() {
     let faults = Faults::none();
     let daemon = node.start_with(faults.command(), false);
     daemon.hear("READY=1");
+    // What the start has to save is saved.
+    daemon.ticks(2);
     let removals = Removals::of(&node.manifests(), "a.yaml");
     let rename_into_place = |text: &str| {
         let new = node.write("/new", text);
@@ -157,7 +159,7 @@ fn a_marker_stays_if_new_content_arrives_while_the_state_file_is_saved() {
     rename_into_place(FREE);
     // It is decided that the file is released, and the decision is on its way to the disk.
     daemon.eventually("the save", || faults.is_reached());
-    assert!(node.is_marked("a.yaml"));
+    daemon.eventually("the marker", || node.is_marked("a.yaml"));
     rename_into_place(WIDGET);
     // The watch has reported that, too, once a later file is marked.
     fs::write(node.manifest("b.yaml"), WIDGET).unwrap();
