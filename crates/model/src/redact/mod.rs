@@ -86,17 +86,33 @@ fn is_digest(word: &str) -> bool {
 
 /// Most bytes of secrets that the second net knows: its search takes a hundred times as much memory. All secrets of a large cluster take a
 /// tenth of it, but users can write any number into their objects.
-const MOST_KNOWN: usize = if cfg!(test) { 64 << 10 } else { 2 << 20 };
+const MOST_KNOWN: usize = 2 << 20;
 
 /// What the first net finds goes here, so that the second one knows it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Learner {
     secrets: std::collections::BTreeSet<String>,
-    bytes: usize,
+    /// How many bytes of them it may still learn.
+    room: usize,
     is_full: bool,
 }
 
+impl Default for Learner {
+    fn default() -> Self {
+        Self::within(MOST_KNOWN)
+    }
+}
+
 impl Learner {
+    /// One that learns at most this many bytes of secrets.
+    pub fn within(room: usize) -> Self {
+        Self {
+            secrets: std::collections::BTreeSet::new(),
+            room,
+            is_full: false,
+        }
+    }
+
     /// Learns the secrets of a tree.
     pub fn value(&mut self, value: &Value) {
         value::redact(value, &mut |secret, sure| self.found(secret, sure));
@@ -158,10 +174,10 @@ impl Learner {
         if !known::can_be_known(secret) || secret.contains(REDACTED) {
             return;
         }
-        if self.bytes + secret.len() > MOST_KNOWN {
+        if secret.len() > self.room {
             self.is_full = true;
         } else if self.secrets.insert(secret.to_owned()) {
-            self.bytes += secret.len();
+            self.room -= secret.len();
         }
     }
 }
