@@ -12,6 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
 use nix::time::{ClockId, clock_gettime};
+use windrow_decide::settings::LONGEST_PATIENCE;
+use windrow_model::text::cut;
 
 use crate::apiserver::{RequestFailure, within};
 
@@ -21,6 +23,8 @@ const NOTE: &str = "windrow.dev/note";
 /// A lease is taken over only after it was unchanged for as long as it counts, and for at least this long. Only our own
 /// monotonic clock measures that: the clocks of nodes differ, and a holder that restarts kube-apiserver cannot renew.
 const UNMOVED: Duration = Duration::from_secs(60);
+/// The longest name of a holder that is shown, in characters.
+const LONGEST_HOLDER: usize = 128;
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
 
@@ -126,7 +130,7 @@ impl ClusterLease {
         }
         if !ours && !holder.is_empty() && !self.may_take_over(&version, &spec) {
             self.renewed = None;
-            return Ok(LeaseHolder::Other(holder));
+            return Ok(LeaseHolder::Other(name_of(&holder)));
         }
         found.spec = Some(self.spec(Some(&spec), now));
         let written = within(
@@ -360,7 +364,7 @@ fn longest(name: &str) -> Duration {
         crate::act::turn::LEASE
     } else {
         // The others are configured: three times `gates.patience` or `diagnosis.interval`.
-        Duration::from_secs(24 * 60 * 60)
+        LONGEST_PATIENCE.saturating_mul(3)
     }
 }
 
@@ -372,6 +376,11 @@ fn seconds_of(name: &str, duration: Duration) -> i32 {
 fn counts(name: &str, spec: &LeaseSpec) -> Duration {
     let seconds = spec.lease_duration_seconds.unwrap_or_default();
     Duration::from_secs(seconds.unsigned_abs().into()).min(longest(name))
+}
+
+/// A holder's name, as it is shown. Whoever may update the Lease may write any.
+fn name_of(holder: &str) -> String {
+    cut(holder.replace(char::is_control, " "), LONGEST_HOLDER)
 }
 
 fn due(spec: &LeaseSpec, now: Timestamp) -> bool {

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use schemars::{Schema, SchemaGenerator};
 use windrow_model::manifest::{Node, yaml};
 
-use super::Settings;
 use super::special::{
     COPY_TO, CURED, LEARNED_AT_LEAST, LISTEN, ON_CHANGE, PLATFORM, SITE_NAMES, TEXTFILE,
 };
 use super::value::ValueKind::{
-    Count, Duration, Flag, Path, PathOr, Size, SizeOfMemory, Special, Word,
+    Count, Duration, DurationUpTo, Flag, Path, PathOr, Size, SizeOfMemory, Special, Word,
 };
 use super::value::{AUTO, NONE, Place, ValueKind};
+use super::{LONGEST_PATIENCE, Settings};
 
 /// One key.
 pub struct SettingKey {
@@ -177,8 +177,8 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "gates.patience",
-        "How long each part of a trial may take.",
-        Duration(at!(gates.patience)),
+        "How long each part of a trial may take, 8h at most.",
+        DurationUpTo(at!(gates.patience), LONGEST_PATIENCE),
     ),
     key(
         "statusServer.enabled",

@@ -88,6 +88,10 @@ pub struct Trials {
     pub patience: Duration,
 }
 
+/// The longest `gates.patience`. The Lease counts for three times as long, and for a day at most: a server that is lost must not keep the
+/// others from trials for longer.
+pub const LONGEST_PATIENCE: Duration = Duration::from_secs(8 * 60 * 60);
+
 /// What a changed configuration does while RKE2 runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnChange {

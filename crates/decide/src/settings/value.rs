@@ -27,6 +27,8 @@ pub(super) enum ValueKind {
     Flag(Place<bool>),
     /// From one second on.
     Duration(Place<Duration>),
+    /// From one second on, up to this.
+    DurationUpTo(Place<Duration>, Duration),
     /// From this number of bytes on.
     Size(Place<u64>, u64),
     SizeOfMemory(Place<usize>),
@@ -60,6 +62,9 @@ impl ValueKind {
         match self {
             Self::Flag(at) => *(at.get_mut)(settings) = flag(node)?,
             Self::Duration(at) => *(at.get_mut)(settings) = duration(node, SECOND)?,
+            Self::DurationUpTo(at, most) => {
+                *(at.get_mut)(settings) = duration_up_to(*most, node)?;
+            }
             Self::Size(at, least) => *(at.get_mut)(settings) = size_from(*least, node)?,
             Self::SizeOfMemory(at) => {
                 *(at.get_mut)(settings) = usize::try_from(size(node)?).unwrap_or(usize::MAX);
@@ -82,7 +87,7 @@ impl ValueKind {
     pub(super) fn show(&self, settings: &Settings) -> String {
         match self {
             Self::Flag(at) => (at.get)(settings).to_string(),
-            Self::Duration(at) => duration_text(*(at.get)(settings)),
+            Self::Duration(at) | Self::DurationUpTo(at, _) => duration_text(*(at.get)(settings)),
             Self::Size(at, _) => show_size(*(at.get)(settings)),
             Self::SizeOfMemory(at) => show_size(*(at.get)(settings) as u64),
             Self::Count(at) => (at.get)(settings).to_string(),
@@ -97,7 +102,9 @@ impl ValueKind {
     pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
         match self {
             Self::Flag(_) => generator.subschema_for::<Option<bool>>(),
-            Self::Duration(_) => generator.subschema_for::<Option<DurationText>>(),
+            Self::Duration(_) | Self::DurationUpTo(..) => {
+                generator.subschema_for::<Option<DurationText>>()
+            }
             Self::Size(..) | Self::SizeOfMemory(_) => generator.subschema_for::<Option<Size>>(),
             Self::Count(_) => generator.subschema_for::<Option<Count>>(),
             Self::Path(_) => generator.subschema_for::<Option<AbsolutePath>>(),
@@ -114,6 +121,18 @@ impl ValueKind {
 /// A text of this form.
 pub(super) fn text_like(pattern: &str) -> Schema {
     json_schema!({"type": ["string", "null"], "pattern": pattern})
+}
+
+fn duration_up_to(most: Duration, node: &Node) -> Result<Duration, String> {
+    let duration = duration(node, SECOND)?;
+    if duration > most {
+        return Err(format!(
+            "{} is too long: write {} or less",
+            duration_text(duration),
+            duration_text(most)
+        ));
+    }
+    Ok(duration)
 }
 
 fn size_from(least: u64, node: &Node) -> Result<u64, String> {
@@ -156,4 +175,37 @@ pub(super) fn path_or(word: &str, node: &Node) -> Result<Option<String>, String>
 
 pub(super) fn show_or(word: &str, path: &Option<String>) -> String {
     path.clone().unwrap_or_else(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ConfigFile, ConfigFileRole, ConfigFiles, LONGEST_PATIENCE, merge};
+
+    #[test]
+    fn a_trial_may_not_take_longer_than_a_lease_counts_and_the_error_names_the_line() {
+        let load = |patience: &str| {
+            merge(ConfigFiles {
+                files: vec![ConfigFile {
+                    role: ConfigFileRole::Settings,
+                    name: "windrow.yaml".to_owned(),
+                    path: "windrow.yaml".into(),
+                    text: format!("gates:\n  patience: {patience}\n"),
+                }],
+                ..ConfigFiles::default()
+            })
+        };
+        let longest = load("8h");
+        assert_eq!(longest.errors, []);
+        assert_eq!(longest.settings.gates.patience, LONGEST_PATIENCE);
+        let errors = load("481m").errors;
+        let [error] = &errors[..] else {
+            panic!("{errors:?}");
+        };
+        let error = error.to_string();
+        assert!(
+            error.contains("windrow.yaml:2: gates.patience: "),
+            "{error}"
+        );
+        assert!(error.ends_with("is too long: write 8h or less"), "{error}");
+    }
 }
