@@ -40,7 +40,8 @@ async fn write(
     change: impl FnOnce(TrialNote) -> TrialNote,
 ) -> Result<(), String> {
     let before = lease.note(client).await?;
-    let note = change(TrialNote::parse(before.as_deref()));
+    let note = TrialNote::parse(before.as_deref()).expect("a note of a server");
+    let note = change(note);
     let written = lease.write_note(client, before.as_deref(), note.text());
     written.await
 }
@@ -48,7 +49,8 @@ async fn write(
 async fn against(lease: &ClusterLease, client: &Client, trial: &TriedDropIn) -> Option<String> {
     let found = lease.holder_and_note(client).await;
     let (holder, note) = found.expect("the lease");
-    TrialNote::parse(note.as_deref()).against(trial, true, holder.as_deref())
+    let note = TrialNote::parse(note.as_deref()).expect("a note of a server");
+    note.against(trial, true, holder.as_deref())
 }
 
 #[tokio::test]
@@ -61,9 +63,15 @@ async fn a_drop_in_that_one_server_has_begun_to_try_costs_the_cluster_one_trial(
     let (ours, theirs) = (tried("node1", "r1"), tried("node2", "r2"));
     let now = Timestamp::now;
     assert_eq!(first.take(client, now()).await, Ok(LeaseHolder::Us));
-    let written = write(&first, client, |note| note.begun(ours.clone())).await;
+    let written = write(&first, client, |note| {
+        note.begun(ours.clone()).expect("readable")
+    })
+    .await;
     assert_eq!(written, Ok(()));
-    let refused = write(&second, client, |note| note.begun(theirs.clone())).await;
+    let refused = write(&second, client, |note| {
+        note.begun(theirs.clone()).expect("readable")
+    })
+    .await;
     assert!(refused.is_err(), "it is not the turn of node2");
 
     let turn = against(&second, client, &theirs).await;

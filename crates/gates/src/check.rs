@@ -46,6 +46,17 @@ pub fn version_text(target: &TargetVersion) -> String {
     }
 }
 
+/// Is this a text of [`version_text`]?
+pub(crate) fn is_version_text(text: &str) -> bool {
+    let is_version = |one: &str| {
+        let version = one.parse::<Version>();
+        version.is_ok_and(|version| version.to_string() == one)
+    };
+    text.is_empty()
+        || text.split(target::OR).all(is_version)
+        || text == version_text(&TargetVersion::Unknown)
+}
+
 /// Does one of the versions that may start stand in a text of [`version_text`]?
 pub(crate) fn may_be_one_of(target: &TargetVersion, text: &str) -> bool {
     let is_named = |it: &Version| text.split(target::OR).any(|one| one == it.to_string());

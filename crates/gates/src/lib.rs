@@ -36,7 +36,7 @@ pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
 pub use check::{TargetVersion, check, version_text};
 pub use dropin::{DROP_IN, DropIn, DropInSnapshot, LeftOut, drop_in, drop_in_trusting, read_gates};
 pub use moment::BootMoment;
-pub use note::{TrialEnd, TrialNote, TriedDropIn};
+pub use note::{TrialEnd, TrialNote, TriedDropIn, UnreadableTrialNote};
 pub use observed::{ObservedGates, metrics, pod_arguments, pod_flag};
 pub use record::{GateChange, RefusedGates, TooManyStarts, Trial, TrialOutcome, TrialStarts};
 pub use refusal::{ComponentRefusal, last as last_refusal};

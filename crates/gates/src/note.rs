@@ -2,9 +2,17 @@
 //!
 //! An entry is written before rke2-server is restarted. It goes when the trial is kept, and gets a reason when the trial is rolled back. So
 //! a drop-in that fails costs the cluster one trial, also if the server that tried it never comes back.
+//!
+//! Whoever may update the Lease may write it. So it has a closed form, is checked when it is read, and can only speak against a trial:
+//! nothing in it is written to a drop-in.
+
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use windrow_model::text::cut;
+
+use super::check::is_version_text;
 
 /// How many drop-ins are remembered.
 const REMEMBERED: usize = 8;
@@ -12,13 +20,15 @@ const REMEMBERED: usize = 8;
 const LONGEST: usize = 64 << 10;
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 400;
+/// The longest name of a server or request, in bytes.
+const LONGEST_NAME: usize = 200;
 
 /// How long a trial counts whose end is not known, once its server has no lease. A server that was removed never reports it.
 const UNKNOWN_END: SignedDuration = SignedDuration::from_hours(24);
 
 /// A drop-in that a server tries, or has tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TriedDropIn {
     /// The server, by its name in leases.
     pub by: String,
@@ -44,6 +54,41 @@ impl TriedDropIn {
     fn is_same_text(&self, other: &TriedDropIn) -> bool {
         (&self.version, &self.content) == (&other.version, &other.content)
     }
+
+    /// The field that no server writes so, if there is one.
+    fn wrong_field(&self) -> Option<&'static str> {
+        let is_name = |name: &str| {
+            (1..=LONGEST_NAME).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        let is_reason = |why: &str| {
+            why.chars().count() <= LONGEST_REASON + 1 && !why.chars().any(char::is_control)
+        };
+        let content = self.content.as_deref().unwrap_or_default();
+        let checked = [
+            ("by", is_name(&self.by)),
+            ("request", is_name(&self.request)),
+            ("version", is_version_text(&self.version)),
+            ("content", content.len() <= LONGEST / 2),
+            ("why", self.why.as_deref().is_none_or(is_reason)),
+        ];
+        let wrong = checked.into_iter().find(|(_, is_right)| !is_right);
+        wrong.map(|(field, _)| field)
+    }
+}
+
+/// Why a note cannot be read: a newer Windrow, or another client, wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableTrialNote(String);
+
+impl fmt::Display for UnreadableTrialNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the annotation windrow.dev/note of the Lease windrow-gates cannot be read: {}",
+            self.0
+        )
+    }
 }
 
 /// How a trial ended, for the other servers.
@@ -63,10 +108,30 @@ pub struct TrialEnd {
 pub struct TrialNote(Vec<TriedDropIn>);
 
 impl TrialNote {
-    /// Reads it. A note that cannot be read says nothing.
-    pub fn parse(text: Option<&str>) -> Self {
-        text.and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or_default()
+    /// Reads it. Without one, no server has tried anything.
+    ///
+    /// # Errors
+    ///
+    /// It is not what a server of this version writes. Then it is not known what the servers have tried.
+    pub fn parse(text: Option<&str>) -> Result<Self, UnreadableTrialNote> {
+        let Some(text) = text else {
+            return Ok(Self::default());
+        };
+        let unreadable = |why: String| Err(UnreadableTrialNote(cut(why, 120)));
+        if text.len() > LONGEST {
+            return unreadable(format!("it has more than {LONGEST} bytes"));
+        }
+        let note: Self = match serde_json::from_str(text) {
+            Ok(note) => note,
+            Err(error) => return unreadable(error.to_string().escape_debug().to_string()),
+        };
+        if note.0.len() > REMEMBERED {
+            return unreadable(format!("it has more than {REMEMBERED} entries"));
+        }
+        match note.0.iter().find_map(TriedDropIn::wrong_field) {
+            Some(field) => unreadable(format!("no server writes such a `{field}`")),
+            None => Ok(note),
+        }
     }
 
     /// Writes it, without the oldest entries if it is too long.
@@ -82,14 +147,22 @@ impl TrialNote {
     }
 
     /// A trial is about to restart rke2-server.
-    #[must_use]
-    pub fn begun(mut self, trial: TriedDropIn) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The other servers could not read its entry.
+    pub fn begun(mut self, trial: TriedDropIn) -> Result<Self, UnreadableTrialNote> {
+        if let Some(field) = trial.wrong_field() {
+            return Err(UnreadableTrialNote(format!(
+                "the other servers do not read this `{field}`"
+            )));
+        }
         self.0
             .retain(|entry| !entry.is_same_trial(&trial) && !entry.is_same_text(&trial));
         self.0.push(trial);
         let late = self.0.len().saturating_sub(REMEMBERED);
         self.0.drain(..late);
-        self
+        Ok(self)
     }
 
     /// A trial has ended: rolled back for this reason, or otherwise without anything that other servers should know.
@@ -100,7 +173,7 @@ impl TrialNote {
             Some(why) => {
                 let entries = self.0.iter_mut();
                 for entry in entries.filter(|entry| entry.is_same_trial(tried)) {
-                    entry.why = Some(why.chars().take(LONGEST_REASON).collect());
+                    entry.why = Some(cut(why.replace(char::is_control, " "), LONGEST_REASON));
                 }
             }
             None => self.0.retain(|entry| !entry.is_same_trial(tried)),
@@ -178,7 +251,7 @@ mod tests {
                 if note.against(&attempt, true, None).is_some() {
                     continue;
                 }
-                note = note.begun(attempt.clone());
+                note = note.begun(attempt.clone()).unwrap();
                 match end {
                     End::Kept => note = note.ended(&end_of(&attempt, None)),
                     End::RolledBack => note = note.ended(&end_of(&attempt, Some("it did not come up"))),
@@ -187,7 +260,7 @@ mod tests {
                 if !matches!(end, End::Kept) {
                     failures[usize::from(gate)] += 1;
                 }
-                note = TrialNote::parse(Some(&note.text()));
+                note = TrialNote::parse(Some(&note.text())).unwrap();
             }
             prop_assert!(failures.iter().all(|failures| *failures <= 1), "{failures:?}");
         }
@@ -216,7 +289,7 @@ mod tests {
     #[test]
     fn a_trial_without_a_known_end_counts_for_a_day_or_until_its_server_is_left() {
         let first = trial("node1", "r1", "A");
-        let note = TrialNote::default().begun(first.clone());
+        let note = TrialNote::default().begun(first.clone()).unwrap();
         assert!(note.has_begun("node1") && !note.has_begun("node2"));
         let second = |hours: i64| TriedDropIn {
             at: Timestamp::from_second(hours * 3600).unwrap(),
@@ -236,9 +309,9 @@ mod tests {
     #[test]
     fn what_one_server_has_begun_no_other_tries_until_it_was_kept() {
         let (first, second) = (trial("node1", "r1", "A"), trial("node2", "r2", "A"));
-        let note = TrialNote::default().begun(first.clone());
+        let note = TrialNote::default().begun(first.clone()).unwrap();
         // As another server reads it.
-        let note = TrialNote::parse(Some(&note.text()));
+        let note = TrialNote::parse(Some(&note.text())).unwrap();
         for is_automatic in [false, true] {
             let why = note.against(&second, is_automatic, None).unwrap();
             assert!(why.contains("its end is not known"), "{why}");
@@ -259,7 +332,7 @@ mod tests {
     #[test]
     fn another_text_or_version_may_be_tried_and_on_the_same_server_what_a_person_asks_for() {
         let first = trial("node1", "r1", "A");
-        let note = TrialNote::default().begun(first.clone());
+        let note = TrialNote::default().begun(first.clone()).unwrap();
         let note = note.ended(&end_of(&first, Some("it did not come up")));
         assert_eq!(note.against(&trial("node2", "r2", "B"), true, None), None);
         let mut newer = trial("node2", "r2", "A");
@@ -275,17 +348,90 @@ mod tests {
         let mut note = TrialNote::default();
         for number in 0..40 {
             let gate = format!("G{}", number % 20);
-            note = note.begun(trial("node1", &format!("r{number}"), &gate));
+            note = note
+                .begun(trial("node1", &format!("r{number}"), &gate))
+                .unwrap();
         }
         assert_eq!(note.0.len(), REMEMBERED);
         let mut large = trial("node1", "r", "A");
         large.content = Some("x".repeat(LONGEST / 2));
         let mut larger = large.clone();
         (larger.request, larger.version) = ("s".to_owned(), "1.35.0".to_owned());
-        let note = TrialNote::default().begun(large).begun(larger.clone());
-        let kept = TrialNote::parse(Some(&note.text()));
+        let note = TrialNote::default().begun(large).unwrap();
+        let note = note.begun(larger.clone()).unwrap();
+        let kept = TrialNote::parse(Some(&note.text())).unwrap();
         assert_eq!(kept.0, [larger], "the newest");
-        assert_eq!(TrialNote::parse(Some("since noon")), TrialNote::default());
-        assert_eq!(TrialNote::parse(None), TrialNote::default());
+        assert_eq!(TrialNote::parse(None), Ok(TrialNote::default()));
+    }
+
+    /// A note of one entry, with another value in this field.
+    fn forged(field: &str, value: serde_json::Value) -> String {
+        let failed = TriedDropIn {
+            why: Some("it did not come up".to_owned()),
+            ..trial("node1", "r1", "A")
+        };
+        let mut entry = serde_json::to_value(failed).unwrap();
+        entry[field] = value;
+        serde_json::json!([entry]).to_string()
+    }
+
+    #[test]
+    fn a_note_that_no_server_has_written_is_refused_and_a_short_reason_is_given() {
+        assert!(TrialNote::parse(Some(&forged("version", "1.36.3".into()))).is_ok());
+        let entry = forged("request", "r2".into());
+        let nine = vec![entry.trim_matches(['[', ']']); REMEMBERED + 1].join(",");
+        let too_long = format!("[]{}", " ".repeat(LONGEST));
+        let forged = [
+            "since noon".to_owned(),
+            String::new(),
+            "{}".to_owned(),
+            "[{}]".to_owned(),
+            too_long,
+            format!("[{nine}]"),
+            forged("run", "reboot".into()),
+            forged("\u{1b}[2J", "x".into()),
+            forged("by", "".into()),
+            forged("by", "node1 says: run this".into()),
+            forged("by", "n\u{1b}[31m".into()),
+            forged("by", "n".repeat(LONGEST_NAME + 1).into()),
+            forged("request", "a\nb".into()),
+            forged("version", "soon".into()),
+            forged("version", "1.36.3 or more".into()),
+            forged("content", "x".repeat(LONGEST / 2 + 1).into()),
+            forged("content", 5.into()),
+            forged("at", "yesterday".into()),
+            forged("why", "two\nlines".into()),
+            forged("why", "\u{9b}31m".into()),
+            forged("why", "x".repeat(LONGEST_REASON + 2).into()),
+        ];
+        for text in forged {
+            let refused = TrialNote::parse(Some(&text)).unwrap_err().to_string();
+            assert!(refused.chars().count() <= 220, "{refused}");
+            assert!(!refused.chars().any(char::is_control), "{refused:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_server_writes_the_others_read_whatever_a_component_has_said(
+            why in any::<String>(),
+            version in prop::sample::select(&["1.36.3", "1.35.6 or 1.36.3", "a version that is not known"][..]),
+        ) {
+            let tried = TriedDropIn {
+                version: version.to_owned(),
+                ..trial("node-1.example_0123456789ab", "changed-17", "A")
+            };
+            let note = TrialNote::default().begun(tried.clone()).unwrap();
+            let note = note.ended(&end_of(&tried, Some(&why.repeat(9))));
+            prop_assert_eq!(TrialNote::parse(Some(&note.text())), Ok(note));
+        }
+
+        #[test]
+        fn an_entry_that_the_others_could_not_read_is_not_written(by in any::<String>(), request in any::<String>()) {
+            let tried = TriedDropIn { by, request, ..trial("", "", "A") };
+            if let Ok(note) = TrialNote::default().begun(tried) {
+                prop_assert!(TrialNote::parse(Some(&note.text())).is_ok());
+            }
+        }
     }
 }

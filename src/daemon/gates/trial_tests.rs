@@ -18,7 +18,7 @@ fn trial(state: TrialState) -> Trial {
     let asked = serde_json::json!({"content": "kube-apiserver-arg+:\n- feature-gates+=A=true\n"});
     let record = serde_json::json!({
         "request": "r1", "change": "apply", "by": "ann", "at": "2026-11-26T05:00:00Z", "forced": false,
-        "version": "1.33.3+rke2r1", "asked": asked, "saved": {"content": null}, "state": state,
+        "version": "1.33.3", "asked": asked, "saved": {"content": null}, "state": state,
         "since": "2026-11-26T05:00:00Z",
     });
     serde_json::from_value(record).unwrap()
@@ -268,10 +268,88 @@ async fn a_trial_of_what_failed_on_another_server_does_not_begin() {
         at: Timestamp::UNIX_EPOCH,
         why: Some("it did not come up".to_owned()),
     };
-    let note = TrialNote::default().begun(failed).text();
+    let note = TrialNote::default().begun(failed).unwrap().text();
     lease.write_note(&client, None, note).await.unwrap();
     let found = driver.obstacle(&client, &waiting, &site).await;
     assert!(matches!(found, Some(Obstacle::Lasting(_))), "{found:?}");
+}
+
+/// Notes that no server writes.
+const FORGED: [&str; 5] = [
+    "since noon",
+    r#"{"content": "kube-apiserver-arg+:\n- feature-gates+=A=true\n"}"#,
+    r#"[{"by": "node2", "request": "r7", "version": "1.33.3", "at": "2026-11-26T05:00:00Z", "restart": true}]"#,
+    r#"[{"by": "node2 says: rm -rf", "request": "r7", "version": "1.33.3", "at": "2026-11-26T05:00:00Z"}]"#,
+    r#"[{"by": "node2", "request": "r7", "version": "1.33.3", "at": "2026-11-26T05:00:00Z", "why": "\u001b[2J"}]"#,
+];
+
+/// The lease of another server, with this note.
+async fn put_note(client: &kube::Client, note: &str) {
+    let counts = Duration::from_secs(60);
+    let mut lease = ClusterLease::new(ClusterLease::GATES, "node2".to_owned(), counts);
+    lease.take(client, Timestamp::now()).await.unwrap();
+    let before = lease.note(client).await.unwrap();
+    let written = lease.write_note(client, before.as_deref(), note.to_owned());
+    written.await.unwrap();
+    lease.release(client).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_note_that_another_client_has_written_keeps_trials_away_and_changes_no_gate() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, text) = node_that_asks(root.path());
+    put_drop_in(&layout, Some(&text)).unwrap();
+    for note in FORGED {
+        let store = cluster();
+        let client = store.client();
+        put_note(&client, note).await;
+        let mut driver = driver(&layout);
+        let site = driver.site();
+        let mut waiting = trial(TrialState::Idle);
+        driver.hold_lease_by(&client, &waiting, &site, true).await;
+        assert!(!driver.leased, "{note}");
+        let why = driver.waits_for.clone().unwrap();
+        assert!(
+            why.contains("cannot be read") && !why.contains('\u{1b}'),
+            "{why}"
+        );
+        let told = matches!(driver.obstacle, Some((_, Some(Obstacle::Lasting(_)))));
+        assert!(told, "it does not go away by waiting: {note}");
+        // Who forces it, or takes it back, does not ask the others.
+        waiting.forced = true;
+        driver.hold_lease_by(&client, &waiting, &site, true).await;
+        assert!(driver.leased, "{note}");
+        let is_left = |store: &ObjectStore| {
+            store.object(LEASE)["metadata"]["annotations"]["windrow.dev/note"] == note
+        };
+        // Its end is not noted, and does not wait for that.
+        waiting.outcome = Some(TrialOutcome::Kept);
+        let noted = driver.note_ended(&client, &waiting, &site).await;
+        assert_eq!((noted, is_left(&store)), (Ok(()), true), "{note}");
+        settle(&Configuration::load(&layout), Rke2State::Running);
+        assert_eq!(read_drop_in(&layout).unwrap(), Some(text.clone()));
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_another_client_has_written_into_the_lease_is_shown_in_one_short_line() {
+    let root = tempfile::tempdir().unwrap();
+    let mut driver = driver(&Layout::new(root.path()));
+    let (site, store) = (driver.site(), cluster());
+    let client = store.client();
+    put_note(&client, "[]").await;
+    let mut lease = store.object(LEASE);
+    lease["spec"]["holderIdentity"] = format!("\u{1b}[2J\n{}", "x".repeat(9000)).into();
+    lease["spec"]["leaseDurationSeconds"] = i32::MAX.into();
+    store.put(LEASE, lease);
+    let waiting = trial(TrialState::Idle);
+    driver.hold_lease_by(&client, &waiting, &site, true).await;
+    assert!(!driver.leased);
+    let why = driver.waits_for.unwrap();
+    assert!(
+        why.chars().count() < 220 && !why.chars().any(char::is_control),
+        "{why:?}"
+    );
 }
 
 #[tokio::test]
@@ -547,7 +625,7 @@ async fn a_rollback_waits_for_another_server_only_if_that_has_begun_a_trial() {
         at: Timestamp::UNIX_EPOCH,
         why: None,
     };
-    let note = TrialNote::default().begun(begun).text();
+    let note = TrialNote::default().begun(begun).unwrap().text();
     lease.write_note(&client, None, note).await.unwrap();
     driver.hold_lease_by(&client, &waiting, &site, true).await;
     assert!(!driver.leased);
@@ -566,7 +644,7 @@ async fn the_end_of_a_trial_is_noted_although_the_next_one_has_begun_before() {
     kept.outcome = Some(TrialOutcome::Kept);
     let [end] = ends_of(&kept, &layout).try_into().unwrap();
     let lease = driver.lease.as_ref().unwrap();
-    let note = TrialNote::default().begun(end.tried).text();
+    let note = TrialNote::default().begun(end.tried).unwrap().text();
     lease.write_note(&client, None, note).await.unwrap();
     // kube-apiserver is down before this is reported, and an operator asks for something else.
     driver.trial = Some(kept);

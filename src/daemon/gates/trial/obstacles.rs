@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 use windrow_decide::Event;
-use windrow_gates::{Component, GateChange, Trial, TrialEnd, TrialNote, TrialOutcome, TriedDropIn};
+use windrow_gates::{
+    Component, GateChange, Trial, TrialEnd, TrialNote, TrialOutcome, TriedDropIn,
+    UnreadableTrialNote,
+};
 use windrow_model::reasons::Code;
 
 use super::{TrialDriver, TrialSite};
@@ -210,15 +213,19 @@ impl TrialDriver {
                 let begin = |note| ends.iter().fold(note, TrialNote::ended).begun(tried);
                 self.write_note(&client, begin).await
             }
-            Err(why) => Err(why),
+            Err(why) => Err(NoteNotWritten::Failed(why)),
         };
-        if trial.change == GateChange::Rollback {
-            return Ok(());
+        match noted {
+            Ok(()) => Ok(()),
+            Err(_) if trial.change == GateChange::Rollback => Ok(()),
+            // While the other servers cannot read it either, none of them tries the same automatically.
+            Err(NoteNotWritten::Unreadable(_)) if trial.forced => Ok(()),
+            Err(not_written) => Err(not_written.to_string()),
         }
-        noted
     }
 
-    /// Writes down how the trial ended, and those before it, as far as their begin is written down.
+    /// Writes down how the trial ended, and those before it, as far as their begin is written down. What another client has made
+    /// unreadable stays as it is.
     pub(super) async fn note_ended(
         &mut self,
         client: &Client,
@@ -228,32 +235,48 @@ impl TrialDriver {
         let ends = ends_of(trial, &site.layout);
         let end = |note| ends.iter().fold(note, TrialNote::ended);
         let before = lease_for_note(&site.layout).note(client).await?;
-        let known = TrialNote::parse(before.as_deref());
-        if end(known.clone()) == known {
-            return Ok(());
+        match TrialNote::parse(before.as_deref()) {
+            Ok(known) if end(known.clone()) != known => {}
+            _ => return Ok(()),
         }
         self.take_lease(client, site).await?;
-        self.write_note(client, end).await
+        let written = self.write_note(client, |note| Ok(end(note))).await;
+        written.map_err(|not_written| not_written.to_string())
     }
 
     async fn write_note(
         &self,
         client: &Client,
-        change: impl FnOnce(TrialNote) -> TrialNote,
-    ) -> Result<(), String> {
+        change: impl FnOnce(TrialNote) -> Result<TrialNote, UnreadableTrialNote>,
+    ) -> Result<(), NoteNotWritten> {
         let Some(lease) = &self.lease else {
-            return Err("the lease on changes of feature gates is not held".to_owned());
+            let why = "the lease on changes of feature gates is not held";
+            return Err(NoteNotWritten::Failed(why.to_owned()));
         };
-        let before = lease.note(client).await?;
-        let known = TrialNote::parse(before.as_deref());
+        let before = lease.note(client).await;
+        let before = before.map_err(NoteNotWritten::Failed)?;
+        let known = TrialNote::parse(before.as_deref()).map_err(NoteNotWritten::Unreadable)?;
         let changed = change(known.clone());
+        let changed = changed.map_err(|why| NoteNotWritten::Failed(why.to_string()))?;
         if changed == known {
             return Ok(());
         }
         let written = lease.write_note(client, before.as_deref(), changed.text());
         let written = written.await;
-        written.map_err(|why| format!("the note for the other servers: {why}"))
+        written
+            .map_err(|why| NoteNotWritten::Failed(format!("the note for the other servers: {why}")))
     }
+}
+
+/// Why the note for the other servers was not written.
+#[derive(Debug, thiserror::Error)]
+enum NoteNotWritten {
+    /// kube-apiserver does not answer or refuses, or another client was quicker; why, in a line.
+    #[error("{0}")]
+    Failed(String),
+    /// What another client wrote there would be lost.
+    #[error("{0}")]
+    Unreadable(UnreadableTrialNote),
 }
 
 /// The ends that the other servers should know once this trial is over. A rollback that fails says nothing about another server.
@@ -276,14 +299,18 @@ pub(super) async fn may_pass(client: &Client, trial: &Trial, holder: &str) -> bo
     }
     let lease = ClusterLease::new(ClusterLease::GATES, String::new(), Duration::ZERO);
     let note = lease.note(client).await;
-    note.is_ok_and(|note| !TrialNote::parse(note.as_deref()).has_begun(holder))
+    note.is_ok_and(|note| {
+        let note = TrialNote::parse(note.as_deref());
+        note.is_ok_and(|note| !note.has_begun(holder))
+    })
 }
 
 fn lease_for_note(layout: &Layout) -> ClusterLease {
     ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
 }
 
-/// Why a trial of another server speaks against this one. A trial of the server that has the lease is still in progress.
+/// Why a trial of another server speaks against this one. A trial of the server that has the lease is still in progress. What cannot be
+/// read may speak against it too.
 async fn failed_elsewhere(
     client: &Client,
     tried: &TriedDropIn,
@@ -291,8 +318,12 @@ async fn failed_elsewhere(
 ) -> Result<Option<String>, String> {
     let (holder, note) = lease_for_note(layout).holder_and_note(client).await?;
     let holder = holder.filter(|holder| *holder != tried.by);
-    let note = TrialNote::parse(note.as_deref());
-    Ok(note.against(tried, is_automatic(&tried.request), holder.as_deref()))
+    Ok(match TrialNote::parse(note.as_deref()) {
+        Ok(note) => note.against(tried, is_automatic(&tried.request), holder.as_deref()),
+        Err(unreadable) => Some(format!(
+            "{unreadable}; so Windrow does not know what other servers have tried"
+        )),
+    })
 }
 
 /// What speaks against a trial, whether or not this server has the lease.
