@@ -11,7 +11,7 @@ use super::dropin::{DropInSnapshot, read_gates};
 use super::moment::BootMoment;
 use super::note::TrialEnd;
 use super::settle::{KnownGood, Rejected};
-use super::trial::{OnDisk, TrialState};
+use super::trial::{OnDisk, TrialObservation, TrialState};
 use super::verdicts::{FailedDropIn, TakenBack};
 use super::{Component, GateRequest, Proven};
 
@@ -96,6 +96,9 @@ pub struct Trial {
     /// Was it rolled back before anything was known about its gates?
     #[serde(default)]
     pub unjudged: bool,
+    /// Because the drop-in was changed, or rke2-server stopped, by something else? Then it is not tried again automatically here.
+    #[serde(default)]
+    pub disturbed: bool,
     /// The ends of earlier trials that the other servers do not know yet.
     #[serde(default)]
     pub ends: Vec<TrialEnd>,
@@ -172,6 +175,39 @@ impl Trial {
         let proven = proven.unwrap_or_default().gates;
         unverified.retain(|gate| !proven.iter().any(|known| gate.sets_as(known)));
         unverified
+    }
+
+    /// It goes back: does that show that its gates do not work? `put_back` is why the hook put back what was saved, if it did;
+    /// `is_refused`: a component has refused one of its gates.
+    pub fn judge(
+        &mut self,
+        seen: &TrialObservation,
+        put_back: Option<&TooManyStarts>,
+        is_refused: bool,
+    ) {
+        // In the states before, no start of rke2-server was seen.
+        let was_tried =
+            self.state == TrialState::Verifying && seen.on_disk == OnDisk::Asked && !seen.stopped;
+        let is_failure = put_back.map_or(is_refused || was_tried, |found| found.is_failure);
+        self.unjudged = !is_failure && self.taken_back.is_none();
+        self.disturbed = self.unjudged && put_back.is_none();
+    }
+
+    /// Is it to be remembered on this server how it ended, once it has gone back? What was never started shows nothing, and a start that
+    /// a reboot has cut off may be made again.
+    pub fn is_remembered(&self) -> bool {
+        self.taken_back.is_some() || self.started && (!self.unjudged || self.disturbed)
+    }
+
+    /// Was rke2-server started after the drop-in was last changed, if this start runs?
+    pub fn is_read_by(&self, invocation: &str) -> bool {
+        let baseline = self.baseline.as_ref();
+        baseline.is_some_and(|baseline| baseline != invocation && !invocation.is_empty())
+    }
+
+    /// While it goes back: was what was saved seen on the disk since then?
+    pub fn is_back(&self) -> bool {
+        self.state == TrialState::RollingBack && self.baseline.is_some()
     }
 
     /// Is it under way?
@@ -452,6 +488,7 @@ fn key(gate: &GateRequest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::InEffect;
 
     const OWN: &str = "own.yaml";
     const PATIENCE: Duration = Duration::from_secs(600);
@@ -485,6 +522,7 @@ mod tests {
             why: None,
             unverified: Vec::new(),
             unjudged: false,
+            disturbed: false,
             ends: Vec::new(),
             moment: None,
             outcome: None,
@@ -628,6 +666,98 @@ mod tests {
         assert!(!trial.resume(after(90_001), booted.as_ref()), "once");
         trial.state = TrialState::Idle;
         assert!(!trial.resume(after(1), moment("b3", 1).as_ref()));
+    }
+
+    fn seen(on_disk: OnDisk) -> TrialObservation {
+        TrialObservation {
+            wanted: true,
+            leased: true,
+            saved: true,
+            on_disk,
+            restarting: false,
+            restarted: true,
+            started: true,
+            stopped: false,
+            ready: false,
+            in_effect: InEffect::Unknown,
+            refused: false,
+            is_back: false,
+            overdue: true,
+        }
+    }
+
+    /// Does going back from a state show a failure, and is its end remembered on this server?
+    fn judged(
+        state: TrialState,
+        seen: &TrialObservation,
+        put_back: Option<bool>,
+        is_refused: bool,
+    ) -> (bool, bool) {
+        let put_back = put_back.map(|is_failure| TooManyStarts {
+            why: "why".to_owned(),
+            is_failure,
+        });
+        let mut trial = Trial {
+            started: true,
+            ..trial(state)
+        };
+        trial.judge(seen, put_back.as_ref(), is_refused);
+        (!trial.unjudged, trial.is_remembered())
+    }
+
+    #[test]
+    fn only_a_start_that_was_seen_with_what_is_tried_or_a_refusal_shows_that_its_gates_do_not_work()
+    {
+        use TrialState::{Restarting, Verifying, Written};
+        let asked = seen(OnDisk::Asked);
+        assert_eq!(judged(Verifying, &asked, None, false), (true, true));
+        let stopped = TrialObservation {
+            stopped: true,
+            ..asked
+        };
+        for (state, seen) in [
+            (Verifying, stopped),
+            (Verifying, seen(OnDisk::Saved)),
+            (Verifying, seen(OnDisk::Other)),
+            (Written, asked),
+            (Restarting, asked),
+        ] {
+            let is = judged(state, &seen, None, false);
+            assert_eq!(
+                is,
+                (false, true),
+                "not tried again automatically: {state:?}"
+            );
+            let is = judged(state, &seen, None, true);
+            assert_eq!(is, (true, true), "refused: {state:?}");
+        }
+        // The hook has counted the starts.
+        let saved = seen(OnDisk::Saved);
+        assert_eq!(judged(Verifying, &saved, Some(true), false), (true, true));
+        let cut_off = judged(Verifying, &saved, Some(false), false);
+        assert_eq!(cut_off, (false, false), "a reboot: it may be tried again");
+    }
+
+    #[test]
+    fn what_was_never_started_is_not_remembered_but_what_was_taken_back_is() {
+        let mut trial = trial(TrialState::Written);
+        trial.judge(&seen(OnDisk::Other), None, false);
+        assert!(!trial.is_remembered());
+        trial.taken_back = Some("2".to_owned());
+        trial.judge(&seen(OnDisk::Other), None, false);
+        assert!(trial.is_remembered() && !trial.unjudged);
+    }
+
+    #[test]
+    fn what_was_saved_is_known_to_be_back_once_a_start_after_it_can_be_told() {
+        let mut trial = trial(TrialState::Verifying);
+        trial.baseline = Some("run 1".to_owned());
+        assert!(!trial.is_back());
+        assert!(trial.is_read_by("run 2") && !trial.is_read_by("run 1") && !trial.is_read_by(""));
+        trial.state = TrialState::RollingBack;
+        assert!(trial.is_back());
+        trial.baseline = None;
+        assert!(!trial.is_back() && !trial.is_read_by("run 2"));
     }
 
     #[test]

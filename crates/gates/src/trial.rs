@@ -23,6 +23,10 @@
 //! have lost it, and then waits for it again or puts the drop-in back. Once rke2-server was restarted a lost lease stops
 //! nothing: half a change is worse, and a server that is down needs what it had.
 //!
+//! Others may change the drop-in at any time: an operator removes it, or the hook takes a gate out that a new version refuses. A trial
+//! restarts rke2-server only with what it tries or saved. What others change before the way back is replaced by what was saved, once;
+//! what they change after that stays, and is the end.
+//!
 //! A server that a person has stopped is never started for a trial: whoever starts it goes on with the trial, and when nobody
 //! does in time, what was saved is restored, and that is the end.
 
@@ -118,6 +122,8 @@ pub struct TrialObservation {
     pub in_effect: InEffect,
     /// Has kube-apiserver said since that start that it does not take its feature gates?
     pub refused: bool,
+    /// While it goes back: was what was saved seen on the disk since then?
+    pub is_back: bool,
     /// Has this state lasted longer than it may?
     pub overdue: bool,
 }
@@ -156,6 +162,10 @@ fn leased(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
         // Nothing was changed: nothing is lost.
         (false, _) => (TrialState::Idle, vec![TrialStep::ReleaseLease]),
         (true, false) => (TrialState::Leased, vec![TrialStep::Save]),
+        // Changed since it was saved.
+        (true, true) if seen.on_disk == OnDisk::Other => {
+            (TrialState::Leased, vec![TrialStep::Save])
+        }
         (true, true) => (TrialState::Saved, vec![TrialStep::Write]),
     }
 }
@@ -166,6 +176,9 @@ fn written(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     } else if seen.restarting {
         // By somebody else, who has not waited for us.
         (TrialState::Restarting, Vec::new())
+    } else if seen.on_disk != OnDisk::Asked {
+        // A restart would not try it.
+        (TrialState::RollingBack, vec![TrialStep::Restore])
     } else if seen.leased && !seen.stopped {
         (TrialState::Restarting, vec![TrialStep::Restart])
     } else if seen.overdue {
@@ -180,7 +193,11 @@ fn restarting(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
         (TrialState::Verifying, Vec::new())
     } else if seen.overdue {
         (TrialState::RollingBack, vec![TrialStep::Restore])
-    } else if seen.restarting || seen.stopped {
+    } else if seen.restarting {
+        (TrialState::Restarting, Vec::new())
+    } else if seen.on_disk != OnDisk::Asked {
+        (TrialState::RollingBack, vec![TrialStep::Restore])
+    } else if seen.stopped {
         (TrialState::Restarting, Vec::new())
     } else if seen.leased {
         // The restart was lost with whoever was to queue it.
@@ -193,8 +210,10 @@ fn restarting(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
 fn verifying(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     let back = (TrialState::RollingBack, vec![TrialStep::Restore]);
     match (seen.on_disk, seen.ready, seen.in_effect) {
-        // Changed under the trial: what is in effect says nothing about what was asked for.
-        (OnDisk::Saved | OnDisk::Other, ..) => back,
+        // Changed under the trial: what is in effect says nothing about what was asked for. If the hook has put back what was saved,
+        // the start that it ran for has read that: to put it back once more would hide this.
+        (OnDisk::Saved, ..) => (TrialState::RollingBack, Vec::new()),
+        (OnDisk::Other, ..) => back,
         (OnDisk::Asked, true, InEffect::AsAsked) => {
             (TrialState::Kept, vec![TrialStep::ReleaseLease])
         }
@@ -209,6 +228,8 @@ fn verifying(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
 fn rolling_back(seen: &TrialObservation) -> (TrialState, Vec<TrialStep>) {
     let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
     match seen.on_disk {
+        // It was back, and what lies there now is somebody else's.
+        OnDisk::Other if seen.is_back => over,
         OnDisk::Asked | OnDisk::Other => (TrialState::RollingBack, vec![TrialStep::Restore]),
         OnDisk::Saved if !seen.started => over,
         OnDisk::Saved if seen.restarted && seen.ready => over,

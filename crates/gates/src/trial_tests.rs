@@ -26,6 +26,10 @@ struct Node {
     stopped: bool,
     /// With what the server runs.
     runs: OnDisk,
+    /// Somebody else made the last change of the drop-in.
+    edited: bool,
+    /// Was what was saved seen there since it goes back?
+    is_back: bool,
     waited: u32,
     restarts: u32,
 }
@@ -42,13 +46,15 @@ impl Node {
             started: false,
             stopped: false,
             runs: OnDisk::Saved,
+            edited: false,
+            is_back: false,
             waited: 0,
             restarts: 0,
         }
     }
 
     fn ready(&self) -> bool {
-        !self.stopped && (self.runs == OnDisk::Saved || self.gates != Gates::Fatal)
+        !self.stopped && (self.runs != OnDisk::Asked || self.gates != Gates::Fatal)
     }
 
     fn seen(&self) -> TrialObservation {
@@ -68,6 +74,7 @@ impl Node {
                 _ => InEffect::Otherwise,
             },
             refused: self.restarted && !self.stopped && !self.ready(),
+            is_back: self.is_back,
             overdue: self.waited > 3,
         }
     }
@@ -77,20 +84,28 @@ impl Node {
             TrialStep::TakeLease => self.leased = true,
             TrialStep::ReleaseLease => self.leased = false,
             TrialStep::Save => {
-                assert_eq!(
-                    self.on_disk,
-                    OnDisk::Saved,
+                assert!(
+                    self.on_disk != OnDisk::Asked,
                     "what is asked for was saved as good"
                 );
-                self.saved = true;
+                (self.saved, self.on_disk) = (true, OnDisk::Saved);
             }
             TrialStep::Write => {
                 assert!(self.saved, "written before it could be restored");
                 self.change(OnDisk::Asked);
             }
-            TrialStep::Restore => self.change(OnDisk::Saved),
+            TrialStep::Restore => {
+                assert!(
+                    !(self.edited && self.is_back && self.on_disk == OnDisk::Other),
+                    "what somebody else put there after it went back was replaced"
+                );
+                self.is_back = false;
+                self.change(OnDisk::Saved);
+            }
             TrialStep::Restart => {
                 let back = state == TrialState::RollingBack;
+                let meant = if back { OnDisk::Saved } else { OnDisk::Asked };
+                assert_eq!(self.on_disk, meant, "restarted with something else");
                 assert!(back || self.leased, "restarted without the lease");
                 assert!(!back || self.started, "restarted although nothing was");
                 assert!(!self.stopped, "started although somebody has stopped it");
@@ -103,8 +118,13 @@ impl Node {
     fn change(&mut self, to: OnDisk) {
         if self.on_disk != to {
             self.on_disk = to;
-            self.restarted = false;
+            (self.restarted, self.edited) = (false, false);
         }
+    }
+
+    /// Somebody else changes the drop-in. The start that counts stays the one of before.
+    fn edit(&mut self, to: OnDisk) {
+        (self.on_disk, self.edited) = (to, true);
     }
 
     /// systemd does what was queued.
@@ -127,6 +147,8 @@ struct Turn {
     stops: bool,
     /// Another server has the lease.
     lost: bool,
+    /// Somebody else changes the drop-in.
+    edits: Option<OnDisk>,
     /// A crash loses the steps after this many.
     taken: usize,
 }
@@ -140,6 +162,7 @@ fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
             boots: false,
             stops: false,
             lost: false,
+            edits: None,
             taken: usize::MAX,
         });
         let Turn {
@@ -147,9 +170,17 @@ fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
         } = turn;
         node.stopped |= turn.stops;
         node.leased &= !lost;
+        // If somebody else writes what is asked for before the trial does, there is no trial.
+        let is_met = |to: &OnDisk| {
+            *to == OnDisk::Asked && matches!(state, TrialState::Idle | TrialState::Leased)
+        };
+        if let Some(to) = turn.edits.filter(|to| node.saved && !is_met(to)) {
+            node.edit(to);
+        }
         let (to, steps) = next(state, &node.seen());
         node.started |= matches!(to, TrialState::Restarting | TrialState::Verifying);
         node.waited = if to == state { node.waited + 1 } else { 0 };
+        node.is_back |= state == TrialState::RollingBack && node.on_disk == OnDisk::Saved;
         state = to;
         if matches!(state, TrialState::Kept | TrialState::RolledBack) {
             return (state, node);
@@ -280,15 +311,35 @@ fn what_cannot_be_verified_in_time_is_rolled_back() {
     }
 }
 
+/// What befalls a trial, with somebody who changes the drop-in or without.
+fn turns(edits: impl Strategy<Value = Option<OnDisk>> + Clone) -> impl Strategy<Value = Vec<Turn>> {
+    let turn = (
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+        any::<bool>(),
+        edits,
+        0usize..3,
+    );
+    let turn = turn.prop_map(|(boots, stops, lost, edits, taken)| Turn {
+        boots,
+        stops,
+        lost,
+        edits,
+        taken,
+    });
+    prop::collection::vec(turn, 0..30)
+}
+
+fn edits() -> impl Strategy<Value = Option<OnDisk>> + Clone {
+    let to = prop::sample::select(&[OnDisk::Asked, OnDisk::Saved, OnDisk::Other][..]);
+    prop::option::weighted(0.2, to)
+}
+
 proptest! {
     #[test]
     fn crashes_boots_stops_and_lost_leases_at_any_step_end_kept_with_good_gates_and_restored_with_others(
         gates in prop::sample::select(&[Gates::Good, Gates::Fatal, Gates::Ignored][..]),
-        turns in prop::collection::vec(
-            (any::<bool>(), prop::bool::weighted(0.1), any::<bool>(), 0usize..2)
-                .prop_map(|(boots, stops, lost, taken)| Turn { boots, stops, lost, taken }),
-            0..30,
-        ),
+        turns in turns(Just(None)),
     ) {
         let (state, node) = run(gates, &turns);
         // A server that stays stopped is not started; what lies there is for its next start.
@@ -301,6 +352,72 @@ proptest! {
             _ => prop_assert_eq!((state, node.on_disk), (TrialState::RolledBack, OnDisk::Saved)),
         }
     }
+
+    /// What must hold at each step is asserted in [`Node::take`].
+    #[test]
+    fn whoever_else_changes_the_drop_in_at_any_step_a_trial_ends_with_what_was_saved_or_what_they_put_there(
+        gates in prop::sample::select(&[Gates::Good, Gates::Fatal, Gates::Ignored][..]),
+        turns in turns(edits()),
+    ) {
+        let (state, node) = run(gates, &turns);
+        match state {
+            TrialState::Kept => prop_assert_eq!((gates, node.on_disk), (Gates::Good, OnDisk::Asked)),
+            _ => prop_assert!(node.on_disk == OnDisk::Saved || node.edited && node.on_disk == OnDisk::Other),
+        }
+    }
+}
+
+#[test]
+fn a_drop_in_that_is_changed_before_the_restart_is_not_tried_and_restarts_nothing() {
+    for state in [TrialState::Written, TrialState::Restarting] {
+        for on_disk in [OnDisk::Saved, OnDisk::Other] {
+            let mut node = Node::new(Gates::Good);
+            (node.saved, node.leased, node.restarted, node.on_disk) = (true, true, false, on_disk);
+            let back = (TrialState::RollingBack, vec![TrialStep::Restore]);
+            assert_eq!(next(state, &node.seen()), back, "{state:?} {on_disk:?}");
+            node.on_disk = OnDisk::Saved;
+            let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
+            assert_eq!(next(TrialState::RollingBack, &node.seen()), over);
+        }
+    }
+}
+
+#[test]
+fn what_was_saved_is_saved_again_if_it_is_changed_before_anything_is_written() {
+    let mut node = Node::new(Gates::Good);
+    (node.saved, node.leased, node.on_disk) = (true, true, OnDisk::Other);
+    let saves = (TrialState::Leased, vec![TrialStep::Save]);
+    assert_eq!(next(TrialState::Leased, &node.seen()), saves);
+}
+
+#[test]
+fn what_the_hook_has_put_back_is_not_put_back_again_nor_is_its_start_made_again() {
+    let mut node = Node::new(Gates::Fatal);
+    (node.saved, node.started) = (true, true);
+    // The start that the hook ran for has read it.
+    let back = (TrialState::RollingBack, Vec::new());
+    assert_eq!(next(TrialState::Verifying, &node.seen()), back);
+    let coming_up = TrialObservation {
+        ready: false,
+        ..node.seen()
+    };
+    assert_eq!(next(TrialState::RollingBack, &coming_up), back);
+    let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
+    assert_eq!(next(TrialState::RollingBack, &node.seen()), over);
+}
+
+#[test]
+fn what_somebody_puts_there_after_it_went_back_stays_but_what_was_tried_goes_again() {
+    let mut node = Node::new(Gates::Fatal);
+    (node.saved, node.started, node.is_back) = (true, true, true);
+    node.on_disk = OnDisk::Other;
+    let over = (TrialState::RolledBack, vec![TrialStep::ReleaseLease]);
+    assert_eq!(next(TrialState::RollingBack, &node.seen()), over);
+    let restores = (TrialState::RollingBack, vec![TrialStep::Restore]);
+    node.is_back = false;
+    assert_eq!(next(TrialState::RollingBack, &node.seen()), restores);
+    (node.is_back, node.on_disk) = (true, OnDisk::Asked);
+    assert_eq!(next(TrialState::RollingBack, &node.seen()), restores);
 }
 
 #[test]

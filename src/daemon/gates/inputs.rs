@@ -120,11 +120,14 @@ impl DropInInputs {
     pub(super) fn settled(&self, rke2: Rke2State) -> Settled {
         // A trial is not disturbed: its gates stay, or what it saved is restored.
         let (rke2, current) = match &self.trial {
-            Some(trial) if trial.going_back() => {
+            // What others change once it is back stays.
+            Some(trial) if trial.going_back() && !trial.is_back() => {
                 let saved = trial.saved.clone().unwrap_or_default();
                 (Rke2State::Running, saved.content)
             }
-            Some(trial) if trial.in_force() => (Rke2State::Running, self.current.clone()),
+            Some(trial) if trial.in_force() || trial.going_back() => {
+                (Rke2State::Running, self.current.clone())
+            }
             _ => (rke2, self.current.clone()),
         };
         self.settled_from(current.as_deref(), rke2)

@@ -10,14 +10,16 @@ mod obstacles;
 mod steps;
 mod turn;
 
+use std::io::ErrorKind::InvalidData;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::{InEffect, OnDisk, TrialObservation, TrialState, TrialStep, next};
 use windrow_gates::{
-    Component, DropInSnapshot, FailedDropIns, GateChange, KnownGood, LastChange, RefusedGates,
-    RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus, version_text,
+    Component, ComponentRefusal, DropInSnapshot, FailedDropIns, GateChange, KnownGood, LastChange,
+    RefusedGates, RequestAnswer, TargetVersion, Trial, TrialOutcome, TrialStarts, TrialStatus,
+    version_text,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
@@ -58,8 +60,6 @@ pub(super) struct TrialDriver {
     as_asked: Option<Instant>,
     /// The failure that was reported and still lasts.
     told: Option<String>,
-    /// Could it not be remembered that what was tried does not work?
-    unrefused: bool,
     /// What speaks against a restart, as it was last seen.
     obstacle: Option<KnownObstacle>,
     /// An automatic trial that waits, for the end of an upgrade for example.
@@ -121,7 +121,6 @@ impl TrialDriver {
             waits_for: None,
             as_asked: None,
             told: None,
-            unrefused: false,
             obstacle: None,
             postponed: None,
             untried: None,
@@ -165,19 +164,18 @@ impl TrialDriver {
         Ok(())
     }
 
-    /// Remembers, once for a trial, that what was tried does not work, or was taken back. Where that fails it goes back all the
-    /// same, but does not end: the next boot would write it again.
-    fn refuse(&mut self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
-        let done = if trial.taken_back.is_some() {
-            self.withdraw(trial, site)
-        } else {
+    /// Remembers that what was tried does not work, or was taken back. Where that fails it goes back all the same, but does not end:
+    /// the next boot would write it again.
+    fn refuse(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
+        if trial.taken_back.is_some() {
+            return self.withdraw(trial, site);
+        }
+        if !trial.disturbed {
             let why = trial.why.as_deref().unwrap_or_default();
             let gates = trial.novel(&site.own);
-            remember_refused(&site.layout, &trial.version, &gates, why, &site.own)
-                .and_then(|()| remember_failed(&site.layout, trial.failed()))
-        };
-        self.unrefused = done.is_err();
-        done
+            remember_refused(&site.layout, &trial.version, &gates, why, &site.own)?;
+        }
+        remember_failed(&site.layout, trial.failed())
     }
 
     /// Remembers what an operator has decided against the configuration.
@@ -225,26 +223,30 @@ impl TrialDriver {
 
     async fn go_on(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
         // In this order: a start that we see has read the drop-in that we see, or an older one.
-        let read = read_drop_in(&site.layout).ok();
+        let overdue = self.overdue(&trial, site.patience, site);
+        let read = match read_drop_in(&site.layout) {
+            // It says nothing about the trial. What goes back is written all the same.
+            Err(error) if error.kind() != InvalidData && !overdue && !trial.going_back() => {
+                return Err(format!("{}: {error}", site.own));
+            }
+            read => read.ok(),
+        };
         // RKE2 cannot read it either.
         let on_disk = (read.as_ref()).map_or(OnDisk::Other, |text| trial.on_disk(text.as_deref()));
         let is_met = (read.as_ref()).is_some_and(|text| trial.is_met(text.as_deref()));
         let unit = unit().await?;
+        let is_back = trial.is_back();
         if trial.baseline.is_none() && is_settled(trial.state, on_disk) {
             trial.baseline = Some(unit.invocation.clone());
             self.remember(&site.layout, &trial)?;
         }
-        let restarted = trial
-            .baseline
-            .as_ref()
-            .is_some_and(|baseline| *baseline != unit.invocation && !unit.invocation.is_empty());
+        let restarted = trial.is_read_by(&unit.invocation);
         let judged =
             matches!(trial.state, TrialState::Verifying | TrialState::RollingBack) && restarted;
         let result = match judged {
             true => self.verify(&trial, &unit, site).await,
             false => VerificationResult::not_yet("rke2-server starts"),
         };
-        let overdue = self.overdue(&trial, site.patience, site);
         if is_met {
             trial.why = trial
                 .why
@@ -267,6 +269,7 @@ impl TrialDriver {
             ready: result.ready,
             in_effect: result.in_effect,
             refused: result.refused,
+            is_back,
             overdue,
         };
         let (to, steps) = next(trial.state, &seen);
@@ -356,25 +359,26 @@ impl TrialDriver {
                 if restored.is_none() {
                     trial.baseline = None;
                 }
-                let is_failure = restored.as_ref().is_none_or(|found| found.is_failure);
-                trial.unjudged = !is_failure && trial.taken_back.is_none();
+                let said = said_since_written(trial, seen, site);
+                let gates = trial.gates(own, &[]);
+                let is_refused = said.as_ref().is_some_and(|said| said.names_any_of(&gates));
+                trial.judge(seen, restored.as_ref(), is_refused);
+                let said = said.map(|said| format!("kube-apiserver says: {}", said.line));
                 let why = trial
                     .why
                     .clone()
                     .or(restored.map(|found| found.why))
-                    .unwrap_or_else(|| self.why_not(trial, result, seen, site));
+                    .or(said)
+                    .unwrap_or_else(|| self.why_not(result, seen, site));
                 trial.why = Some(why);
-                // What was never started says nothing about its gates.
-                if seen.started
-                    && !trial.unjudged
+                if trial.is_remembered()
                     && let Err(why) = self.refuse(trial, site)
                 {
                     self.tell(why);
                 }
             }
-            TrialState::RolledBack if self.unrefused || trial.taken_back.is_some() => {
-                self.refuse(trial, site)?;
-            }
+            // Once more: it may have failed before, in another process too.
+            TrialState::RolledBack if trial.is_remembered() => self.refuse(trial, site)?,
             _ => {}
         }
         if to == TrialState::Kept {
@@ -442,35 +446,29 @@ impl TrialDriver {
 
     fn why_not(
         &self,
-        trial: &Trial,
         result: &VerificationResult,
         seen: &TrialObservation,
         site: &TrialSite,
     ) -> String {
-        let said = trial.written.and_then(|written| {
-            let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
-            said.map(|(refusal, _)| format!("kube-apiserver says: {}", refusal.line))
-        });
         let patience = site.patience.as_secs();
         let told = |why: &Option<String>| match why {
             Some(why) => format!(": {why}"),
             None => String::new(),
         };
-        match (said, seen.on_disk, &result.why) {
-            (Some(said), ..) if seen.started => said,
-            (_, OnDisk::Asked, _) if seen.stopped => {
+        match (seen.on_disk, &result.why) {
+            (OnDisk::Asked, _) if seen.stopped => {
                 format!("rke2-server was stopped, and not started again within {patience} s")
             }
-            (_, OnDisk::Asked, _) if !seen.started => format!(
+            (OnDisk::Asked, _) if !seen.started => format!(
                 "its turn in the cluster was lost, and did not come again within {} s{}",
                 patience,
                 told(&self.waits_for)
             ),
-            (_, OnDisk::Saved, _) if !seen.started => {
+            (OnDisk::Saved, _) if !seen.started && seen.overdue => {
                 format!("{} was not written within {} s", site.own, patience)
             }
-            (_, OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
-            (_, OnDisk::Asked, why) => format!(
+            (OnDisk::Asked, Some(why)) if result.in_effect == InEffect::Otherwise => why.clone(),
+            (OnDisk::Asked, why) => format!(
                 "rke2-server did not come up with it within {} s{}",
                 patience,
                 told(why)
@@ -553,6 +551,17 @@ fn is_settled(state: TrialState, on_disk: OnDisk) -> bool {
 fn starts_of(trial: &Trial, layout: &Layout) -> Option<TrialStarts> {
     let starts: Option<TrialStarts> = StateFile::Starts.recall(layout).unwrap_or_default();
     starts.filter(|starts| starts.any_of(trial))
+}
+
+/// What kube-apiserver says against feature gates since the drop-in was written, if rke2-server was started with it.
+fn said_since_written(
+    trial: &Trial,
+    seen: &TrialObservation,
+    site: &TrialSite,
+) -> Option<ComponentRefusal> {
+    let written = trial.written.filter(|_| seen.started)?;
+    let said = effect::refusal(&site.layout, Component::KubeApiserver, Some(written));
+    said.map(|(said, _)| said)
 }
 
 /// The version that kube-apiserver of this server reports, as [`version_text`] writes it.

@@ -96,6 +96,7 @@ fn a_trial_counts_as_started_once_a_restart_was_seen() {
             ready: false,
             in_effect: InEffect::Unknown,
             refused: false,
+            is_back: false,
             overdue: false,
         };
         let result = VerificationResult::not_yet("rke2-server starts");
@@ -103,6 +104,112 @@ fn a_trial_counts_as_started_once_a_restart_was_seen() {
             .enter(&mut written, to, &result, &seen, &site)
             .unwrap();
         assert_eq!(written.started, is_started);
+    }
+}
+
+/// What is seen once it goes back.
+fn going_back(on_disk: OnDisk) -> TrialObservation {
+    TrialObservation {
+        wanted: true,
+        leased: true,
+        saved: true,
+        on_disk,
+        restarting: false,
+        restarted: true,
+        started: true,
+        stopped: false,
+        ready: false,
+        in_effect: InEffect::Unknown,
+        refused: false,
+        is_back: false,
+        overdue: false,
+    }
+}
+
+#[test]
+fn gates_do_not_count_as_refused_if_something_else_has_changed_the_drop_in_meanwhile() {
+    for (on_disk, is_refused) in [(OnDisk::Other, false), (OnDisk::Asked, true)] {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        let mut driver = driver(&layout);
+        let mut verifying = trial(TrialState::Verifying);
+        let (site, seen) = (driver.site(), going_back(on_disk));
+        let result = VerificationResult::not_yet("rke2-server starts");
+        let to = TrialState::RollingBack;
+        driver
+            .enter(&mut verifying, to, &result, &seen, &site)
+            .unwrap();
+        assert_eq!(StateFile::Refused.path(&layout).exists(), is_refused);
+        // Not tried again automatically, so that whatever removes the drop-in again and again costs one restart.
+        assert!(StateFile::Failed.path(&layout).exists());
+        verifying.outcome = Some(TrialOutcome::RolledBack);
+        let [end] = ends_of(&verifying, &layout).try_into().unwrap();
+        assert_eq!(end.why.is_some(), is_refused, "the other servers");
+    }
+}
+
+#[test]
+fn a_trial_does_not_end_before_it_is_remembered_that_it_failed_whichever_process_ends_it() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = Layout::new(root.path());
+    let mut going = trial(TrialState::Verifying);
+    let result = VerificationResult::not_yet("rke2-server starts");
+    // A directory in the place of the record: it cannot be written.
+    let record = StateFile::Failed.path(&layout);
+    std::fs::create_dir_all(record.join("in the way")).unwrap();
+    let mut first = driver(&layout);
+    let site = first.site();
+    let (to, seen) = (TrialState::RollingBack, going_back(OnDisk::Asked));
+    first.enter(&mut going, to, &result, &seen, &site).unwrap();
+    let mut second = driver(&layout);
+    let mut going = second.trial.clone().unwrap();
+    let (to, seen) = (TrialState::RolledBack, going_back(OnDisk::Saved));
+    let ended = second.enter(&mut going.clone(), to, &result, &seen, &site);
+    assert!(ended.is_err());
+    std::fs::remove_dir_all(&record).unwrap();
+    second.enter(&mut going, to, &result, &seen, &site).unwrap();
+    assert!(record.exists());
+    assert_eq!(going.outcome, Some(TrialOutcome::RolledBack));
+}
+
+#[tokio::test]
+async fn a_drop_in_that_cannot_be_read_for_a_moment_is_neither_saved_as_none_nor_a_failure() {
+    for state in [
+        TrialState::Leased,
+        TrialState::Saved,
+        TrialState::Written,
+        TrialState::Restarting,
+        TrialState::Verifying,
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        // A directory in its place: it cannot be read.
+        std::fs::create_dir_all(layout.gates_drop_in()).unwrap();
+        let mut driver = driver(&layout);
+        let mut waits = trial(state);
+        waits.enter(Timestamp::now(), boot_moment(&layout));
+        driver.trial = Some(waits.clone());
+        assert_eq!(driver.step().await, Some(TRY_AGAIN), "{state:?}");
+        let why = driver.told.clone().unwrap();
+        assert!(why.contains("gates.yaml: "), "{why}");
+        assert_eq!(driver.trial, Some(waits));
+    }
+}
+
+#[test]
+fn what_an_operator_changes_once_it_has_gone_back_is_left_by_the_next_start() {
+    let root = tempfile::tempdir().unwrap();
+    let (layout, text) = node_that_asks(root.path());
+    let mut back = trial(TrialState::RollingBack);
+    back.saved = Some(DropInSnapshot {
+        content: Some(text.clone()),
+    });
+    for (baseline, there) in [(None, Some(text)), (Some("run 1".to_owned()), None)] {
+        back.baseline = baseline;
+        StateFile::Trial.keep(&layout, &back).unwrap();
+        put_drop_in(&layout, None).unwrap();
+        settle(&Configuration::load(&layout), Rke2State::Stopped);
+        assert_eq!(read_drop_in(&layout).unwrap(), there);
     }
 }
 
@@ -186,6 +293,7 @@ fn a_trial_that_a_reboot_has_cut_off_goes_back_and_is_not_remembered_as_failed()
             ready: false,
             in_effect: InEffect::Unknown,
             refused: false,
+            is_back: false,
             overdue: false,
         };
         let (to, site) = (TrialState::RollingBack, driver.site());

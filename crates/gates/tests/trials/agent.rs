@@ -62,11 +62,13 @@ fn settled(world: &World, rke2: Rke2State) -> Settled {
     let trial = recall_trial(world).filter(Trial::under_way);
     let current = world.drop_in.as_deref();
     match &trial {
-        Some(trial) if trial.going_back() => {
+        Some(trial) if trial.going_back() && !trial.is_back() => {
             let saved = trial.saved.clone().unwrap_or_default();
             settled_from(world, saved.content.as_deref(), Rke2State::Running)
         }
-        Some(trial) if trial.in_force() => settled_from(world, current, Rke2State::Running),
+        Some(trial) if trial.in_force() || trial.going_back() => {
+            settled_from(world, current, Rke2State::Running)
+        }
         _ => settled_from(world, current, rke2),
     }
 }
@@ -114,6 +116,12 @@ fn remember_failed(world: &mut World, failed: FailedDropIn) -> Written {
     keep(world, "failed", &all)
 }
 
+/// The start of rke2-server that runs; empty if none does.
+fn invocation(world: &World) -> String {
+    let run = world.run.as_ref();
+    run.map_or_else(String::new, |run| run.invocation.to_string())
+}
+
 /// Before each start of RKE2.
 pub(crate) fn hook(world: &mut World) -> Written {
     let rke2 = if world.is_started {
@@ -159,13 +167,20 @@ fn count(world: &mut World, trial: &Trial) -> Written {
 }
 
 fn own_refusals(world: &mut World) -> Written {
-    let Some(refusal) = world.refusal.clone() else {
+    let Some(refusal) = world.refusal_of_drop_in().cloned() else {
         return Ok(());
     };
     let version = version_text(&world.target());
     let mut gates = match &world.drop_in {
         Some(text) => read_gates(OWN, text, &[]),
-        None => world.requests().0,
+        None => {
+            let last: Option<LastChange> = recall(world, "last-change");
+            let text = last.and_then(|last| last.content).unwrap_or_default();
+            let mut gates = read_gates(OWN, &text, &[]);
+            let (requests, _) = world.requests();
+            gates.retain(|gate| requests.iter().any(|request| request.sets_as(gate)));
+            gates
+        }
     };
     gates.retain(|gate| gate.gate == refusal.gate);
     remember_refused(world, &version, &gates, "refused")
@@ -290,6 +305,7 @@ impl Agent {
             trial.taken_back_by = Some("ann".to_owned());
             trial.why = Some("taken back by ann".to_owned());
             if trial.in_force() {
+                trial.started |= trial.is_read_by(&invocation(world));
                 trial.state = TrialState::RollingBack;
                 trial.enter(now, Some(moment));
                 trial.baseline = None;
@@ -348,6 +364,7 @@ impl Agent {
             why: None,
             unverified: Vec::new(),
             unjudged: false,
+            disturbed: false,
             ends: Vec::new(),
             outcome: None,
         };
@@ -371,8 +388,10 @@ impl Agent {
         if trial.taken_back.is_some() {
             return self.withdraw(world, trial);
         }
-        let why = trial.why.clone().unwrap_or_default();
-        remember_refused(world, &trial.version, &trial.novel(OWN), &why)?;
+        if !trial.disturbed {
+            let why = trial.why.clone().unwrap_or_default();
+            remember_refused(world, &trial.version, &trial.novel(OWN), &why)?;
+        }
         remember_failed(world, trial.failed())
     }
 
@@ -398,7 +417,7 @@ impl Agent {
     }
 
     fn watch(&mut self, world: &mut World) -> Written {
-        let Some(refusal) = &world.refusal else {
+        let Some(refusal) = world.refusal_of_drop_in() else {
             return Ok(());
         };
         let mut gates = read_gates(OWN, world.drop_in.as_deref().unwrap_or_default(), &[]);
@@ -416,7 +435,7 @@ impl Agent {
         let current = world.drop_in.clone();
         let on_disk = trial.on_disk(current.as_deref());
         let run = world.run.clone();
-        let invocation = run.as_ref().map_or(0, |run| run.invocation).to_string();
+        let (invocation, is_back) = (invocation(world), trial.is_back());
         let is_settled = match trial.state {
             TrialState::Saved | TrialState::Written => on_disk == OnDisk::Asked,
             TrialState::RollingBack => on_disk == OnDisk::Saved,
@@ -426,8 +445,7 @@ impl Agent {
             trial.baseline = Some(invocation.clone());
             self.remember(world, &trial)?;
         }
-        let baseline = trial.baseline.as_ref();
-        let restarted = baseline.is_some_and(|baseline| *baseline != invocation) && run.is_some();
+        let restarted = trial.is_read_by(&invocation);
         let is_up = run.as_ref().is_some_and(|run| run.state == RunState::Up);
         let is_judged = matches!(trial.state, TrialState::Verifying | TrialState::RollingBack);
         let ready = is_judged && restarted && is_up;
@@ -457,6 +475,7 @@ impl Agent {
                 (true, false) => InEffect::Otherwise,
             },
             refused,
+            is_back,
             overdue,
         };
         let (to, steps) = next(trial.state, &seen);
@@ -500,15 +519,18 @@ impl Agent {
                 if restored.is_none() {
                     trial.baseline = None;
                 }
-                trial.unjudged = restored.as_ref().is_some_and(|found| !found.is_failure)
-                    && trial.taken_back.is_none();
+                let said = world.refusal.as_ref().filter(|_| seen.started);
+                let gates = trial.gates(OWN, &[]);
+                let is_refused =
+                    said.is_some_and(|said| gates.iter().any(|gate| gate.gate == said.gate));
+                trial.judge(seen, restored.as_ref(), is_refused);
                 let why = trial.why.clone().or(restored.map(|found| found.why));
                 trial.why = Some(why.unwrap_or_else(|| "it did not come up".to_owned()));
-                if seen.started && !trial.unjudged {
+                if trial.is_remembered() {
                     self.refuse(world, trial)?;
                 }
             }
-            TrialState::RolledBack if trial.taken_back.is_some() => self.refuse(world, trial)?,
+            TrialState::RolledBack if trial.is_remembered() => self.refuse(world, trial)?,
             _ => {}
         }
         trial.state = to;

@@ -40,7 +40,8 @@ fn event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Rollback),
         1 => (0..world::VERSIONS.len()).prop_map(Event::Upgrade),
         1 => (1u32..30).prop_map(Event::Silent),
-        1 => Just(Event::RemoveDropIn),
+        2 => Just(Event::RemoveDropIn),
+        2 => gates().prop_map(Event::EditDropIn),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::world::{Asked, By, Configured, GATES, LONGEST_TRIAL, Seen, World, gates_of};
+use super::world::{Asked, By, Configured, GATES, LONGEST_TRIAL, OWN, Seen, World, gates_of};
 
 type Gates = BTreeMap<String, bool>;
 
@@ -32,6 +32,14 @@ struct SeenTrial {
     is_taken_back: bool,
     /// A boot has cut a start off: that says nothing about its gates.
     is_cut_off: bool,
+    /// Somebody else has changed the drop-in meanwhile: how it ends says nothing about its gates.
+    is_disturbed: bool,
+    /// What was there before is there again.
+    is_back: bool,
+    /// Somebody else has changed it after that.
+    is_left: bool,
+    /// The drop-in of before.
+    before: Option<String>,
 }
 
 /// An operator took something back: the drop-in has the same gates, or fewer, until the configuration asks for something else.
@@ -48,10 +56,14 @@ struct Oracle<'w> {
     epoch: u32,
     last_request: Gates,
     drop_in: Option<String>,
+    /// Somebody else made its last change.
+    is_edited: bool,
     /// The trial that is under way.
     trial: Option<SeenTrial>,
     automatic: BTreeSet<(Gates, usize, u32)>,
     failed: BTreeSet<(Gates, usize)>,
+    /// The gates that a start without success had, or that kube-apiserver named.
+    suspects: BTreeSet<String>,
     back: Option<Back>,
     /// Did the last start of the boot before succeed?
     was_up: bool,
@@ -71,9 +83,11 @@ pub(crate) fn objections(world: &World) -> Vec<String> {
         epoch: 0,
         last_request: Gates::new(),
         drop_in: None,
+        is_edited: false,
         trial: None,
         automatic: BTreeSet::new(),
         failed: BTreeSet::new(),
+        suspects: BTreeSet::new(),
         back: None,
         was_up: false,
         is_up: false,
@@ -84,6 +98,7 @@ pub(crate) fn objections(world: &World) -> Vec<String> {
         oracle.look(seen);
     }
     oracle.judge_boot();
+    oracle.judge_refused();
     oracle.objections
 }
 
@@ -108,7 +123,14 @@ impl Oracle<'_> {
                     trial.is_cut_off = true;
                 }
             }
-            Seen::Started { is_up } => self.is_up = *is_up,
+            Seen::Started { is_up, refused } => {
+                self.is_up = *is_up;
+                if !is_up {
+                    let gates = gates_of(self.drop_in.as_deref()).into_keys();
+                    let named = refused.map(str::to_owned);
+                    self.suspects.extend(gates.chain(named));
+                }
+            }
             Seen::DropIn(text, by) => self.change(text.clone(), *by),
             Seen::Began {
                 request,
@@ -217,6 +239,10 @@ impl Oracle<'_> {
             disturbances: 0,
             is_taken_back: false,
             is_cut_off: false,
+            is_disturbed: false,
+            is_back: false,
+            is_left: false,
+            before: self.drop_in.clone(),
         });
     }
 
@@ -229,6 +255,11 @@ impl Oracle<'_> {
         let (restarts, most) = (*restarts, 1 + trial.disturbances);
         let key = (trial.gates.clone(), trial.version, self.epoch);
         let is_first = trial.is_automatic && !is_way_back && restarts == 1;
+        let is_there = trial.gates == gates_of(self.drop_in.as_deref());
+        if !is_way_back && !is_there {
+            self.objections
+                .push("rke2-server is restarted for gates that are not there".to_owned());
+        }
         if restarts > most {
             self.object("a trial restarts rke2-server again and again");
         }
@@ -264,10 +295,29 @@ impl Oracle<'_> {
 
     fn change(&mut self, text: Option<String>, by: By) {
         let before = std::mem::replace(&mut self.drop_in, text);
+        let was_edited = std::mem::replace(&mut self.is_edited, by == By::Operator);
         let (was, is) = (
             gates_of(before.as_deref()),
             gates_of(self.drop_in.as_deref()),
         );
+        if let Some(trial) = &mut self.trial {
+            let is_undisturbed = trial.disturbances == 0;
+            match by {
+                By::Operator => {
+                    trial.is_disturbed = true;
+                    trial.is_left =
+                        trial.is_back && gates_of(self.drop_in.as_deref()) != trial.gates;
+                }
+                By::Trial if trial.is_left && is_undisturbed => {
+                    self.objections
+                        .push("what somebody changed after the way back does not stay".to_owned());
+                }
+                _ => {
+                    let is_of_before = self.drop_in == trial.before;
+                    trial.is_back = trial.restarts[0] > 0 && is_of_before;
+                }
+            }
+        }
         if by == By::Operator {
             self.is_excused = true;
             // What was removed by hand is asked for once more.
@@ -284,7 +334,11 @@ impl Oracle<'_> {
         let added = is.iter().any(|(gate, value)| was.get(gate) != Some(value));
         let removed = was.iter().any(|(gate, value)| {
             // A gate that the version or the catalogue does not take goes whatever else holds.
-            let may_go = gate == GATES[3] || gate == GATES[2] && self.version > 0 && !value;
+            // So does one that somebody else has put there again.
+            let is_known_to_fail = was_edited && self.suspects.contains(gate);
+            let may_go = gate == GATES[3]
+                || gate == GATES[2] && self.version > 0 && !value
+                || is_known_to_fail;
             is.get(gate) != Some(value) && !may_go
         });
         if !self.is_complete() && (added || removed) {
@@ -292,6 +346,19 @@ impl Oracle<'_> {
         }
         if self.back.is_some() && (added || removed) {
             self.object("what an operator took back does not stay back");
+        }
+    }
+
+    /// What is remembered as refused, kube-apiserver has met.
+    fn judge_refused(&mut self) {
+        let Some((record, _)) = self.world.records.get("refused") else {
+            return;
+        };
+        let record: windrow_gates::RefusedGates = serde_json::from_str(record).unwrap();
+        for gate in record.gates(OWN) {
+            if !self.suspects.contains(&gate.gate) {
+                self.object("a gate counts as refused that no failed start had");
+            }
         }
     }
 

@@ -65,6 +65,8 @@ pub(crate) enum Event {
     /// For this number of ticks no start of kube-apiserver succeeds, whatever its gates are.
     Silent(u32),
     RemoveDropIn,
+    /// Another program or a person writes a drop-in with these gates.
+    EditDropIn(Vec<(usize, bool)>),
 }
 
 /// What happened, as the oracle sees it.
@@ -72,9 +74,10 @@ pub(crate) enum Event {
 pub(crate) enum Seen {
     Configured(Configured),
     Boot,
-    /// A start of RKE2, and whether kube-apiserver became ready.
+    /// A start of RKE2, whether kube-apiserver became ready, and the gate that it names if not.
     Started {
         is_up: bool,
+        refused: Option<&'static str>,
     },
     /// The drop-in, after it was changed.
     DropIn(Option<String>, By),
@@ -151,6 +154,8 @@ pub(crate) struct Run {
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     pub(crate) gate: &'static str,
+    /// The start that it ended.
+    start: u32,
 }
 
 pub(crate) struct World {
@@ -159,6 +164,8 @@ pub(crate) struct World {
     pub(crate) tries: bool,
     pub(crate) version: usize,
     pub(crate) drop_in: Option<String>,
+    /// The last start before the drop-in was written.
+    written_after: u32,
     /// The records, by name.
     pub(crate) records: BTreeMap<&'static str, (String, Timestamp)>,
     /// Requests that the daemon has not removed.
@@ -186,6 +193,7 @@ impl World {
             tries: false,
             version: 0,
             drop_in: None,
+            written_after: 0,
             records: BTreeMap::new(),
             spool: Vec::new(),
             is_started: false,
@@ -256,8 +264,7 @@ impl World {
         }
         let cut = self.burns();
         if cut != Some(false) {
-            self.drop_in.clone_from(&text);
-            self.seen.push(Seen::DropIn(text, by));
+            self.change_drop_in(text, by);
         }
         cut.map_or(Ok(()), |_| Err(Crashed))
     }
@@ -323,11 +330,21 @@ impl World {
                 self.silent = *ticks;
                 self.seen.push(Seen::Silent);
             }
-            Event::RemoveDropIn => {
-                self.drop_in = None;
-                self.seen.push(Seen::DropIn(None, By::Operator));
-            }
+            Event::RemoveDropIn => self.change_drop_in(None, By::Operator),
+            Event::EditDropIn(gates) => self.change_drop_in(text_of(gates), By::Operator),
         }
+    }
+
+    fn change_drop_in(&mut self, text: Option<String>, by: By) {
+        self.written_after = self.starts;
+        self.drop_in.clone_from(&text);
+        self.seen.push(Seen::DropIn(text, by));
+    }
+
+    /// What kube-apiserver has refused, and says about the drop-in that is there. Without one, whatever it has refused.
+    pub(crate) fn refusal_of_drop_in(&self) -> Option<&Refusal> {
+        let refusal = self.refusal.as_ref()?;
+        (self.drop_in.is_none() || refusal.start > self.written_after).then_some(refusal)
     }
 
     fn ask(&mut self, is_rollback: bool, is_forced: bool) {
@@ -408,7 +425,10 @@ impl World {
         let refusal = self.refuses(self.version, self.drop_in.as_deref());
         let state = match refusal {
             Some(gate) => {
-                self.refusal = Some(Refusal { gate });
+                self.refusal = Some(Refusal {
+                    gate,
+                    start: self.starts,
+                });
                 RunState::Refused
             }
             None if self.silent > 0 => RunState::Silent,
@@ -424,8 +444,20 @@ impl World {
             began: self.tick,
         });
         let is_up = state == RunState::Up;
-        self.seen.push(Seen::Started { is_up });
+        self.seen.push(Seen::Started {
+            is_up,
+            refused: refusal,
+        });
     }
+}
+
+/// A drop-in that somebody else writes.
+fn text_of(gates: &[(usize, bool)]) -> Option<String> {
+    let gates: BTreeMap<usize, bool> = gates.iter().copied().collect();
+    let set = |(gate, value): (usize, bool)| format!("{}={value}", GATES[gate]);
+    let set: Vec<String> = gates.into_iter().map(set).collect();
+    let text = format!("kube-apiserver-arg+:\n- feature-gates+={}\n", set.join(","));
+    (!set.is_empty()).then_some(text)
 }
 
 /// The gates that a drop-in sets.

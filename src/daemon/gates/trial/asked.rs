@@ -128,11 +128,13 @@ impl TrialDriver {
         node: &DropInInputs,
     ) -> Result<(), (TrialOutcome, String)> {
         let (now, moment) = ((self.now)(), boot_moment(&node.layout));
+        let started = self.may_have_started().await;
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.under_way()) {
             trial.taken_back = Some(name.to_owned());
             trial.taken_back_by = Some(by.to_owned());
             trial.why = Some(format!("taken back by {by}"));
             if trial.in_force() {
+                trial.started |= started;
                 trial.state = TrialState::RollingBack;
                 trial.enter(now, moment);
                 trial.baseline = None;
@@ -170,6 +172,17 @@ impl TrialDriver {
         }
         let request = SpooledRequest::new(RequestAction::GatesRollback, by, now);
         self.begin(name, GateChange::Rollback, &request, before, node)
+    }
+
+    /// Was rke2-server started with what is tried, as far as this can be known? Without a look at it, it may have been.
+    async fn may_have_started(&self) -> bool {
+        let Some(trial) = self.trial.as_ref().filter(|trial| trial.in_force()) else {
+            return false;
+        };
+        match unit().await {
+            Ok(unit) => trial.is_read_by(&unit.invocation),
+            Err(_) => trial.baseline.is_some(),
+        }
     }
 
     /// Begins a trial of a changed configuration, where the settings allow it.
@@ -239,6 +252,7 @@ impl TrialDriver {
             why: None,
             unverified: Vec::new(),
             unjudged: false,
+            disturbed: false,
             ends: self.unreported_ends(&node.layout),
             outcome: None,
         };
