@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError::Disconnected};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windrow_gates::{FailedDropIn, FailedDropIns, GateRequest, RefusedGates};
@@ -82,6 +83,12 @@ fn lock_for(caller: &Receiver<Infallible>, path: &Path) -> io::Result<Option<Loc
 /// Those of the file system. A missing file is no error.
 pub fn read_drop_in(layout: &Layout) -> io::Result<Option<String>> {
     read(&layout.gates_drop_in())
+}
+
+/// When the drop-in was last written; `None` if it is not there.
+pub fn drop_in_written_at(layout: &Layout) -> Option<Timestamp> {
+    let written = fs::metadata(layout.gates_drop_in()).and_then(|found| found.modified());
+    Timestamp::try_from(written.ok()?).ok()
 }
 
 /// Writes the drop-in, or removes it. True when that changed anything. Its directory is made only when there is

@@ -8,19 +8,18 @@
 use std::io;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
 use windrow_gates::{
-    Component, LeftOut, RefusedGates, Rke2State, TooManyStarts, Trial, TrialStarts, list,
-    read_gates, version_text,
+    Component, LastChange, LeftOut, RefusedGates, Rke2State, TooManyStarts, Trial, TrialStarts,
+    list, read_gates, version_text,
 };
 use windrow_model::reasons::Code;
 
 use super::settle::{concerns, left_out, settle_for_start};
 use crate::act::{
-    GatesLock, StateFile, TakenOut, put_drop_in, read_drop_in, remember_failed, remember_refused,
-    take_out_of_drop_in,
+    GatesLock, StateFile, TakenOut, drop_in_written_at, put_drop_in, read_drop_in, remember_failed,
+    remember_refused, take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
 use crate::fs;
@@ -198,16 +197,16 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
     let layout = configuration.layout();
     let own = layout.gates_drop_in().display().to_string();
     let (gates, since) = match read_drop_in(layout) {
-        Ok(Some(text)) => {
-            let written = fs::metadata(layout.gates_drop_in()).and_then(|found| found.modified());
-            let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
-            (read_gates(&own, &text, &[]), written)
+        Ok(Some(text)) => (read_gates(&own, &text, &[]), drop_in_written_at(layout)),
+        // What another binary has refused says nothing, nor does a refusal that names a gate which was never set.
+        Ok(None) => {
+            let last: Option<LastChange> = StateFile::LastChange.recall(layout).unwrap_or_default();
+            let text = last.and_then(|last| last.content).unwrap_or_default();
+            let mut gates = read_gates(&own, &text, &[]);
+            let requests = &configuration.settings().feature_gates;
+            gates.retain(|gate| requests.iter().any(|request| request.sets_as(gate)));
+            (gates, rke2_binary::installed_at(layout))
         }
-        // What another binary has refused says nothing.
-        Ok(None) => (
-            configuration.settings().feature_gates.clone(),
-            rke2_binary::installed_at(layout),
-        ),
         Err(_) => return,
     };
     for component in [Component::KubeApiserver, Component::Kubelet] {
@@ -249,6 +248,8 @@ fn failed(what: &str, error: &str) -> Event {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use jiff::Timestamp;
 
     use super::super::inputs::DropInInputs;
     use super::super::settle::settle_as_read;
@@ -439,6 +440,25 @@ mod tests {
             "{at} stderr F E1128 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: {gate}\"\n"
         );
         write(root, log, &refusal);
+    }
+
+    #[test]
+    fn a_gate_that_was_never_set_is_written_although_a_refusal_names_it() {
+        let (_place, root) = node("");
+        boot(&root);
+        // A gate of another file depends on it, for example.
+        refuse(&root, "ImageVolume", Timestamp::now());
+        let asks = "featureGates: {kubeApiserver: {ImageVolume: true}}\n";
+        write(&root, "/etc/windrow/windrow.yaml", asks);
+        boot(&root);
+        let written = read_drop_in(&root).unwrap().unwrap();
+        assert!(written.contains("ImageVolume=true"), "{written}");
+        // Once it was set, a refusal counts also if the drop-in was removed by hand.
+        let later = Timestamp::now() + Duration::from_secs(1);
+        refuse(&root, "ImageVolume", later);
+        fs::remove_file(root.gates_drop_in()).unwrap();
+        boot(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
     }
 
     #[test]

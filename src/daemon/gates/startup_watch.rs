@@ -16,7 +16,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
 
 use super::inputs::DropInInputs;
-use crate::act::remember_refused;
+use crate::act::{drop_in_written_at, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
@@ -239,11 +239,20 @@ fn fatal(
                 current.clone(),
             ));
         }
-        let mine = own_gates(&node.own, node.current.as_deref(), component, &said);
+        // What was said before Windrow's drop-in was written says nothing about that.
+        let written = drop_in_written_at(layout);
+        let said_since = effect::refusal(layout, component, since.max(written));
+        let mine = said_since
+            .map(|(said, _)| own_gates(&node.own, node.current.as_deref(), component, &said));
+        let mine = mine.unwrap_or_default();
+        let is_over = |gate: &String, at: &Location| {
+            at.file == node.own && !mine.iter().any(|mine| mine.gate == *gate)
+        };
         let set: Vec<(&String, Location)> = said
             .gates
             .iter()
             .filter_map(|gate| Some((gate, set_last_at(&files, component, gate)?)))
+            .filter(|(gate, at)| !is_over(gate, at))
             .collect();
         // If the gate has been removed since, there is nothing left to do.
         if set.is_empty() {
@@ -306,6 +315,30 @@ mod tests {
         assert_eq!(stage(true, true, long, None), StartStage::Up);
         assert_eq!(stage(true, true, long, soon), StartStage::Up);
         assert_eq!(stage(true, true, long, Some(REPLACES)), StartStage::Settled);
+    }
+
+    #[test]
+    fn what_was_refused_before_the_drop_in_was_written_says_nothing_about_its_gates() {
+        for (minutes, refuses) in [(-5, false), (5, true)] {
+            let place = tempfile::tempdir().unwrap();
+            let root = crate::layout::Layout::new(place.path());
+            let log = "/var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver/0.log";
+            let log = root.path(log);
+            std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+            // The trial before had the other value.
+            let said = "stderr F Error: cannot set feature gate ImageVolume to true, feature is locked to false";
+            let at = Timestamp::now() + SignedDuration::from_mins(minutes);
+            std::fs::write(log, format!("{at} {said}\n")).unwrap();
+            let text = "kube-apiserver-arg+:\n- feature-gates+=ImageVolume=false\n";
+            crate::act::put_drop_in(&root, Some(text)).unwrap();
+            let since = Timestamp::now().checked_sub(RECENT).ok();
+            let (findings, ours) = fatal(&Configuration::load(&root), &STOP_A_START, since);
+            assert_eq!(
+                (ours, findings.len()),
+                (refuses, usize::from(refuses)),
+                "{findings:?}"
+            );
+        }
     }
 
     #[test]
