@@ -11,9 +11,10 @@ use kube::Client;
 use serde::{Deserialize, Serialize};
 use windrow_harvester::incidents::{IncidentFinding, OwnNode, found_of};
 use windrow_model::reasons::Code;
+use windrow_model::text::cut;
 
 use super::incident_look::{is_over, look_at_cluster};
-use super::repairs::{fingerprint, report_to_daemon};
+use super::repairs::{fingerprint, fingerprint_of, report_to_daemon};
 use crate::act::repair::{
     BegunCure, Record, Records, RepairOutcome, RequestOutcome, RestoreEntry, RestoreNote,
     Unfinished, Worker, carry_out, give_back, has_changed_objects, has_come, has_room_for,
@@ -304,8 +305,18 @@ impl RepairTask {
             return None;
         }
         let note = turn.note().await.ok()?;
-        let mut attempts = attempts(note.as_deref());
-        if attempts.iter().any(|attempt| attempt.of == of) {
+        let mut attempts = match attempts(note.as_deref()) {
+            Ok(attempts) => attempts,
+            Err(why) => {
+                let (code, subject) = (finding.code, &finding.subject);
+                tracing::warn!(
+                    "{subject} ({code}) is not repaired: the note of the Lease {} cannot be read: {why}",
+                    ClusterLease::REPAIRS
+                );
+                return None;
+            }
+        };
+        if attempts.iter().any(|attempt| attempt.of == of) || self.has_begun(finding.code, &of)? {
             return None;
         }
         let found = self.look_again(turn, finding.code).await.ok()?;
@@ -374,6 +385,15 @@ impl RepairTask {
             (self.now)(),
         );
         Some(record)
+    }
+
+    /// Has this server begun it before? Others may change what the Lease says of it. `None` if that is not known.
+    fn has_begun(&self, code: Code, of: &str) -> Option<bool> {
+        let begun = self.records.begun(code).ok()?;
+        Some(begun.iter().any(|record| {
+            let is_own = record.by == Worker::Daemon && record.adopted_from.is_none();
+            is_own && fingerprint_of(code, &record.subject, &record.cure) == of
+        }))
     }
 
     /// Carries a cure out, checks whether it helped, and reports. Returns the record's name where it goes on after the pause.
@@ -457,8 +477,9 @@ fn why_stopped(record: &Record) -> String {
     )
 }
 
-/// What the servers have recorded. A record that cannot be read counts for nothing.
-fn attempts(note: Option<&str>) -> Vec<Attempt> {
-    note.and_then(|note| serde_json::from_str(note).ok())
-        .unwrap_or_default()
+/// What the servers have recorded, or why it is not known: a newer Windrow, or another client, wrote it.
+fn attempts(note: Option<&str>) -> Result<Vec<Attempt>, String> {
+    let attempts = note.map_or(Ok(Vec::new()), serde_json::from_str);
+    // The error may quote what others wrote.
+    attempts.map_err(|error: serde_json::Error| cut(error.to_string(), 200))
 }

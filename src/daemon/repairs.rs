@@ -31,6 +31,7 @@ use windrow_decide::flight::RecordedRepair;
 use windrow_decide::settings::Settings;
 use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
+use windrow_model::reasons::Code;
 
 use super::repair_task::{OpenRecord, RepairEnd, RepairTask, RepairWork};
 use crate::act::repair::{
@@ -343,7 +344,11 @@ fn why_restored(record: &Record) -> String {
 
 /// What a cure is done for: the code, the subject, and the objects that it is for, by their UID.
 pub(super) fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
-    let (code, subject) = (finding.code, &finding.subject);
+    fingerprint_of(finding.code, &finding.subject, cure)
+}
+
+/// The same of a cure that was begun.
+pub(super) fn fingerprint_of(code: Code, subject: &str, cure: &Cure) -> String {
     let all = format!("{code}\n{subject}\n{}", cure.carried_out_for());
     sha256_hex(all.as_bytes())
 }

@@ -11,7 +11,7 @@ use windrow_model::reasons::Code;
 use super::super::incident_look::look_at_cluster;
 use super::*;
 use crate::act::repair::{ChangedObject, RepairOutcome};
-use crate::act::testing::{ADDON, ADDONS, OLD_JOB, ObjectStore, list_of, old_job};
+use crate::act::testing::{ADDON, ADDONS, LEASE, OLD_JOB, ObjectStore, list_of, old_job};
 use crate::configuration::Configuration;
 use crate::lock::Lock;
 
@@ -192,6 +192,78 @@ async fn what_came_right_before_the_turn_came_is_not_begun() {
     assert!(!server.look().await);
     assert_eq!(server.changes_of_the_job(), [""; 0]);
     assert_eq!(server.unfinished(), []);
+}
+
+/// The Lease on repairs, which nobody has, with this note of what was begun.
+fn put_note(server: &Server, note: &str) {
+    let metadata = json!({
+        "name": "windrow-repairs", "namespace": "kube-system", "resourceVersion": "1",
+        "annotations": {"windrow.dev/note": note},
+    });
+    server
+        .store
+        .put(LEASE, json!({"metadata": metadata, "spec": {}}));
+}
+
+#[tokio::test]
+async fn nothing_is_begun_while_the_note_of_what_was_begun_cannot_be_read() {
+    for (note, is_begun) in [
+        ("since noon", false),
+        (r#"[{"of": 1}]"#, false),
+        ("[]", true),
+    ] {
+        let mut server = Server::new();
+        server.store.put_stuck_addon("1");
+        put_note(&server, note);
+        assert!(!server.look().await, "once is no reason");
+        server.begin_to_look().await;
+        if is_begun {
+            while server.changes_of_the_job().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            continue;
+        }
+        assert!(!server.repairer.ended().await, "{note}");
+        assert_eq!(server.changes_of_the_job(), [""; 0], "{note}");
+        assert_eq!(server.unfinished(), [], "{note}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_begins_nothing_again_although_another_client_has_emptied_the_note_of_what_was_begun()
+ {
+    let mut server = Server::new();
+    server.store.put_stuck_addon("1");
+    put_note(&server, "[]");
+    assert!(!server.look().await, "once is no reason");
+    server.begin_to_look().await;
+    while server.changes_of_the_job().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    server.repairer.stop().await;
+    let mut record = server.unfinished().remove(0);
+    let closed = server
+        .records()
+        .close(&mut record, RepairOutcome::Done, Timestamp::UNIX_EPOCH);
+    closed.unwrap();
+    let begun = server.changes_of_the_job();
+    server.store.put_stuck_addon("1");
+    put_note(&server, "[]");
+    server.start_again();
+    for _ in 0..3 {
+        assert!(!server.look().await);
+    }
+    assert_eq!(server.changes_of_the_job(), begun);
+    // It is for other objects now.
+    server.store.put_stuck_addon("2");
+    server.begin_to_look().await;
+    if !server.repairer.under_way.is_empty() {
+        server.repairer.ended().await;
+    }
+    server.begin_to_look().await;
+    while server.changes_of_the_job() == begun {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

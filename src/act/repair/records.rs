@@ -505,6 +505,17 @@ impl Records {
         Ok(found)
     }
 
+    /// The cures of this code that this server has ever begun in this cluster, whatever came of them.
+    ///
+    /// # Errors
+    ///
+    /// A record that cannot be read.
+    pub fn begun(&self, code: Code) -> io::Result<Vec<Record>> {
+        let mut found = self.all(&format!("{code}-"))?;
+        found.retain(|record| record.code == code && self.other_cluster(record).is_none());
+        Ok(found)
+    }
+
     /// Reads the record of this file name, as [`Records::path`] ends.
     ///
     /// # Errors
