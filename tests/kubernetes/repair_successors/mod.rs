@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `WINDROW_STOPS=all` plays every request with every successor, and lists all failures at the end; `WINDROW_STOPS=0/4` plays
-//! each fourth of these cases. Without it each test plays one case of a few kinds, chosen by `WINDROW_SEED`.
+//! each fourth of these cases. `WINDROW_FIRST=daemon` or `WINDROW_FIRST=verb` leaves out the repairs that the other one begins.
+//! Without `WINDROW_STOPS` each test plays one case of a few kinds, chosen by `WINDROW_SEED`.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -532,8 +533,15 @@ fn seed() -> usize {
 
 /// All kinds, or these of them, shifted by `WINDROW_SEED`.
 fn kinds_to_play(sample: Range<usize>) -> Vec<Kind> {
-    let all = kinds();
+    let mut all = kinds();
     if part().is_some() {
+        let first = std::env::var("WINDROW_FIRST").ok();
+        all.retain(|kind| {
+            let by_daemon = kind.first == Work::DaemonThatRepairs;
+            first
+                .as_ref()
+                .is_none_or(|first| (first == "daemon") == by_daemon)
+        });
         return all;
     }
     sample
