@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
-use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
+use support::cluster::{Cluster, DEADLINE, HarvesterControllers, Spec, Who, eventually};
 use support::objects::{JOB, NAMESPACE, NODE, api, make, status};
 use windrow_decide::{NodeRole, Readiness};
 use windrow_model::reasons::Code;
@@ -20,6 +20,8 @@ use crate::support;
 const HARVESTER: &str = "harvester-system";
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const SERVER: &str = "node-role.kubernetes.io/control-plane";
+const ETCD: &str = "node-role.kubernetes.io/etcd";
+const WITNESS: &str = "node-role.harvesterhci.io/witness";
 const PROMOTION: &str = "harvesterhci.io/promote-status";
 
 /// What the controller reads: Harvester's release, which names the image of its Jobs.
@@ -95,8 +97,8 @@ async fn has_condition(nodes: &Api<DynamicObject>, node: &str, expected: &str) {
     .await;
 }
 
-/// The script of the promotion has ended on the node, and RKE2 gives it its role.
-async fn finish_promotion(client: &Client, nodes: &Api<DynamicObject>, node: &str) {
+/// The script of the promotion has ended on the node, and RKE2 gives it this role.
+async fn finish_promotion(client: &Client, nodes: &Api<DynamicObject>, node: &str, role: &str) {
     let jobs = api(client, JOB, HARVESTER);
     let job = format!("harvester-promote-{node}");
     eventually(&format!("there is Job {job}"), DEADLINE, async || {
@@ -112,7 +114,43 @@ async fn finish_promotion(client: &Client, nodes: &Api<DynamicObject>, node: &st
         "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]});
     status(&jobs, &job, done).await;
     promoted(nodes, &[node], "complete").await;
-    label(nodes, node, SERVER).await;
+    label(nodes, node, role).await;
+}
+
+/// Nodes of Harvester with these conditions besides `Ready`; the first one is a server.
+async fn make_nodes(client: &Client, more: &[(&str, &str)]) -> Api<DynamicObject> {
+    let nodes = api(client, NODE, "");
+    let entry = |(name, status): (&str, &str)| {
+        json!({"type": name, "status": status, "lastHeartbeatTime": "2026-11-21T20:00:00Z",
+            "lastTransitionTime": "2026-11-21T20:00:00Z"})
+    };
+    for name in NODES {
+        let node = json!({"metadata": {"name": name, "labels": {"harvesterhci.io/managed": "true"},
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}});
+        make(client, NODE, "", node).await;
+        let own = [("MemoryPressure", "False"), ("Ready", "True")];
+        let conditions: Vec<Value> = own.iter().chain(more).copied().map(entry).collect();
+        status(&nodes, name, json!({"conditions": conditions})).await;
+    }
+    label(&nodes, "n1", SERVER).await;
+    nodes
+}
+
+/// Harvester promotes no Node before a change of it, so each changes after the first list.
+async fn change_after_first_list(harvester: &HarvesterControllers, nodes: &Api<DynamicObject>) {
+    for name in NODES {
+        let version = nodes.get(name).await.unwrap().metadata.resource_version;
+        harvester.handled(name, &version.unwrap()).await;
+    }
+    for name in NODES {
+        let version = label(nodes, name, "example.com/changed").await;
+        harvester.handled(name, &version).await;
+    }
+}
+
+fn report(windrow: &[Open], name: &str, role: NodeRole, readiness: Readiness) {
+    let index = NODES.iter().position(|node| *node == name).unwrap();
+    windrow[index].publish_as(role, readiness, Code::ProbeUnknown, "x");
 }
 
 fn is_cordoned(node: &DynamicObject) -> bool {
@@ -126,52 +164,18 @@ async fn harvester_promotes_agents_whatever_windrow_reports_and_none_with_the_fo
     };
     let client = cluster.client(Who::Admin).await;
     install_harvester(&client).await;
-    let nodes = api(&client, NODE, "");
-    let entry = |name: &str, status: &str| {
-        json!({"type": name, "status": status, "lastHeartbeatTime": "2026-11-21T20:00:00Z",
-            "lastTransitionTime": "2026-11-21T20:00:00Z"})
-    };
-    for name in NODES {
-        let node = json!({"metadata": {"name": name, "labels": {"harvesterhci.io/managed": "true"},
-            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}});
-        make(&client, NODE, "", node).await;
-        // As an earlier version of Windrow left it.
-        let conditions = [
-            entry("MemoryPressure", "False"),
-            entry("Ready", "True"),
-            entry(FORMER_CONDITION, "True"),
-        ];
-        status(&nodes, name, json!({"conditions": conditions})).await;
-    }
-    label(&nodes, "n1", SERVER).await;
+    // As an earlier version of Windrow left it.
+    let nodes = make_nodes(&client, &[(FORMER_CONDITION, "True")]).await;
     let Some(harvester) = cluster.harvester_controllers(&["promote"]) else {
         return;
     };
-    // It promotes no Node before a change of it, so each changes after the first list.
-    for round in ["first", "second"] {
-        for name in NODES {
-            let version = match round {
-                "first" => nodes
-                    .get(name)
-                    .await
-                    .unwrap()
-                    .metadata
-                    .resource_version
-                    .unwrap(),
-                _ => label(&nodes, name, "example.com/changed").await,
-            };
-            harvester.handled(name, &version).await;
-        }
-    }
+    change_after_first_list(&harvester, &nodes).await;
     for name in NODES {
         assert_eq!(promotion(&nodes, name).await, None, "{name}");
     }
 
     let windrow = NODES.map(|name| Open::new(cluster.kubeconfig(Who::Admin), name));
-    let report = |name: &str, role, readiness| {
-        let index = NODES.iter().position(|node| *node == name).unwrap();
-        windrow[index].publish_as(role, readiness, Code::ProbeUnknown, "x");
-    };
+    let report = |name: &str, role, readiness| report(&windrow, name, role, readiness);
     report("n1", NodeRole::FirstServer, Readiness::Failed);
     report("n2", NodeRole::Agent, Readiness::SettingUp);
     report("n3", NodeRole::Agent, Readiness::Failed);
@@ -180,7 +184,7 @@ async fn harvester_promotes_agents_whatever_windrow_reports_and_none_with_the_fo
     }
     let first = promoted(&nodes, &["n2", "n3"], "running").await;
     assert!(is_cordoned(&nodes.get(first).await.unwrap()));
-    finish_promotion(&client, &nodes, first).await;
+    finish_promotion(&client, &nodes, first, SERVER).await;
     assert!(!is_cordoned(&nodes.get(first).await.unwrap()));
 
     // As a server it may say that its bootstrap is incomplete.
@@ -188,7 +192,54 @@ async fn harvester_promotes_agents_whatever_windrow_reports_and_none_with_the_fo
     has_condition(&nodes, first, "True").await;
     let second = if first == "n2" { "n3" } else { "n2" };
     promoted(&nodes, &[second], "running").await;
-    finish_promotion(&client, &nodes, second).await;
+    finish_promotion(&client, &nodes, second, SERVER).await;
+    for outlet in windrow {
+        outlet.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn harvester_promotes_a_witness_and_the_next_agent_beside_it_in_the_worst_states_that_windrow_reports()
+ {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    install_harvester(&client).await;
+    let nodes = make_nodes(&client, &[]).await;
+    // Until a Node is ready without Windrow, nothing is promoted.
+    let conditions = json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": "2026-11-21T20:00:00Z",
+        "lastTransitionTime": "2026-11-21T20:00:00Z"}]);
+    status(&nodes, "n3", json!({"conditions": conditions})).await;
+    label(&nodes, "n3", WITNESS).await;
+    let Some(harvester) = cluster.harvester_controllers(&["promote"]) else {
+        return;
+    };
+    change_after_first_list(&harvester, &nodes).await;
+    let windrow = NODES.map(|name| Open::new(cluster.kubeconfig(Who::Admin), name));
+    let report = |name: &str, role, readiness| report(&windrow, name, role, readiness);
+    report("n1", NodeRole::FirstServer, Readiness::Failed);
+    report("n2", NodeRole::Agent, Readiness::Failed);
+    report("n3", NodeRole::Agent, Readiness::Failed);
+    for (name, expected) in NODES.iter().zip(["True", "Unknown", "Unknown"]) {
+        has_condition(&nodes, name, expected).await;
+        assert_eq!(promotion(&nodes, name).await, None, "{name}");
+    }
+    let mut conditions = nodes.get("n3").await.unwrap().data["status"]["conditions"].clone();
+    for condition in conditions.as_array_mut().unwrap() {
+        if condition["type"] == "Ready" {
+            condition["status"] = "True".into();
+        }
+    }
+    status(&nodes, "n3", json!({"conditions": conditions})).await;
+    // Harvester chooses the witness first.
+    promoted(&nodes, &["n2", "n3"], "running").await;
+    assert_eq!(promotion(&nodes, "n2").await, None);
+    finish_promotion(&client, &nodes, "n3", ETCD).await;
+    report("n3", NodeRole::Witness, Readiness::Failed);
+    has_condition(&nodes, "n3", "True").await;
+    promoted(&nodes, &["n2"], "running").await;
+    finish_promotion(&client, &nodes, "n2", SERVER).await;
     for outlet in windrow {
         outlet.stop().await;
     }
