@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use windrow_model::manifest::MarkerPath;
 use windrow_model::reasons::Code;
+use windrow_plan::FileObstacle;
 
 use super::StagingState;
 use crate::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
@@ -72,21 +73,42 @@ impl StagingState {
         let markers = self.observation.markers.values();
         let marks = markers.filter_map(|marker| marker.mark.clone());
         let once: Vec<Arc<Mark>> = marks
-            .filter(|mark| mark.code == Code::HeldAppliedOnce && self.is_news(mark))
+            .filter(|mark| mark.says_applied_once() && self.is_news(mark))
             .collect();
         for mark in once {
+            let entry = self.ledger.files.get(&mark.file);
+            // The marker is of a later time than this entry, or of an earlier datastore: RKE2's Addons will show.
+            let was_held = entry.is_some_and(|entry| {
+                entry.digest == mark.digest && matches!(entry.state, FileStage::Held { .. })
+            });
             self.adopt(&mark);
+            let files = &mut Arc::make_mut(&mut self.ledger).files;
+            if let Some(adopted) = files.get_mut(&mark.file).filter(|_| was_held) {
+                Arc::make_mut(adopted).state = FileStage::once_unconfirmed();
+            }
         }
     }
 
     /// Is this marker about what is in its file, and does the ledger not say the same? What a person lets go is to be applied again.
     fn is_news(&self, mark: &Mark) -> bool {
         let mut files = self.plan.files.iter();
-        let entry = self.ledger.files.get(&mark.file);
-        files.any(|file| file.path == mark.file && file.digest == mark.digest)
-            && entry.is_some_and(|entry| {
-                let is_released = matches!(entry.state, FileStage::Released { .. });
-                entry.manual.is_none() && (entry.digest != mark.digest || is_released)
-            })
+        let file = files.find(|file| file.path == mark.file);
+        let (Some(file), Some(entry)) = (file, self.ledger.files.get(&mark.file)) else {
+            return false;
+        };
+        let is_done =
+            matches!(entry.state, FileStage::Applied { .. }) || entry.state.is_once_unconfirmed();
+        let is_same = entry.digest == mark.digest;
+        let is_news = match mark.code {
+            // RKE2's Addons have shown since then that the cluster does not have it.
+            Code::OnceUnconfirmed => !is_same,
+            _ => !is_same || !is_done,
+        };
+        // Of a file that cannot be read, the content counts that is known.
+        let is_about_file = match file.trouble {
+            Some(FileObstacle::Unreadable) => is_same,
+            _ => file.digest == mark.digest,
+        };
+        entry.manual.is_none() && is_news && is_about_file
     }
 }

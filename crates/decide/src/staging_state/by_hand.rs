@@ -47,7 +47,7 @@ impl StagingState {
         manual: Manual,
         now: Timestamp,
     ) -> Result<(), OrderError> {
-        if let Some(why) = self.why_not_now(path, released, &manual) {
+        if let Some(why) = self.why_not_now(path, &manual) {
             return Err(OrderError::NotNow(why));
         }
         self.enter_order(path, released, manual, now)
@@ -55,12 +55,7 @@ impl StagingState {
     }
 
     /// Why it cannot be known yet whether an order counts: what the answer depends on was never read, and cannot be read now.
-    fn why_not_now(
-        &self,
-        path: &ManifestPath,
-        released: &BTreeMap<ManifestPath, String>,
-        manual: &Manual,
-    ) -> Option<String> {
+    fn why_not_now(&self, path: &ManifestPath, manual: &Manual) -> Option<String> {
         let cannot_be_read = |path: &str, why: &str| {
             let message = Code::FileUnreadable.say(&[("error", why)]);
             [path, ": ", &message].concat()
@@ -85,12 +80,10 @@ impl StagingState {
             let (above, unread) = above.find(|(above, _)| is_below(path, above))?;
             return Some(cannot_be_read(above, &unread.why));
         }
-        // Only what was read is known to be other content.
-        let mut never_read = files.iter().filter(|file| {
-            file.name == name
-                && file.trouble == Some(FileObstacle::Unreadable)
-                && released.contains_key(&file.path)
-        });
+        // A release counts for the content, and nobody knows that.
+        let mut never_read = files
+            .iter()
+            .filter(|file| file.name == name && file.trouble == Some(FileObstacle::Unreadable));
         let file = never_read.next()?;
         let unread = self.unread.get(&file.path)?;
         Some(cannot_be_read(&file.path, &unread.why))

@@ -89,11 +89,20 @@ impl StagingState {
             .collect()
     }
 
-    /// The files that RKE2 has applied and that are to be applied once, as the plan and the markers say.
+    /// The files that RKE2 has applied and that are to be applied once, as the plan and the markers say. A marker is written before the
+    /// ledger, so it may say so of an entry that does not.
     fn applied_once(&self) -> BTreeSet<ManifestPath> {
-        let is_applied = |entry: &LedgerEntry| {
-            let is_done = matches!(entry.state, FileStage::Applied { .. });
-            entry.manual.is_none() && (is_done || entry.state.is_once_unconfirmed())
+        let is_marked = |path: &ManifestPath, entry: &LedgerEntry| {
+            let marks = self.observation.markers.values();
+            let mut marks = marks.filter_map(|marker| marker.mark.as_ref());
+            marks.any(|mark| {
+                mark.says_applied_once() && mark.file == *path && mark.digest == entry.digest
+            })
+        };
+        let is_applied = |path: &ManifestPath, entry: &LedgerEntry| {
+            let is_done = matches!(entry.state, FileStage::Applied { .. })
+                || entry.state.is_once_unconfirmed();
+            entry.manual.is_none() && (is_done || is_marked(path, entry))
         };
         let is_once = |path: &ManifestPath, entry: &LedgerEntry| {
             let mut files = self.plan.files.iter();
@@ -106,7 +115,7 @@ impl StagingState {
         };
         let entries = self.ledger.files.iter();
         entries
-            .filter(|(path, entry)| is_applied(entry) && is_once(path, entry))
+            .filter(|(path, entry)| is_applied(path, entry) && is_once(path, entry))
             .map(|(path, _)| path.clone())
             .collect()
     }

@@ -202,3 +202,62 @@ fn what_answers_from_a_removed_datastore_does_not_count() {
     node.tick();
     assert_eq!(node.held(), [""; 0], "the new datastore does not have it");
 }
+
+#[test]
+fn a_marker_says_that_a_file_was_applied_where_the_ledger_says_that_it_waits() {
+    let once = annotated("a", "windrow.dev/apply: once");
+    let mut node = Node::new(&[("a.yaml", &once)]);
+    node.tick();
+    let before = node.ledger_on_disk.clone();
+    assert!(matches!(
+        before.files["a.yaml"].state,
+        FileStage::Held { .. }
+    ));
+    let [a] = ["a.yaml"].map(|path| node.addon_of_applied(path));
+    node.observe(ClusterEvent::ApiReachable);
+    node.observe(ClusterEvent::Addons([a].into_iter().collect()));
+    node.tick();
+    // The disk was full when the ledger was to be written, and then the machine was switched off.
+    for unreadable in [vec![], vec!["a.yaml"]] {
+        let mut node = node.clone();
+        node.ledger_on_disk = before.clone();
+        node.unreadable = unreadable.clone();
+        node.restart();
+        let decision = node.tick();
+        let code = decision.status.staging.held[0].code;
+        assert_eq!(code, Code::OnceUnconfirmed, "{unreadable:?}");
+        let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
+        assert_eq!(mark.on_failure, OnFailure::Keep, "{unreadable:?}");
+    }
+}
+
+#[test]
+fn a_marker_of_a_server_that_rejoins_counts_where_the_ledger_knows_other_content() {
+    let mut node = member_without_datastore(false);
+    node.tick();
+    // The file had other content for a moment, and the disk was full for the marker of this content.
+    node.ledger_on_disk = other_content();
+    node.restart();
+    let decision = node.tick();
+    assert_eq!(decision.status.staging.held[0].code, Code::OnceUnconfirmed);
+}
+
+#[test]
+fn a_marker_of_a_server_that_rejoins_counts_where_the_ledger_was_not_written_after_it() {
+    let mut node = node();
+    node.state.set_cluster(member(Some("d")));
+    node.tick();
+    let before = node.ledger_on_disk.clone();
+    node.applied("a.yaml");
+    node.tick();
+    node.state.set_cluster(member(None)).unwrap();
+    node.tick();
+    // The ledger was not written since RKE2 applied the file.
+    node.ledger_on_disk = before;
+    node.restart();
+    node.state.set_cluster(member(None)).unwrap();
+    let decision = node.tick();
+    assert_eq!(decision.status.staging.held[0].code, Code::OnceUnconfirmed);
+    let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
+    assert_eq!(mark.on_failure, OnFailure::Keep);
+}
