@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use support::cluster::{Cluster, Spec, Who};
 use support::objects::{
     BUDGET, DEPLOYMENT, ENGINE, Gvk, INSTANCE_MANAGER, JOB, MACHINE, MANAGED_CHART, NODE, ORPHAN,
-    PLAN, POD, RANCHER_CLUSTER, UPGRADE, VM, VOLUME,
+    PLAN, POD, RANCHER_CLUSTER, UPGRADE, VM, VMI, VMI_MIGRATION, VOLUME,
 };
 use support::objects::{api, make, namespace, node, patch, start, status};
 
@@ -22,8 +22,6 @@ use crate::support;
 
 const CONTROL_PLANE: Gvk = ("rke.cattle.io", "v1", "RKEControlPlane");
 const SHARE_MANAGER: Gvk = ("longhorn.io", "v1beta2", "ShareManager");
-const VMI: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstance");
-const MIGRATION: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstanceMigration");
 const CLAIM: Gvk = ("", "v1", "PersistentVolumeClaim");
 const SYSTEM: &str = "harvester-system";
 
@@ -42,7 +40,7 @@ const SERVED: [Gvk; 14] = [
     VOLUME,
     VM,
     VMI,
-    MIGRATION,
+    VMI_MIGRATION,
 ];
 const BUILT_IN: [Gvk; 6] = [NODE, POD, JOB, BUDGET, DEPLOYMENT, CLAIM];
 
@@ -393,13 +391,13 @@ async fn what_an_upgrade_waits_for_is_recognised_from_saved_lists_once_it_takes_
     assert_eq!(site.saved(50).await.0, [""; 0], "an hour is usual");
     make(
         client,
-        MIGRATION,
+        VMI_MIGRATION,
         "default",
         json!({"metadata": {"name": "evac"}, "spec": {"vmiName": "db"}}),
     )
     .await;
     let moves = json!({"phase": "Running"});
-    status(&api(client, MIGRATION, "default"), "evac", moves).await;
+    status(&api(client, VMI_MIGRATION, "default"), "evac", moves).await;
     assert_eq!(site.saved(70).await.0, [""; 0], "it is on its way");
 
     // The repository is down; then it is back.

@@ -7,8 +7,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, VirtController, Who, eventually};
-use support::kubevirt::{MachinesNode, VMI};
-use support::objects::{VM, api, create, field, patch};
+use support::kubevirt::MachinesNode;
+use support::objects::{VM, VMI, api, create, field, patch};
 
 use crate::support;
 

@@ -10,10 +10,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::objects::{Gvk, NODE, POD, api, make, served};
+use super::objects::{NODE, POD, VMI, api, make, served};
 
-/// A running machine.
-pub(crate) const VMI: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstance");
 const NAME: &str = "n1";
 
 /// The node, on which machines of one namespace run.

@@ -17,9 +17,20 @@ use super::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
 /// Group, version and kind.
 pub(crate) type Gvk = (&'static str, &'static str, &'static str);
 
+/// How a kind is asked for.
+pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {
+    let gvk = GroupVersionKind::gvk(group, version, kind);
+    match kind {
+        "NetworkAttachmentDefinition" => {
+            ApiResource::from_gvk_with_plural(&gvk, "network-attachment-definitions")
+        }
+        _ => ApiResource::from_gvk(&gvk),
+    }
+}
+
 /// The objects of a kind; of all namespaces where none is named.
 pub(crate) fn api(client: &Client, gvk: Gvk, namespace: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(gvk.0, gvk.1, gvk.2));
+    let resource = resource(gvk);
     match namespace {
         "" => Api::all_with(client.clone(), &resource),
         namespace => Api::namespaced_with(client.clone(), namespace, &resource),
@@ -30,7 +41,10 @@ pub(crate) const DEFINITION: Gvk = ("apiextensions.k8s.io", "v1", "CustomResourc
 pub(crate) const ADDON: Gvk = ("harvesterhci.io", "v1beta1", "Addon");
 pub(crate) const SETTING: Gvk = ("harvesterhci.io", "v1beta1", "Setting");
 pub(crate) const CHART: Gvk = ("helm.cattle.io", "v1", "HelmChart");
+pub(crate) const VERSION: Gvk = ("harvesterhci.io", "v1beta1", "Version");
 pub(crate) const VM: Gvk = ("kubevirt.io", "v1", "VirtualMachine");
+pub(crate) const VMI: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstance");
+pub(crate) const VMI_MIGRATION: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstanceMigration");
 pub(crate) const VM_BACKUP: Gvk = ("harvesterhci.io", "v1beta1", "VirtualMachineBackup");
 pub(crate) const KUBEVIRT: Gvk = ("kubevirt.io", "v1", "KubeVirt");
 pub(crate) const UPGRADE: Gvk = ("harvesterhci.io", "v1beta1", "Upgrade");
@@ -39,10 +53,12 @@ pub(crate) const NODE_DRIVER: Gvk = ("management.cattle.io", "v3", "NodeDriver")
 pub(crate) const MANAGED_CHART: Gvk = ("management.cattle.io", "v3", "ManagedChart");
 pub(crate) const RANCHER_CLUSTER: Gvk = ("provisioning.cattle.io", "v1", "Cluster");
 pub(crate) const HARVESTER_MACHINE: Gvk = ("rke-machine.cattle.io", "v1", "HarvesterMachine");
+pub(crate) const CAPI_CLUSTER: Gvk = ("cluster.x-k8s.io", "v1beta1", "Cluster");
 pub(crate) const MACHINE: Gvk = ("cluster.x-k8s.io", "v1beta1", "Machine");
 pub(crate) const PLAN: Gvk = ("upgrade.cattle.io", "v1", "Plan");
 pub(crate) const DEPLOYMENT: Gvk = ("apps", "v1", "Deployment");
 pub(crate) const BUDGET: Gvk = ("policy", "v1", "PodDisruptionBudget");
+pub(crate) const APP: Gvk = ("catalog.cattle.io", "v1", "App");
 pub(crate) const CLUSTER_REPO: Gvk = ("catalog.cattle.io", "v1", "ClusterRepo");
 pub(crate) const BUNDLE: Gvk = ("fleet.cattle.io", "v1alpha1", "Bundle");
 pub(crate) const BUNDLE_DEPLOYMENT: Gvk = ("fleet.cattle.io", "v1alpha1", "BundleDeployment");
@@ -66,6 +82,11 @@ pub(crate) const VALIDATION: Gvk = (
     "admissionregistration.k8s.io",
     "v1",
     "ValidatingWebhookConfiguration",
+);
+pub(crate) const MUTATION: Gvk = (
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingWebhookConfiguration",
 );
 pub(crate) const LEASE: Gvk = ("coordination.k8s.io", "v1", "Lease");
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
@@ -113,7 +134,7 @@ pub(crate) async fn status(api: &Api<DynamicObject>, name: &str, status: Value) 
 /// Makes a kind that takes anything, and waits until it is served.
 pub(crate) async fn serve(client: &Client, gvk: Gvk, scope: &str) {
     let (group, version, kind) = gvk;
-    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
+    let plural = resource(gvk).plural;
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         // Without a word on its approval no group of Kubernetes' own is taken.

@@ -4,9 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use kube::core::{ApiResource, GroupVersionKind};
-
-use super::super::objects::Gvk;
+use super::super::objects::{Gvk, resource};
 
 /// The Kubernetes versions that a cluster can be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +67,11 @@ pub(crate) fn find_helm_controller(version: HelmVersion) -> Result<PathBuf, Stri
         .ok_or_else(|| format!("no helm-controller in the cache: run tests/cluster/build {module}"))
 }
 
-/// The path of the program with Harvester's controllers, or one line that says how to get it.
-pub(crate) fn find_harvester_controllers() -> Result<PathBuf, String> {
-    let program = built("harvester").join("controllers");
+/// The path of one of the programs with Harvester's own code, or one line that says how to get it.
+pub(crate) fn find_harvester(name: &str) -> Result<PathBuf, String> {
+    let program = built("harvester").join(name);
     executable(&program).then_some(program).ok_or_else(|| {
-        "no controllers of Harvester in the cache: run tests/cluster/build harvester".to_owned()
+        format!("no {name} of Harvester in the cache: run tests/cluster/build harvester")
     })
 }
 
@@ -126,8 +124,9 @@ pub(crate) fn find(minor: Minor, name: &str) -> Result<PathBuf, String> {
 
 /// The published CustomResourceDefinition of a kind as YAML, where there is one. Where `WINDROW_REQUIRE_CLUSTER` is set it is a
 /// failure that none were taken out of their modules.
-pub(crate) fn published_kind((group, version, kind): Gvk) -> Option<String> {
-    let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
+pub(crate) fn published_kind(gvk: Gvk) -> Option<String> {
+    let (group, version, kind) = gvk;
+    let plural = resource(gvk).plural;
     let found = ["kinds", "kinds-typed", "kinds-rancher"].into_iter().find_map(|module| {
         let folder = built(module);
         assert!(

@@ -41,7 +41,7 @@ pub(crate) use assets::{HelmVersion, Minor};
 pub(crate) use audit::{AuditLog, Write, refused};
 pub(crate) use events::Recorder;
 pub(crate) use gateway::{Asked, End, Gateway};
-pub(crate) use harvester::HarvesterControllers;
+pub(crate) use harvester::{HarvesterControllers, HarvesterWebhook};
 pub(crate) use helm::HelmController;
 pub(crate) use kubevirt::VirtController;
 pub(crate) use pki::Who;

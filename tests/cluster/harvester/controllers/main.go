@@ -11,7 +11,14 @@ import (
 
 	harvester "github.com/harvester/harvester/pkg/apis/harvesterhci.io/v1beta1"
 	"github.com/harvester/harvester/pkg/config"
+	"github.com/harvester/harvester/pkg/controller/master/addon"
+	"github.com/harvester/harvester/pkg/controller/master/machine"
+	"github.com/harvester/harvester/pkg/controller/master/mcmsettings"
 	"github.com/harvester/harvester/pkg/controller/master/node"
+	"github.com/harvester/harvester/pkg/controller/master/nodedrain"
+	"github.com/harvester/harvester/pkg/controller/master/setting"
+	"github.com/harvester/harvester/pkg/controller/master/storagenetwork"
+	"github.com/harvester/harvester/pkg/controller/master/upgrade"
 	"github.com/rancher/lasso/pkg/controller"
 	"github.com/rancher/wrangler/v3/pkg/generic"
 	"github.com/rancher/wrangler/v3/pkg/schemes"
@@ -24,7 +31,15 @@ import (
 type register func(context.Context, *config.Management, config.Options) error
 
 var controllers = map[string]register{
-	"promote": node.PromoteRegister,
+	"addon":          addon.Register,
+	"machine":        machine.ControlPlaneRegister,
+	"maintain":       node.MaintainRegister,
+	"mcmsettings":    mcmsettings.Register,
+	"nodedrain":      nodedrain.Register,
+	"promote":        node.PromoteRegister,
+	"setting":        setting.Register,
+	"storagenetwork": storagenetwork.Register,
+	"upgrade":        upgrade.Register,
 }
 
 func main() {
@@ -74,6 +89,8 @@ func run() error {
 			return err
 		}
 	}
+	// The Addon controller reads this cache, which others of Harvester's controllers fill.
+	scaled.Management.BatchFactory.Batch().V1().Job().Cache()
 	// The handlers of a kind run one after the other: a test sees by this line that those before it are done with the Node.
 	scaled.Management.CoreFactory.Core().V1().Node().OnChange(ctx, "log", func(name string, node *core.Node) (*core.Node, error) {
 		if node != nil {
