@@ -182,7 +182,11 @@ impl Refuser {
         if self.version >= HarvesterVersion::new(1, 8, 0) && busy && !reset {
             return refused(
                 409,
-                "cannot update the setting \"storage-network\" because it is still being configured",
+                format!(
+                    "cannot update the setting \"storage-network\" because it is still being configured (reason: {}, \
+                     message: {})",
+                    configured["reason"], configured["message"]
+                ),
             );
         }
         let vms = self.all(VM, "").await;

@@ -10,6 +10,7 @@
 
 mod known;
 mod networks;
+mod preset;
 mod remark;
 mod rules;
 mod shape;

@@ -10,6 +10,7 @@ use windrow_model::suggest::{Slip, nearest};
 
 use super::known::{DatedName, KnownConfiguration};
 use super::networks::misfits;
+use super::preset::storage_network_fault;
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
 use crate::version::HarvesterVersion;
@@ -434,19 +435,30 @@ impl<'n> Checker<'n, '_> {
                     "the setting `containerd-registry` is JSON in a text, and this is none",
                 );
             }
+            if setting.key == "storage-network"
+                && let Some(why) = setting.value.as_str().and_then(storage_network_fault)
+            {
+                let why = format!("Harvester never configures this `storage-network`: {why}");
+                self.overlook(setting.line, why);
+            }
         }
     }
 
-    /// Only the node that begins a cluster chooses them.
-    fn cluster_networks(&mut self) {
+    /// What is handed on where the node begins a cluster.
+    fn overlook(&mut self, line: u32, why: String) {
         let (kind, before) = match self.mode {
             Mode::Create => (RemarkKind::Overlooked, ""),
             Mode::Unsaid => (RemarkKind::Depends, "where `install.mode` is create: "),
             Mode::Join | Mode::Other => return,
         };
+        let why = format!("{before}{why}");
+        self.remarks.push(Remark { line, kind, why });
+    }
+
+    /// Only the node that begins a cluster chooses them.
+    fn cluster_networks(&mut self) {
         for (line, why) in misfits(self.install) {
-            let (kind, why) = (kind.clone(), format!("{before}{why}"));
-            self.remarks.push(Remark { line, kind, why });
+            self.overlook(line, why);
         }
     }
 

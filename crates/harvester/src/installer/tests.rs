@@ -431,6 +431,44 @@ fn a_bond_that_the_switch_has_to_agree_on_may_come_up_too_late_for_the_installer
 }
 
 #[test]
+fn a_preset_storage_network_that_harvester_never_configures_is_found() {
+    let of = |value: &str| format!("{GOOD}system_settings: {{storage-network: '{value}'}}\n");
+    let (line, wrong) = (17, (Code::InstallerOverlooks, Severity::Error));
+    for sound in [
+        "",
+        r#"{"vlan":220,"clusterNetwork":"uplink","range":"198.51.100.0/24"}"#,
+        r#"{"VLAN":0,"clusternetwork":"uplink","range":"fd00::/64","exclude":null}"#,
+        r#"{"clusterNetwork":"uplink","range":"198.51.100.0/24","exclude":["198.51.100.0/28"],"x":1}"#,
+    ] {
+        for version in ["", "v1.4.0", "v1.8.2"] {
+            assert_eq!(said(&of(sound), version), [], "{sound}");
+        }
+    }
+    for bad in [
+        "vlan: 220",
+        "null",
+        "[]",
+        r#"{"vlan":"220","clusterNetwork":"uplink","range":"198.51.100.0/24"}"#,
+        r#"{"vlan":4095,"clusterNetwork":"uplink","range":"198.51.100.0/24"}"#,
+        r#"{"vlan":220,"range":"198.51.100.0/24"}"#,
+        r#"{"vlan":220,"clusterNetwork":"uplink"}"#,
+        r#"{"vlan":220,"clusterNetwork":"uplink","range":"198.51.100.0"}"#,
+        r#"{"vlan":220,"clusterNetwork":"uplink","range":"198.51.100.7/24"}"#,
+        r#"{"vlan":220,"clusterNetwork":"uplink","range":"fd00::1/64"}"#,
+        r#"{"vlan":220,"clusterNetwork":"uplink","range":"198.51.100.0/24","exclude":"198.51.100.1/32"}"#,
+        r#"{"vlan":220,"clusterNetwork":"uplink","range":"198.51.100.0/24","exclude":["198.51.100.1"]}"#,
+    ] {
+        assert_eq!(said(&of(bad), ""), [(wrong.0, wrong.1, line)], "{bad}");
+    }
+    let found = findings(
+        "c.yaml",
+        &of(r#"{"clusterNetwork":"a","range":"10.0.5.9/20"}"#),
+        None,
+    );
+    assert!(found[0].message.contains("write 10.0.0.0/20"), "{found:?}");
+}
+
+#[test]
 fn the_networks_of_a_new_cluster_fit_each_other() {
     let of = |lines: &str| with("  mode: create\n", &format!("  mode: create\n{lines}"));
     for sound in [

@@ -347,7 +347,7 @@ reasons! {
             "0b6011646a694c8989a6f1983bd675d1";
         InstallerOverlooks "installer-overlooks" Error
             "Harvester's installer hands on what cannot work: {why}"
-            "Mend the line named: the installer writes the disk, and what then starts never becomes a cluster."
+            "Correct this line. The installer writes the disk all the same, and what then starts never becomes complete."
             "b970613f233fae088fc189875e3e26c2";
         InstallerDepends "installer-depends" Warning
             "whether Harvester's installer takes this configuration is not known: {why}"

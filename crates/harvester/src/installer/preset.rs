@@ -1,0 +1,95 @@
+//! The storage network that a configuration presets. rancherd writes the Setting before Harvester's webhook runs, so nothing refuses a
+//! value that the webhook would refuse. Harvester's controller then tries again forever, and no machine may start meanwhile.
+//!
+//! harvester v1.8.2: `pkg/webhook/resources/setting/validator.go` validateNetworkHelper, `pkg/controller/master/storagenetwork`
+//! (createNad, validateIPAddressesAllocations); whereabouts v0.9.4 `pkg/config`. What depends on the nodes, and what works although the
+//! webhook refuses it, is left out.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+/// The largest VLAN of a bridge.
+const LAST_VLAN: u64 = 4094;
+
+/// Why Harvester never configures a storage network of this value.
+pub(super) fn storage_network_fault(value: &str) -> Option<String> {
+    if value.is_empty() {
+        return None;
+    }
+    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(value) else {
+        return Some("it is not a JSON object".to_owned());
+    };
+    // Go reads the names of fields in any case.
+    let field = |name: &str| {
+        let named = fields
+            .iter()
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        named
+            .map(|(_, value)| value)
+            .next_back()
+            .filter(|value| !value.is_null())
+    };
+    let text = |name: &str| match field(name) {
+        None => Ok(""),
+        Some(value) => value
+            .as_str()
+            .ok_or("its `clusterNetwork` and `range` are not both strings"),
+    };
+    let judged = || -> Result<(), String> {
+        let vlan = field("vlan").map_or(Some(0), Value::as_u64);
+        if vlan.is_none_or(|vlan| vlan > LAST_VLAN) {
+            return Err("its `vlan` is not a number from 0 to 4094".to_owned());
+        }
+        if text("clusterNetwork")?.is_empty() {
+            return Err("it has no `clusterNetwork`".to_owned());
+        }
+        is_own_network(text("range")?)?;
+        let excluded = match field("exclude") {
+            None => &[][..],
+            Some(list) => list.as_array().ok_or("its `exclude` is not a list")?,
+        };
+        for network in excluded {
+            let network = network.as_str().unwrap_or_default();
+            parse(network).ok_or("its `exclude` has an item that is not a network")?;
+        }
+        Ok(())
+    };
+    judged().err()
+}
+
+/// Harvester looks for whereabouts' pool by the address as it is written, and whereabouts calls the pool by the network's own.
+fn is_own_network(range: &str) -> Result<(), String> {
+    let not_a_network = "its `range` is not a network; write it like 198.51.100.0/24";
+    let (address, bits) = parse(range).ok_or(not_a_network)?;
+    let own = own_address(address, bits);
+    if own == address {
+        return Ok(());
+    }
+    let expected = format!("{own}/{bits}");
+    Err(format!(
+        "its `range` is not the network's own address; write {expected}"
+    ))
+}
+
+/// As Go's `net.ParseCIDR`.
+fn parse(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = text.split_once('/')?;
+    let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    (bits <= most).then_some((address, bits))
+}
+
+fn own_address(address: IpAddr, bits: u8) -> IpAddr {
+    let free = |all: u32| all - u32::from(bits);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(free(u32::BITS)).unwrap_or_default();
+            IpAddr::V4((u32::from(address) & mask).into())
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(free(u128::BITS)).unwrap_or_default();
+            IpAddr::V6((u128::from(address) & mask).into())
+        }
+    }
+}
