@@ -29,6 +29,7 @@ mod node_outlet_in_cluster;
 mod person_in_cluster;
 mod platform_in_cluster;
 mod pod_security_in_cluster;
+mod preflight_in_cluster;
 mod promotion_in_cluster;
 mod rack_in_cluster;
 mod readiness_in_cluster;

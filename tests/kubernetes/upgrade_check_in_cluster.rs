@@ -8,14 +8,13 @@ use std::process::Command;
 use kube::Client;
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Spec, Who, eventually};
-use support::objects::{ADDON, Gvk, MACHINE, NODE, SETTING, UPGRADE, VOLUME};
+use support::objects::{ADDON, CAPI_CLUSTER, Gvk, MACHINE, NODE, SETTING, UPGRADE, VOLUME};
 use support::objects::{api, make, namespace, node, patch, serve_published};
 use windrow::apiserver::earliest_end;
 use windrow::archive::Archive;
 
 use crate::support;
 
-const CLUSTER: Gvk = ("cluster.x-k8s.io", "v1beta1", "Cluster");
 const SECRET: Gvk = ("", "v1", "Secret");
 
 fn upgrade_check(cluster: &Cluster, arguments: &[&str]) -> (i32, Value) {
@@ -36,7 +35,7 @@ fn rows<'d>(document: &'d Value, outcome: &str) -> Vec<&'d str> {
     rows.map(|row| row["check"].as_str().unwrap()).collect()
 }
 
-async fn a_server(client: &Client, name: &str) {
+pub(crate) async fn a_server(client: &Client, name: &str) {
     let labels = json!({"harvesterhci.io/managed": "true", "node-role.kubernetes.io/etcd": "true"});
     node(client, name, labels, json!([])).await;
     let conditions = ["Ready", "EtcdIsVoter"].map(|name| json!({"type": name, "status": "True"}));
@@ -55,7 +54,7 @@ async fn a_server(client: &Client, name: &str) {
 }
 
 /// Makes an object with its status.
-async fn with_status(client: &Client, gvk: Gvk, namespace: &str, object: Value) {
+pub(crate) async fn with_status(client: &Client, gvk: Gvk, namespace: &str, object: Value) {
     let status = object["status"].clone();
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
     make(client, gvk, namespace, object).await;
@@ -73,7 +72,7 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
         (ADDON, "Namespaced"),
         (UPGRADE, "Namespaced"),
         (VOLUME, "Namespaced"),
-        (CLUSTER, "Namespaced"),
+        (CAPI_CLUSTER, "Namespaced"),
         (MACHINE, "Namespaced"),
     ] {
         serve_published(&client, kind, scope).await;
@@ -81,10 +80,12 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
     for name in ["fleet-local", "harvester-system", "longhorn-system"] {
         namespace(&client, name).await;
     }
-    let version = json!({"metadata": {"name": "server-version"}, "value": "v1.6.1"});
-    make(&client, SETTING, "", version).await;
+    for (name, value) in [("server-version", "v1.6.1"), ("upgrade-config", "")] {
+        let setting = json!({"metadata": {"name": name}, "value": value});
+        make(&client, SETTING, "", setting).await;
+    }
     let local = json!({"metadata": {"name": "local"}, "status": {"phase": "Provisioned"}});
-    with_status(&client, CLUSTER, "fleet-local", local).await;
+    with_status(&client, CAPI_CLUSTER, "fleet-local", local).await;
     for name in ["n1", "n2", "n3"] {
         a_server(&client, name).await;
     }

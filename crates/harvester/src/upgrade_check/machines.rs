@@ -79,15 +79,41 @@ fn all_are_shut_down(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
 
 /// Is the upgrade asked to shut down what cannot migrate, and to start it again afterwards?
 fn are_to_be_restored(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
+    let configured = upgrade_config(cluster)?.ok();
+    Ok(configured.is_some_and(|value| is(&value, "/restoreVM")))
+}
+
+/// The Setting by which Harvester decides that. Before the webhook asks about machines it reads this one, and refuses the upgrade if it
+/// cannot (`pkg/util/setting.go` IsRestoreVM; from v1.7.0 on `upgrade/mutator.go`, too, with and without `skipWebhook`).
+pub(super) fn configuration(cluster: &Cluster<'_>) -> Looked {
+    let mut seen = Seen::default();
+    if let Err((field, why)) = upgrade_config(cluster)? {
+        seen.wrong("Setting upgrade-config", field, why);
+    }
+    Ok(seen)
+}
+
+/// Its content, or the field that cannot be read and why.
+type UpgradeConfig = Result<Value, (&'static str, &'static str)>;
+
+fn upgrade_config(cluster: &Cluster<'_>) -> Result<UpgradeConfig, NoAnswer> {
     let setting = cluster
         .objects
         .get(ObjectKind::SETTING, "", "upgrade-config")?;
-    let configured = setting.map(|setting| match text(setting, "/value") {
-        "" => text(setting, "/default"),
-        value => value,
-    });
-    let configured = configured.and_then(|value| serde_json::from_str::<Value>(value).ok());
-    Ok(configured.is_some_and(|value| is(&value, "/restoreVM")))
+    let Some(setting) = setting else {
+        return Ok(Err(("metadata", "it does not exist")));
+    };
+    let (field, written) = match text(setting, "/value") {
+        "" => ("default", text(setting, "/default")),
+        value => ("value", value),
+    };
+    if written.is_empty() {
+        return Ok(Ok(Value::Null));
+    }
+    Ok(match serde_json::from_str::<Value>(written) {
+        Ok(value @ (Value::Object(_) | Value::Null)) => Ok(value),
+        Ok(_) | Err(_) => Err((field, "it is not a JSON object")),
+    })
 }
 
 /// The nodes that the webhook takes machines to run on.

@@ -51,6 +51,7 @@ impl Build {
             "server-version",
             json!({"value": release}),
         );
+        build.setting(json!({"value": ""}));
         build.add(
             "cluster.x-k8s.io/v1beta1",
             "Cluster",
@@ -78,6 +79,15 @@ impl Build {
         all.retain(|one| text(one, "/metadata/name") != name);
         all.push(object);
         self.objects.insert(kind, KindListing::Objects(all));
+    }
+
+    fn setting(&mut self, content: Value) {
+        self.add(
+            "harvesterhci.io/v1beta1",
+            "Setting",
+            "upgrade-config",
+            content,
+        );
     }
 
     fn node(&mut self, name: &str, spec: Value, more: Value) {
@@ -245,6 +255,11 @@ fn each_row_tells_what_is_wrong_with_the_object_the_field_and_the_value() {
         ("v1.4.3", |b| b.volume(1, "detached", "unknown"), "no-single-replica", Fine, ""),
         ("v1.4.3", |b| b.volume(1, "attached", "healthy"), "no-single-replica", Refused, "attached"),
         ("v1.8.2", |b| b.volume(2, "attached", "healthy"), "no-single-replica", Fine, ""),
+        ("v1.8.2", |b| without_settings(b), "upgrade-config-read", Refused, "it does not exist"),
+        ("v1.5.2", |b| without_settings(b), "upgrade-config-read", NotAsked, ""),
+        ("v1.8.2", |b| b.setting(json!({"value": "restoreVM: true"})), "upgrade-config-read", Refused, "Setting upgrade-config: value: it is not a JSON object"),
+        ("v1.8.2", |b| b.setting(json!({"value": "{\"restoreVM\": true}"})), "upgrade-config-read", Fine, ""),
+        ("v1.8.2", |b| b.setting(json!({"value": "", "default": "{}"})), "upgrade-config-read", Fine, ""),
         ("v1.8.2", |b| b.instance(json!({"nodeSelector": {}})), "machines-migrate", Refused, "nodeSelector"),
         ("v1.8.2", |b| b.instance(json!({"domain": {"devices": {"hostDevices": [{}]}}})), "machines-migrate", Refused, "hostDevices"),
         ("v1.8.2", |b| b.instance(affine("n1")), "machines-migrate", Refused, "no other node"),
@@ -309,13 +324,16 @@ fn affine(node: &str) -> Value {
 
 /// A machine that cannot migrate, on a cluster that restores its machines.
 fn restored(build: &mut Build, spec: Value) {
-    build.add(
-        "harvesterhci.io/v1beta1",
-        "Setting",
-        "upgrade-config",
-        json!({"value": "{\"restoreVM\": true}"}),
-    );
+    build.setting(json!({"value": "{\"restoreVM\": true}"}));
     build.instance(spec);
+}
+
+/// The release is known all the same.
+fn without_settings(build: &mut Build) {
+    let kind = ObjectKind::SETTING.group_kind();
+    let mut settings = build.objects.list(&kind).unwrap().to_vec();
+    settings.retain(|setting| text(setting, "/metadata/name") == "server-version");
+    build.objects.insert(kind, KindListing::Objects(settings));
 }
 
 fn hotplug(build: &mut Build, kept: Value) {

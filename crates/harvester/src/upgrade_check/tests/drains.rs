@@ -24,12 +24,7 @@ fn pinned_machine(release: &str) -> Build {
 }
 
 fn restore_machines(build: &mut Build) {
-    build.add(
-        "harvesterhci.io/v1beta1",
-        "Setting",
-        "upgrade-config",
-        json!({"value": "{\"restoreVM\": true}"}),
-    );
+    build.setting(json!({"value": "{\"restoreVM\": true}"}));
 }
 
 #[test]
