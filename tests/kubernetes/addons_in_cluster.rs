@@ -1,29 +1,28 @@
 //! Level 4: an Addon that no controller acts on any more is told and cured, with the real helm-controller and the real
-//! Job controller. Harvester's Addon controller and its webhook, the kubelet and helm are played.
+//! Job controller and Harvester's own Addon controller. Its webhook, the kubelet and helm are played.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use support::addon_controller::AddonController;
 use support::cluster::{DEADLINE, HelmVersion, eventually};
 use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING};
 use support::objects::{api, create, field, patch, status};
 use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
-use crate::helm_controller::{DELETE, INSTALL, Site, minutes_on};
+use crate::helm_controller::{AddonsBy, DELETE, INSTALL, Site, minutes_on};
 use crate::repair_in_cluster::run;
 use crate::support;
 
 const REPAIR: [&str; 3] = ["repair", "addon-stuck", "--yes"];
 
 /// A cluster of a Harvester whose sources were read, with an Addon that Harvester has begun to install.
-async fn site_with_addon(version: HelmVersion) -> Option<(Site, AddonController)> {
+async fn site_with_addon(version: HelmVersion) -> Option<(Site, AddonsBy)> {
     let site = Site::start(version).await?;
-    let harvester = AddonController::start(&site.client, "default", SignedDuration::ZERO);
+    let harvester = site.harvester()?;
     site.add(true).await;
     site.helm.job(INSTALL).await;
     site.state("AddonEnabling").await;

@@ -1,5 +1,5 @@
 //! Level 4: the Jobs of the real helm-controller, in three of the versions that Harvester has, under a real Job
-//! controller. Harvester's Addon controller, the kubelet and helm are played.
+//! controller. Harvester's Addon controller is its own but where its clock is another one; the kubelet and helm are played.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -9,10 +9,11 @@ use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 use support::addon_controller::AddonController;
 use support::cluster::{
-    AuditLog, Cluster, DEADLINE, HelmController, HelmVersion, Spec, Who, Write, eventually,
+    AuditLog, Cluster, DEADLINE, HarvesterControllers, HelmController, HelmVersion, Spec, Who,
+    Write, eventually,
 };
 use support::helm::Helm;
-use support::objects::{ADDON, CHART, JOB, SETTING};
+use support::objects::{ADDON, APP, CHART, JOB, SETTING};
 use support::objects::{api, field, harvester, make, patch, serve_published, served, server};
 use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
@@ -21,6 +22,14 @@ use crate::support;
 
 pub(crate) const INSTALL: &str = "helm-install-pci";
 pub(crate) const DELETE: &str = "helm-delete-pci";
+
+/// What is kept while Harvester's Addon controller runs.
+pub(crate) enum AddonsBy {
+    /// Its own.
+    Harvester { _running: HarvesterControllers },
+    /// The played one.
+    Player { _running: AddonController },
+}
 
 /// A cluster with helm-controller and without Addons.
 pub(crate) struct Site {
@@ -45,6 +54,8 @@ impl Site {
         let helm_controller = cluster.helm_controller(version)?;
         serve_published(&client, ADDON, "Namespaced").await;
         serve_published(&client, SETTING, "Cluster").await;
+        // Harvester's controller waits for it.
+        serve_published(&client, APP, "Namespaced").await;
         let (release, rke2) = match version {
             HelmVersion::V0_16 => ("v1.6.1", "v1.33.5+rke2r1"),
             HelmVersion::V0_17 => ("v1.8.1", "v1.35.6+rke2r1"),
@@ -62,6 +73,18 @@ impl Site {
             client,
             _helm_controller: helm_controller,
         })
+    }
+
+    /// Runs Harvester's own Addon controller; `None`, after one line, if it is not built.
+    pub(crate) fn harvester(&self) -> Option<AddonsBy> {
+        let running = self.cluster.harvester_controllers(&["addon"])?;
+        Some(AddonsBy::Harvester { _running: running })
+    }
+
+    /// Plays it, on a node whose clock is ahead of kube-apiserver's.
+    fn play_harvester(&self, ahead: SignedDuration) -> AddonsBy {
+        let running = AddonController::start(&self.client, "default", ahead);
+        AddonsBy::Player { _running: running }
     }
 
     pub(crate) async fn add(&self, enabled: bool) {
@@ -123,11 +146,13 @@ pub(crate) fn minutes_on(minutes: i64) -> Timestamp {
 }
 
 /// On, changed, off: the Jobs' names and policy, and that a deleted Job is made again.
-async fn an_addon_lives_by_jobs(version: HelmVersion) {
+async fn an_addon_lives_by_jobs(version: HelmVersion, harvester: fn(&Site) -> Option<AddonsBy>) {
     let Some(site) = Site::start(version).await else {
         return;
     };
-    let _harvester = AddonController::start(&site.client, "default", SignedDuration::ZERO);
+    let Some(_harvester) = harvester(&site) else {
+        return;
+    };
     site.add(true).await;
     let first = site.helm.job(INSTALL).await;
     let spec = &first.data["spec"];
@@ -207,17 +232,23 @@ async fn an_addon_lives_by_jobs(version: HelmVersion) {
 
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_17() {
-    an_addon_lives_by_jobs(HelmVersion::V0_17).await;
+    an_addon_lives_by_jobs(HelmVersion::V0_17, Site::harvester).await;
 }
 
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_17_7() {
-    an_addon_lives_by_jobs(HelmVersion::V0_17_7).await;
+    an_addon_lives_by_jobs(HelmVersion::V0_17_7, Site::harvester).await;
+}
+
+#[tokio::test]
+async fn an_addon_lives_in_the_same_way_under_the_played_controller() {
+    let played = |site: &Site| Some(site.play_harvester(SignedDuration::ZERO));
+    an_addon_lives_by_jobs(HelmVersion::V0_17_7, played).await;
 }
 
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_16() {
-    an_addon_lives_by_jobs(HelmVersion::V0_16).await;
+    an_addon_lives_by_jobs(HelmVersion::V0_16, Site::harvester).await;
 }
 
 /// The clock of Harvester's node is ahead of kube-apiserver's: the Job is older than the operation that waits for it.
@@ -227,7 +258,7 @@ async fn an_addon_gets_stuck(version: HelmVersion) {
         return;
     };
     let ahead = SignedDuration::from_secs(30);
-    let _harvester = AddonController::start(&site.client, "default", ahead);
+    let _harvester = site.play_harvester(ahead);
     site.add(true).await;
     let first = site.helm.job(INSTALL).await;
     site.helm.succeed(INSTALL).await;

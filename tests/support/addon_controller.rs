@@ -1,4 +1,5 @@
-//! Harvester's Addon controller, played: its module builds only together with all of Rancher and KubeVirt.
+//! Harvester's Addon controller, played for tests in which it has another clock than kube-apiserver. It is compared with Harvester's
+//! own in `tests/kubernetes/helm_controller.rs`.
 //!
 //! Written from what `pkg/controller/master/addon` of v1.8.2 does with one Addon (alike in v1.4.0 to v1.8.2), without
 //! its two special cases (rancher-monitoring's volume, Rancher's Apps). Each look does one thing, as its handler does.
