@@ -106,18 +106,26 @@ struct ListMetadata {
 }
 
 impl List<Value> {
-    fn of_values(mut list: Value) -> Self {
+    /// # Errors
+    ///
+    /// It is no list.
+    fn of_values(mut list: Value) -> Result<Self, RequestFailure> {
         let [resource_version, next] = ["/metadata/resourceVersion", "/metadata/continue"]
             .map(|at| text(&list, at).to_owned());
         let items = match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Some(items),
-            _ => None,
+            Some(Value::Null) => None,
+            None if list.is_object() => None,
+            _ => {
+                let why = "the answer cannot be read: no list of objects";
+                return Err(RequestFailure::Other(why.to_owned()));
+            }
         };
         let metadata = ListMetadata {
             resource_version,
             next,
         };
-        Self { metadata, items }
+        Ok(Self { metadata, items })
     }
 }
 
@@ -173,7 +181,7 @@ impl Pages {
         &mut self,
         client: &Client,
     ) -> Result<Option<Page<Value>>, RequestFailure> {
-        self.next_read_by(client, |reply| reply.value().map(List::of_values))
+        self.next_read_by(client, |reply| reply.value().and_then(List::of_values))
             .await
     }
 
@@ -247,6 +255,21 @@ pub fn escaped(value: &str) -> PercentEncode<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_without_a_list_is_no_empty_list() {
+        let items_of = |list: &str| {
+            let list = List::of_values(serde_json::from_str(list).unwrap());
+            list.map(|list| list.items.unwrap_or_default().len())
+        };
+        assert_eq!(items_of(r#"{"items": [{}]}"#), Ok(1));
+        for none in ["{}", r#"{"items": null}"#] {
+            assert_eq!(items_of(none), Ok(0), "{none}");
+        }
+        for other in [r#"{"items": "no list"}"#, r#"{"items": {}}"#, "[]", "7"] {
+            assert!(items_of(other).is_err(), "{other}");
+        }
+    }
 
     #[test]
     fn a_token_is_escaped_for_a_query() {
