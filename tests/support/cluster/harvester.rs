@@ -8,7 +8,7 @@ use super::super::objects::{
 };
 use super::assets::find_harvester;
 use super::process::Process;
-use super::{Cluster, DEADLINE, Who, eventually, free_port, skip};
+use super::{Cluster, DEADLINE, Who, eventually, skip};
 
 /// Running controllers. They print their log if the test that holds them fails.
 pub(crate) struct HarvesterControllers(Process);
@@ -94,7 +94,6 @@ impl Cluster {
         let (certificate, key) = self.pki.server();
         let arguments = [
             self.admin_argument(),
-            format!("--listen=127.0.0.1:{}", free_port()),
             format!("--certificate={}", certificate.display()),
             format!("--key={}", key.display()),
             format!("--ca={}", self.pki.ca().display()),

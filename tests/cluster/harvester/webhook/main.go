@@ -1,6 +1,6 @@
 // Runs validators and mutators of Harvester's webhook, as they are, and registers them with a kube-apiserver on the same host:
 //
-//	webhook --kubeconfig FILE --listen ADDRESS:PORT --certificate FILE --key FILE --ca FILE
+//	webhook --kubeconfig FILE --certificate FILE --key FILE --ca FILE
 //
 // The list is that of Harvester's pkg/webhook/server, which cannot be built here: CDI, Longhorn's engine and Rancher's settings are
 // missing. So there is no webhook for PersistentVolumeClaims, StorageClasses, images, backups and restores.
@@ -61,7 +61,6 @@ func run() error {
 	// controller-runtime has defined `kubeconfig` in the common set.
 	flags := flag.NewFlagSet("webhook", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "the cluster")
-	listen := flags.String("listen", "", "where kube-apiserver reaches it")
 	certificate := flags.String("certificate", "", "its certificate")
 	key := flags.String("key", "", "the key of that")
 	ca := flags.String("ca", "", "who signed the certificate")
@@ -108,7 +107,7 @@ func run() error {
 	mux := http.NewServeMux()
 	mux.Handle("/validation", validating)
 	mux.Handle("/mutation", mutating)
-	listener, err := net.Listen("tcp", *listen)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func run() error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
-	if err := register(ctx, all, "https://"+*listen, authority, validated, mutated); err != nil {
+	if err := register(ctx, all, "https://"+listener.Addr().String(), authority, validated, mutated); err != nil {
 		return err
 	}
 	select {
