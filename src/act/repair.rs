@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{CureRequest, CureStep};
+use windrow_harvester::incidents::{CureRequest, CureStep, RequestState};
 
 pub use begun::{BegunCure, judge_begun, judge_left_behind};
 pub use records::{ChangeEnd, ChangedObject, Record, Records, RepairOutcome, Worker};
@@ -42,7 +42,7 @@ pub use restore_note::{NoteFailure, RestoreEntry, RestoreNote, has_room_for};
 pub use undo::{UndoneStep, steps_to_undo, undo};
 
 pub(super) use requests::PATIENCE;
-use requests::{NotSent, get, is_due, make};
+use requests::{NotSent, get, is_due, make, state_of};
 use restore_note::Noted;
 
 /// How long a refused request is tried again: a webhook may see the old object for a while.
@@ -270,7 +270,9 @@ async fn go_on(
     tell: &mut impl FnMut(usize, &CureStep),
 ) -> Result<(), Unfinished> {
     while let Some(step) = record.cure.steps.get(record.done).cloned() {
-        if !step.gives_back() {
+        if record.waits_for_what_was_left_alone(&step) {
+            // It may never come.
+        } else if !step.gives_back() {
             tell(record.done, &step);
             carry_out_step(context, record, &step, &is_wanted).await?;
         } else if record.change_to_restore(&step).is_some() {
@@ -465,7 +467,13 @@ async fn carry_out_step(
         }
         let last = match (get(&context.client, step.goal.path()).await, due) {
             (Ok(seen), _) if step.goal.is_reached(seen.as_ref()) => return Ok(()),
-            (Ok(_), None) => format!("it was not seen until {}", step.goal.say()),
+            (Ok(_), None) => {
+                if let Some(why) = changed_since(context, record, step).await {
+                    let step = step.say.clone();
+                    return Err(Unfinished::Outdated { step, why });
+                }
+                format!("it was not seen until {}", step.goal.say())
+            }
             (Ok(_), Some(request)) => {
                 match carry_out_request(context, record, at, step, request).await? {
                     RequestOutcome::Taken(_) | RequestOutcome::Applied => {
@@ -491,6 +499,20 @@ async fn carry_out_step(
             return Err(failed(format!("{last} ({} s)", step.patience)));
         }
         sleep(LOOK).await;
+    }
+}
+
+/// What another client has changed of an object since it was changed for a while. What the step waits for may never come then.
+async fn changed_since(
+    context: &RepairContext,
+    record: &Record,
+    step: &CureStep,
+) -> Option<String> {
+    let way_back = record.restoring_step(step)?.request.as_ref()?;
+    match state_of(&context.client, way_back).await.ok()? {
+        RequestState::Due => None,
+        RequestState::Applied => Some("it is as it was before".to_owned()),
+        RequestState::Outdated(why) => Some(why),
     }
 }
 

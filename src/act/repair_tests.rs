@@ -582,6 +582,39 @@ async fn what_another_client_has_changed_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_cure_does_not_wait_for_what_it_has_left_alone() {
+    let mut repair = Repair::of_steps(vec![sets("a", 0), gives_back("a"), waits()]);
+    repair.die_at_patch(1).await;
+    repair.change(json!({"a": "else"}));
+    let why = repair.carry_out().await.unwrap_err();
+    assert!(why.contains("not everything could be given back"), "{why}");
+    assert_eq!((repair.record.done, &repair.record.given_up), (3, &None));
+    assert_eq!(repair.written().outcome, Some(RepairOutcome::NotRestored));
+}
+
+#[tokio::test]
+async fn a_cure_does_not_wait_for_a_change_for_a_while_that_another_client_has_reversed() {
+    for (spec, outcome) in [
+        (json!({}), RepairOutcome::GivenBack),
+        (json!({"a": "else"}), RepairOutcome::NotRestored),
+    ] {
+        let steps = vec![sets_and_is_stopped("a", 2), waits(), gives_back("a")];
+        let mut repair = Repair::of_steps(steps);
+        let taken = ChangedObject {
+            after: Some(addon()),
+            ..ChangedObject::new(0, addon())
+        };
+        repair.record.changed = vec![taken];
+        repair.change(spec.clone());
+        repair.carry_out().await.unwrap_err();
+        let given_up = repair.record.given_up.as_deref().unwrap();
+        assert!(given_up.contains("somebody else was faster"), "{given_up}");
+        assert_eq!(repair.written().outcome, Some(outcome));
+        assert_eq!(repair.store.object(ADDON)["spec"], spec);
+    }
+}
+
+#[tokio::test]
 async fn a_change_that_takes_long_to_reach_its_goal_keeps_no_other_from_being_restored() {
     let steps = vec![
         sets_and_is_stopped("a", 0),

@@ -159,6 +159,18 @@ impl Record {
         .collect()
     }
 
+    /// Does this step only wait for an object that was left alone? Whoever changed it may have meant it to stay as it is.
+    pub(super) fn waits_for_what_was_left_alone(&self, step: &CureStep) -> bool {
+        let mut left = self.changed.iter();
+        step.request.is_none()
+            && left.any(|changed| {
+                let made = self.cure.steps.get(changed.step);
+                let made = made.and_then(|made| made.request.as_ref());
+                changed.ended == Some(ChangeEnd::ChangedByOthers)
+                    && made.is_some_and(|made| made.path == step.goal.path())
+            })
+    }
+
     /// Has another server restored some of it?
     pub(super) fn is_restored_elsewhere(&self) -> bool {
         let mut changed = self.changed.iter();

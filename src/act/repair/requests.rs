@@ -97,7 +97,19 @@ fn settled(state: RequestState) -> RequestOutcome {
 ///
 /// In a line, if kube-apiserver does not answer or refuses.
 pub(super) async fn is_due(client: &Client, request: &CureRequest) -> Result<bool, String> {
-    Ok(judge(client, request).await?.0 == RequestState::Due)
+    Ok(state_of(client, request).await? == RequestState::Due)
+}
+
+/// What the object says about the request now.
+///
+/// # Errors
+///
+/// In a line, if kube-apiserver does not answer or refuses.
+pub(super) async fn state_of(
+    client: &Client,
+    request: &CureRequest,
+) -> Result<RequestState, String> {
+    Ok(judge(client, request).await?.0)
 }
 
 /// What the object of the request says about it now, and the object.
