@@ -23,7 +23,7 @@ const NOTE: &str = "windrow.dev/note";
 /// A lease is taken over only after it was unchanged for as long as it counts, and for at least this long. Only our own
 /// monotonic clock measures that: the clocks of nodes differ, and a holder that restarts kube-apiserver cannot renew.
 const UNMOVED: Duration = Duration::from_secs(60);
-/// The longest name of a holder that is shown, in characters.
+/// The longest name of a holder in messages, in characters.
 const LONGEST_HOLDER: usize = 128;
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
@@ -378,7 +378,7 @@ fn counts(name: &str, spec: &LeaseSpec) -> Duration {
     Duration::from_secs(seconds.unsigned_abs().into()).min(longest(name))
 }
 
-/// A holder's name, as it is shown. Whoever may update the Lease may write any.
+/// A holder's name for messages. Any client with `update` on the Lease may write one.
 fn name_of(holder: &str) -> String {
     cut(holder.replace(char::is_control, " "), LONGEST_HOLDER)
 }

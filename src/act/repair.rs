@@ -502,7 +502,7 @@ async fn carry_out_step(
     }
 }
 
-/// What another client has changed of an object since it was changed for a while. What the step waits for may never come then.
+/// A change by another client to an object that this step changed for a while. Then the goal of the step may never be reached.
 async fn changed_since(
     context: &RepairContext,
     record: &Record,

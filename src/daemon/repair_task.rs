@@ -387,7 +387,7 @@ impl RepairTask {
         Some(record)
     }
 
-    /// Has this server begun it before? Others may change what the Lease says of it. `None` if that is not known.
+    /// Has this server begun it before? Other clients may change the note of the Lease. `None` if the records cannot be read.
     fn has_begun(&self, code: Code, of: &str) -> Option<bool> {
         let begun = self.records.begun(code).ok()?;
         Some(begun.iter().any(|record| {
@@ -477,7 +477,7 @@ fn why_stopped(record: &Record) -> String {
     )
 }
 
-/// What the servers have recorded, or why it is not known: a newer Windrow, or another client, wrote it.
+/// The records of all servers, or the reason why the note cannot be read: a newer Windrow, or another client, wrote it.
 fn attempts(note: Option<&str>) -> Result<Vec<Attempt>, String> {
     let attempts = note.map_or(Ok(Vec::new()), serde_json::from_str);
     // The error may quote what others wrote.

@@ -194,7 +194,7 @@ async fn what_came_right_before_the_turn_came_is_not_begun() {
     assert_eq!(server.unfinished(), []);
 }
 
-/// The Lease on repairs, which nobody has, with this note of what was begun.
+/// The Lease on repairs without a holder, with this note of the repairs that were begun.
 fn put_note(server: &Server, note: &str) {
     let metadata = json!({
         "name": "windrow-repairs", "namespace": "kube-system", "resourceVersion": "1",

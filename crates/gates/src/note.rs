@@ -3,8 +3,8 @@
 //! An entry is written before rke2-server is restarted. It goes when the trial is kept, and gets a reason when the trial is rolled back. So
 //! a drop-in that fails costs the cluster one trial, also if the server that tried it never comes back.
 //!
-//! Whoever may update the Lease may write it. So it has a closed form, is checked when it is read, and can only speak against a trial:
-//! nothing in it is written to a drop-in.
+//! Any client with `update` on the Lease may write it. So each server checks it, and it can only prevent a trial: no server writes a part of
+//! it to a drop-in.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl TriedDropIn {
         (&self.version, &self.content) == (&other.version, &other.content)
     }
 
-    /// The field that no server writes so, if there is one.
+    /// The first field with a value that no server writes.
     fn wrong_field(&self) -> Option<&'static str> {
         let is_name = |name: &str| {
             (1..=LONGEST_NAME).contains(&name.len())
@@ -112,7 +112,7 @@ impl TrialNote {
     ///
     /// # Errors
     ///
-    /// It is not what a server of this version writes. Then it is not known what the servers have tried.
+    /// No server of this version writes such a note. Then Windrow does not know the earlier trials.
     pub fn parse(text: Option<&str>) -> Result<Self, UnreadableTrialNote> {
         let Some(text) = text else {
             return Ok(Self::default());

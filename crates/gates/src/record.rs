@@ -96,7 +96,8 @@ pub struct Trial {
     /// Was it rolled back before anything was known about its gates?
     #[serde(default)]
     pub unjudged: bool,
-    /// Because the drop-in was changed, or rke2-server stopped, by something else? Then it is not tried again automatically here.
+    /// Because another program or an operator changed the drop-in, or stopped rke2-server? Then this server does not try it again
+    /// automatically.
     #[serde(default)]
     pub disturbed: bool,
     /// The ends of earlier trials that the other servers do not know yet.
@@ -177,8 +178,8 @@ impl Trial {
         unverified
     }
 
-    /// It goes back: does that show that its gates do not work? `put_back` is why the hook put back what was saved, if it did;
-    /// `is_refused`: a component has refused one of its gates.
+    /// Decides, when it goes back, whether that shows that its gates do not work. `put_back`: the reason if the hook restored the saved
+    /// drop-in. `is_refused`: a component has refused one of its gates.
     pub fn judge(
         &mut self,
         seen: &TrialObservation,
@@ -193,8 +194,8 @@ impl Trial {
         self.disturbed = self.unjudged && put_back.is_none();
     }
 
-    /// Is it to be remembered on this server how it ended, once it has gone back? What was never started shows nothing, and a start that
-    /// a reboot has cut off may be made again.
+    /// Does this server remember its end, once it has gone back? A trial without a start shows nothing, and a start that a reboot
+    /// interrupted may be made again.
     pub fn is_remembered(&self) -> bool {
         self.taken_back.is_some() || self.started && (!self.unjudged || self.disturbed)
     }
@@ -205,7 +206,7 @@ impl Trial {
         baseline.is_some_and(|baseline| baseline != invocation && !invocation.is_empty())
     }
 
-    /// While it goes back: was what was saved seen on the disk since then?
+    /// While it goes back: was the saved drop-in on the disk at an earlier look?
     pub fn is_back(&self) -> bool {
         self.state == TrialState::RollingBack && self.baseline.is_some()
     }

@@ -24,8 +24,8 @@
 //! nothing: half a change is worse, and a server that is down needs what it had.
 //!
 //! Others may change the drop-in at any time: an operator removes it, or the hook takes a gate out that a new version refuses. A trial
-//! restarts rke2-server only with what it tries or saved. What others change before the way back is replaced by what was saved, once;
-//! what they change after that stays, and is the end.
+//! restarts rke2-server only with the drop-in that it tries, or with the saved one. The way back replaces the changes of others by the
+//! saved drop-in, once. Later changes stay, and end the trial.
 //!
 //! A server that a person has stopped is never started for a trial: whoever starts it goes on with the trial, and when nobody
 //! does in time, what was saved is restored, and that is the end.
@@ -122,7 +122,7 @@ pub struct TrialObservation {
     pub in_effect: InEffect,
     /// Has kube-apiserver said since that start that it does not take its feature gates?
     pub refused: bool,
-    /// While it goes back: was what was saved seen on the disk since then?
+    /// While it goes back: was the saved drop-in on the disk at an earlier look?
     pub is_back: bool,
     /// Has this state lasted longer than it may?
     pub overdue: bool,

@@ -26,9 +26,9 @@ struct Node {
     stopped: bool,
     /// With what the server runs.
     runs: OnDisk,
-    /// Somebody else made the last change of the drop-in.
+    /// The last change of the drop-in was another program's.
     edited: bool,
-    /// Was what was saved seen there since it goes back?
+    /// Was the saved drop-in there since the trial goes back?
     is_back: bool,
     waited: u32,
     restarts: u32,
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Somebody else changes the drop-in. The start that counts stays the one of before.
+    /// Another program changes the drop-in. The start that counts is still the same.
     fn edit(&mut self, to: OnDisk) {
         (self.on_disk, self.edited) = (to, true);
     }
@@ -147,7 +147,7 @@ struct Turn {
     stops: bool,
     /// Another server has the lease.
     lost: bool,
-    /// Somebody else changes the drop-in.
+    /// Another program changes the drop-in.
     edits: Option<OnDisk>,
     /// A crash loses the steps after this many.
     taken: usize,
@@ -311,7 +311,7 @@ fn what_cannot_be_verified_in_time_is_rolled_back() {
     }
 }
 
-/// What befalls a trial, with somebody who changes the drop-in or without.
+/// The events of a trial, with or without changes by another program.
 fn turns(edits: impl Strategy<Value = Option<OnDisk>> + Clone) -> impl Strategy<Value = Vec<Turn>> {
     let turn = (
         any::<bool>(),
@@ -353,7 +353,7 @@ proptest! {
         }
     }
 
-    /// What must hold at each step is asserted in [`Node::take`].
+    /// [`Node::take`] has the assertions for each step.
     #[test]
     fn whoever_else_changes_the_drop_in_at_any_step_a_trial_ends_with_what_was_saved_or_what_they_put_there(
         gates in prop::sample::select(&[Gates::Good, Gates::Fatal, Gates::Ignored][..]),

@@ -159,7 +159,7 @@ impl Record {
         .collect()
     }
 
-    /// Does this step only wait for an object that was left alone? Whoever changed it may have meant it to stay as it is.
+    /// Does this step only wait for an object that the repair left alone? Another client may want it to stay as it is.
     pub(super) fn waits_for_what_was_left_alone(&self, step: &CureStep) -> bool {
         let mut left = self.changed.iter();
         step.request.is_none()
@@ -517,7 +517,7 @@ impl Records {
         Ok(found)
     }
 
-    /// The cures of this code that this server has ever begun in this cluster, whatever came of them.
+    /// All cures of this code that this server has begun in this cluster, with any outcome.
     ///
     /// # Errors
     ///

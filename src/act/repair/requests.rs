@@ -100,7 +100,7 @@ pub(super) async fn is_due(client: &Client, request: &CureRequest) -> Result<boo
     Ok(state_of(client, request).await? == RequestState::Due)
 }
 
-/// What the object says about the request now.
+/// The state of the object for the request.
 ///
 /// # Errors
 ///

@@ -164,8 +164,8 @@ impl TrialDriver {
         Ok(())
     }
 
-    /// Remembers that what was tried does not work, or was taken back. Where that fails it goes back all the same, but does not end:
-    /// the next boot would write it again.
+    /// Remembers that the tried drop-in does not work, or was taken back. If that fails, the trial goes back but does not end: the next boot
+    /// would write the drop-in again.
     fn refuse(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
         if trial.taken_back.is_some() {
             return self.withdraw(trial, site);
@@ -553,7 +553,7 @@ fn starts_of(trial: &Trial, layout: &Layout) -> Option<TrialStarts> {
     starts.filter(|starts| starts.any_of(trial))
 }
 
-/// What kube-apiserver says against feature gates since the drop-in was written, if rke2-server was started with it.
+/// The refusal of a feature gate by kube-apiserver since the drop-in was written, if rke2-server was started with it.
 fn said_since_written(
     trial: &Trial,
     seen: &TrialObservation,

@@ -107,7 +107,7 @@ fn a_trial_counts_as_started_once_a_restart_was_seen() {
     }
 }
 
-/// What is seen once it goes back.
+/// An observation while it goes back.
 fn going_back(on_disk: OnDisk) -> TrialObservation {
     TrialObservation {
         wanted: true,

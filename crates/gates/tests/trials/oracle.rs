@@ -32,13 +32,13 @@ struct SeenTrial {
     is_taken_back: bool,
     /// A boot has cut a start off: that says nothing about its gates.
     is_cut_off: bool,
-    /// Somebody else has changed the drop-in meanwhile: how it ends says nothing about its gates.
+    /// An operator has changed the drop-in meanwhile: the end says nothing about its gates.
     is_disturbed: bool,
-    /// What was there before is there again.
+    /// The drop-in is the earlier one again.
     is_back: bool,
-    /// Somebody else has changed it after that.
+    /// An operator has changed it after that.
     is_left: bool,
-    /// The drop-in of before.
+    /// The drop-in before the trial.
     before: Option<String>,
 }
 
@@ -56,7 +56,7 @@ struct Oracle<'w> {
     epoch: u32,
     last_request: Gates,
     drop_in: Option<String>,
-    /// Somebody else made its last change.
+    /// An operator made its last change.
     is_edited: bool,
     /// The trial that is under way.
     trial: Option<SeenTrial>,
@@ -349,7 +349,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// What is remembered as refused, kube-apiserver has met.
+    /// A failed start had each gate that counts as refused.
     fn judge_refused(&mut self) {
         let Some((record, _)) = self.world.records.get("refused") else {
             return;

@@ -65,7 +65,7 @@ pub(crate) enum Event {
     /// For this number of ticks no start of kube-apiserver succeeds, whatever its gates are.
     Silent(u32),
     RemoveDropIn,
-    /// Another program or a person writes a drop-in with these gates.
+    /// An operator writes a drop-in with these gates.
     EditDropIn(Vec<(usize, bool)>),
 }
 
@@ -341,7 +341,7 @@ impl World {
         self.seen.push(Seen::DropIn(text, by));
     }
 
-    /// What kube-apiserver has refused, and says about the drop-in that is there. Without one, whatever it has refused.
+    /// The last refusal of kube-apiserver, if the present drop-in is older, or there is none.
     pub(crate) fn refusal_of_drop_in(&self) -> Option<&Refusal> {
         let refusal = self.refusal.as_ref()?;
         (self.drop_in.is_none() || refusal.start > self.written_after).then_some(refusal)
@@ -451,7 +451,7 @@ impl World {
     }
 }
 
-/// A drop-in that somebody else writes.
+/// A drop-in as an operator writes it.
 fn text_of(gates: &[(usize, bool)]) -> Option<String> {
     let gates: BTreeMap<usize, bool> = gates.iter().copied().collect();
     let set = |(gate, value): (usize, bool)| format!("{}={value}", GATES[gate]);

@@ -174,7 +174,7 @@ impl TrialDriver {
         self.begin(name, GateChange::Rollback, &request, before, node)
     }
 
-    /// Was rke2-server started with what is tried, as far as this can be known? Without a look at it, it may have been.
+    /// Was rke2-server started with the tried drop-in? If systemd does not answer, it may have been.
     async fn may_have_started(&self) -> bool {
         let Some(trial) = self.trial.as_ref().filter(|trial| trial.in_force()) else {
             return false;

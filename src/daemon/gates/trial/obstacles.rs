@@ -224,8 +224,8 @@ impl TrialDriver {
         }
     }
 
-    /// Writes down how the trial ended, and those before it, as far as their begin is written down. What another client has made
-    /// unreadable stays as it is.
+    /// Writes down how the trial ended, and those before it, as far as their begin is written down. Leaves an unreadable note
+    /// unchanged.
     pub(super) async fn note_ended(
         &mut self,
         client: &Client,
@@ -274,7 +274,7 @@ enum NoteNotWritten {
     /// kube-apiserver does not answer or refuses, or another client was quicker; why, in a line.
     #[error("{0}")]
     Failed(String),
-    /// What another client wrote there would be lost.
+    /// The note of another client would be lost.
     #[error("{0}")]
     Unreadable(UnreadableTrialNote),
 }
@@ -309,8 +309,8 @@ fn lease_for_note(layout: &Layout) -> ClusterLease {
     ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
 }
 
-/// Why a trial of another server speaks against this one. A trial of the server that has the lease is still in progress. What cannot be
-/// read may speak against it too.
+/// Why a trial of another server speaks against this one. A trial of the server that has the lease is still in progress. An
+/// unreadable note speaks against it too.
 async fn failed_elsewhere(
     client: &Client,
     tried: &TriedDropIn,
