@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use windrow_decide::{Action, MarkerTrouble};
-use windrow_model::manifest::BaseName;
+use windrow_model::manifest::{BaseName, ManifestPath};
 
 use super::super::log::HappeningKind;
 use super::Drive;
@@ -130,7 +131,16 @@ impl Drive<'_> {
             Action::SaveLedger(ledger) => {
                 daemon.saved = Arc::clone(ledger);
                 daemon.unsaved = false;
-                daemon.oracle.note_saved();
+                let reads = &daemon.reads;
+                // A marker that this process could not read yet may be anybody's.
+                let is_unread = |path: &ManifestPath| {
+                    reads.unread.contains(path) || !reads.has_read_markers && disk.is_hidden(path)
+                };
+                let is_unknown = |path: &ManifestPath, digest: &SmolStr| {
+                    let entry = ledger.files.get(path);
+                    is_unread(path) && entry.is_none_or(|entry| entry.digest != *digest)
+                };
+                daemon.oracle.note_saved(is_unknown);
                 if let Some(probing) = &mut daemon.probing {
                     probing.saved();
                 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use windrow_decide::FileStage;
 use windrow_plan::rules::{OnDeadline, Tier};
 use windrow_plan::{PlanFile, Requirement};
 
@@ -28,6 +29,14 @@ impl Oracle {
             let is_new = entry.is_none_or(|entry| {
                 is_recent(entry.mtime) || entry.reading(&file.path).sha256 != file.sha256
             });
+            // Somebody removed its marker, and Windrow cannot look at the directory to put it back.
+            let entry = server.state.ledger().files.get(&file.path);
+            let is_held = entry.is_some_and(|entry| {
+                entry.digest == file.digest && matches!(entry.state, FileStage::Held { .. })
+            });
+            if server.is_directory_unread && is_held {
+                continue;
+            }
             // Before Windrow could read it, it was RKE2's.
             let content = (file.path.clone(), file.digest.clone());
             let read_at = self.read_at.get(&content).copied();

@@ -114,7 +114,11 @@ impl Drive<'_> {
     /// A server's part in etcd is removed: its cluster starts empty, goes back to a snapshot, or takes it in again.
     pub(super) fn lose_datastore(&mut self, who: usize, now: Timestamp) {
         let membership = &self.daemons[who].membership;
-        let is_heard = self.daemons[who].deaf.is_none() && self.daemons[who].reconnects.is_none();
+        let daemon = &self.daemons[who];
+        let api = &daemon.state.observation().api;
+        // Windrow asks every five seconds: until then it takes kube-apiserver for stopped.
+        let is_late = api.unreachable.is_some() && !api.refused;
+        let is_heard = daemon.deaf.is_none() && daemon.reconnects.is_none() && !is_late;
         // Nobody removes a datastore in the moment in which it answers for the first time.
         let is_known = self.daemons[who].saved.datastore == membership.identity.datastore;
         let is_settled = is_heard

@@ -174,6 +174,17 @@ impl Oracle {
                 self.unwritten.granted.extend(dropped);
             }
         }
+        // Of content that is gone, and that Windrow may forget, it knows nothing when it comes back.
+        self.read_at.retain(|(path, digest), _| {
+            let mut files = plan.files.iter();
+            match files.find(|file| file.path == *path) {
+                Some(file) => file.digest == *digest,
+                None => ledger
+                    .files
+                    .get(path)
+                    .is_some_and(|entry| entry.digest == *digest),
+            }
+        });
         let refused = server.troubles.iter();
         let refused = refused.filter(|(_, trouble)| matches!(trouble, MarkerTrouble::NotMade(_)));
         self.not_made
@@ -458,6 +469,13 @@ impl Oracle {
                 && self.let_through.get(&file.path) != Some(&file.digest)
                 && entry.is_none_or(|entry| entry.digest != file.digest)
             {
+                continue;
+            }
+            // Somebody removed its marker, and Windrow cannot look at the directory to put it back.
+            let is_held = entry.is_some_and(|entry| {
+                entry.digest == file.digest && matches!(entry.state, FileStage::Held { .. })
+            });
+            if server.is_directory_unread && is_held {
                 continue;
             }
             // Windrow wanted to hold it, and could not.

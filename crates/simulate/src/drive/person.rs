@@ -51,6 +51,8 @@ impl Drive<'_> {
             let staged = staged.filter(|file| {
                 file.skipped.is_none() && !file.requirements().any(Requirement::harms)
             });
+            // A directory that cannot be read may be listed as a file.
+            let staged = staged.filter(|file| self.disks[who].get(&file.path).is_some());
             let paths: Vec<ManifestPath> = staged.map(|file| file.path.clone()).collect();
             self.dice.chance().pick(&paths).cloned()
         });

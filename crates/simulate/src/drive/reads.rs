@@ -34,6 +34,8 @@ pub(super) struct Reads {
     fails: Option<(Unreadable, &'static str, Timestamp)>,
     /// Has this process read its directory?
     pub(super) has_looked: bool,
+    /// Has this process read every marker of a look?
+    pub(super) has_read_markers: bool,
     /// Could the directory itself not be read at the last look?
     pub(super) is_directory_unread: bool,
     /// When it looks at its directory though nothing happened in it.
@@ -61,7 +63,7 @@ impl Reads {
     pub(super) fn restart(&mut self) {
         self.unread.clear();
         self.again.clear();
-        self.has_looked = false;
+        (self.has_looked, self.has_read_markers) = (false, false);
         self.is_directory_unread = false;
         self.look_at = None;
     }
@@ -92,11 +94,12 @@ impl Reads {
                 self.unread.remove(&path);
                 self.again.remove(&path);
             }
-            self.has_looked = true;
+            (self.has_looked, self.has_read_markers) = (true, true);
             return Some(directory);
         };
         // What cannot be read is tried again soon.
         self.look_at = earliest([self.look_at, Some(now + RETRY)]);
+        self.has_read_markers |= matches!(what, Unreadable::File(_) | Unreadable::Files);
         match what {
             Unreadable::Directory => return None,
             Unreadable::File(of) => self.spoil(&mut directory, why, |path| *path == of),
@@ -200,7 +203,8 @@ impl Drive<'_> {
             },
             _ => Unreadable::File(path.clone()),
         };
-        let cause = chance.below(4);
+        // A process that has not looked yet knows none of its files.
+        let cause = chance.below(4) * u64::from(self.daemons[who].reads.has_looked);
         self.record_fault(who, &format!("{why} for {what:?} until {until}"));
         let daemon = &mut self.daemons[who];
         daemon.reads.fails = Some((what, why, until));

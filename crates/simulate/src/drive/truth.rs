@@ -130,8 +130,12 @@ impl<'a> Truth<'a> {
     /// Did RKE2 last fail with another file of this file's Addon?
     pub(super) fn failed_with_other(&self, file: &ManifestPath) -> bool {
         let failure = self.cluster.failures.get(&file.addon());
-        let named = format!("/server/manifests/{file}\"");
-        failure.is_some_and(|failure| !failure.message.contains(&named))
+        let named = format!("/server/manifests/{file}\" failed: ");
+        // What RKE2 says of a file that it cannot parse names no file.
+        let names_a_file = |message: &str| message.contains(" manifest at \"");
+        failure.is_some_and(|failure| {
+            names_a_file(&failure.message) && !failure.message.contains(&named)
+        })
     }
 
     /// Has RKE2 applied this file, whatever was in it?

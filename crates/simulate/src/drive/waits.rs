@@ -73,9 +73,12 @@ impl Waits {
         (self.written.boot, self.written.starts) = (Began::default(), 0);
     }
 
-    /// The ledger is on the disk.
-    pub(super) fn note_saved(&mut self) {
+    /// The ledger is on the disk. It says nothing of these unknown contents.
+    pub(super) fn note_saved(&mut self, is_unknown: impl Fn(&ManifestPath, &SmolStr) -> bool) {
         self.written.there.clone_from(&self.there);
+        self.written
+            .there
+            .retain(|path, (digest, _)| !is_unknown(path, digest));
         (self.written.boot, self.written.starts) = (self.boot, self.starts);
     }
 

@@ -15,10 +15,10 @@ pub(super) struct Unwritten {
 }
 
 impl Oracle {
-    /// The ledger is on the disk.
-    pub(super) fn note_saved(&mut self) {
+    /// The ledger is on the disk. It says nothing of files that Windrow could not read.
+    pub(super) fn note_saved(&mut self, is_unknown: impl Fn(&ManifestPath, &SmolStr) -> bool) {
         self.unwritten = Unwritten::default();
-        self.waits.note_saved();
+        self.waits.note_saved(is_unknown);
     }
 
     /// A new process begins: it knows only what is on the disk.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use windrow_decide::{Cause, FileStage, Mark};
 use windrow_model::manifest::FileContent;
 use windrow_simulate::{BootstrapVerdict, Faults, Happening, HappeningKind, Run, Setup};
@@ -133,7 +134,7 @@ fn check_failures(setup: &Setup, run: &Run) -> Result<(), String> {
     let start = setup.scenario.start;
     let is_fault = |one: &Happening| matches!(one.what, HappeningKind::Fault { .. });
     let from = match run.log.iter().any(is_fault) {
-        true => start + Faults::ALL.until,
+        true => (start + Faults::ALL.until).max(reads_fail_until(run).unwrap_or(start)),
         false => start,
     };
     let joined = run.joined.iter().map(|node| &node.releases);
@@ -160,6 +161,19 @@ fn check_failures(setup: &Setup, run: &Run) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// When the last failed read of a run ends: what began before lasts a few minutes longer than all other faults.
+fn reads_fail_until(run: &Run) -> Option<Timestamp> {
+    let until = run.log.iter().filter_map(|one| match &one.what {
+        HappeningKind::Fault { fault } => {
+            let (why, until) = fault.split_once(" until ")?;
+            let is_read = why.starts_with('E') && why.contains(" for ");
+            is_read.then(|| until.parse().expect("a time"))
+        }
+        _ => None,
+    });
+    until.max()
 }
 
 /// The longest of Windrow's deadlines, a poll of RKE2's, and what RKE2 takes.
