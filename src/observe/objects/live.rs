@@ -287,8 +287,8 @@ mod tests {
             maps,
             ..ServedList::thirty(1)
         };
-        // Three megabytes of JSON, as many as kube-apiserver takes, are 200 MB of memory.
-        let why = pods(of_maps(1, 260_000), &mut Room::of_the_daemon()).await;
+        // A megabyte of JSON takes 80. kube-apiserver accepts three.
+        let why = pods(of_maps(1, 100_000), &mut Room::of_the_daemon()).await;
         assert!(why.unwrap_err().contains("more than 64 MiB of memory"));
         // Of smaller ones fewer are read at once, and their memory counts as it is.
         let mut room = Room::of_the_daemon();
