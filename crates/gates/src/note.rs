@@ -379,7 +379,7 @@ mod tests {
     fn a_note_that_no_server_has_written_is_refused_and_a_short_reason_is_given() {
         assert!(TrialNote::parse(Some(&forged("version", "1.36.3".into()))).is_ok());
         let entry = forged("request", "r2".into());
-        let nine = vec![entry.trim_matches(['[', ']']); REMEMBERED + 1].join(",");
+        let nine = [entry.trim_matches(['[', ']']); REMEMBERED + 1].join(",");
         let too_long = format!("[]{}", " ".repeat(LONGEST));
         let forged = [
             "since noon".to_owned(),
