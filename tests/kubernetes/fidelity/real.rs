@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::core::v1::Event;
 use kube::Discovery;
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::GroupVersionKind;
 use serde_json::Value;
 use tokio::sync::Barrier;
 
@@ -262,7 +262,8 @@ impl<'a> Real<'a> {
     /// Every object of a kind; none when the kind does not exist.
     async fn list(&self, kind: &GroupVersionKind) -> Vec<DynamicObject> {
         let client = self.cluster.client(Who::Admin).await;
-        let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(kind));
+        let resource = objects::resource((&kind.group, &kind.version, &kind.kind));
+        let api: Api<DynamicObject> = Api::all_with(client, &resource);
         match api.list(&ListParams::default()).await {
             Ok(list) => list.items,
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
