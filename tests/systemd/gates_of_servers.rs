@@ -128,14 +128,14 @@ fn what_failed_on_another_server_and_what_would_leave_none_is_tried_only_if_it_i
     let lease = gate_node::get(&machine, LEASE).expect("the lease");
     let mut lease: Value = serde_json::from_str(&lease).expect("an object");
     let mut failed = note(&machine)[0].clone();
-    failed["by"] = json!("another server");
+    failed["by"] = json!("another-server");
     failed["content"] = json!(content);
     lease["metadata"]["annotations"][NOTE] = json!(json!([failed]).to_string());
     request(&machine, "PUT", LEASE, &lease.to_string()).expect("the note is another server's");
     let runs = machine.unit(SERVER, "InvocationID");
     let refused = said(&gates(&machine, &["apply", "--yes"]), 3);
     assert!(
-        refused.contains("another server tried the same on 1.36.3"),
+        refused.contains("another-server tried the same on 1.36.3"),
         "{refused}"
     );
     assert_eq!(machine.unit(SERVER, "InvocationID"), runs);
