@@ -24,8 +24,8 @@ const UNREAD: &str = "managedFields";
 /// Why values cannot be read. The text is not quoted.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ValueError {
-    /// It is not JSON.
-    #[error("it is not JSON (line {line}, column {column})")]
+    /// It is not JSON, or has more levels than are read.
+    #[error("it is not JSON, or nested too deeply (line {line}, column {column})")]
     NotJson {
         /// Line, from 1.
         line: usize,

@@ -98,7 +98,7 @@ fn an_answer_that_is_none_is_unknown_with_its_reason_and_releases_nothing() {
         (
             "garbage",
             Answer::Body("<html>hello".to_owned()),
-            "it is not JSON (line 1, column 1)",
+            "it is not JSON, or nested too deeply (line 1, column 1)",
         ),
         (
             "shape",
@@ -113,7 +113,7 @@ fn an_answer_that_is_none_is_unknown_with_its_reason_and_releases_nothing() {
         (
             "deep",
             Answer::Body(in_list(&deep("deep"))),
-            "it is not JSON",
+            "nested too deeply",
         ),
         (
             "version",

@@ -26,6 +26,15 @@ pub fn beginning(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
+/// The end of a text, of at most this many bytes.
+pub fn ending(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
 /// A word of a shell's command, quoted if a shell would read it as something else.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
@@ -48,6 +57,10 @@ mod tests {
         assert_eq!(
             (beginning("éa", 1), beginning("éa", 2), beginning("éa", 9)),
             ("", "é", "éa")
+        );
+        assert_eq!(
+            (ending("aé", 1), ending("aé", 2), ending("aé", 9)),
+            ("", "é", "aé")
         );
     }
 }

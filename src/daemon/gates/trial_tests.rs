@@ -282,19 +282,8 @@ fn a_trial_that_a_reboot_has_cut_off_goes_back_and_is_not_remembered_as_failed()
         };
         StateFile::Starts.keep(&layout, &starts).unwrap();
         let seen = TrialObservation {
-            wanted: true,
             leased: false,
-            saved: true,
-            on_disk: OnDisk::Saved,
-            restarting: false,
-            restarted: true,
-            started: true,
-            stopped: false,
-            ready: false,
-            in_effect: InEffect::Unknown,
-            refused: false,
-            is_back: false,
-            overdue: false,
+            ..going_back(OnDisk::Saved)
         };
         let (to, site) = (TrialState::RollingBack, driver.site());
         let result = VerificationResult::not_yet("rke2-server starts");

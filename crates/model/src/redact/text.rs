@@ -8,7 +8,7 @@ use super::keys::{KeyClass, class};
 use super::pattern::{OnSecret, regex};
 use super::random::is_no_name;
 use super::{NEAR, REDACTED, encoded, message, shapes};
-use crate::text::beginning;
+use crate::text::{beginning, ending};
 
 /// A private key's own limit: what begins like one and never ends is none beyond it.
 const LONGEST_KEY: usize = 16 << 10;
@@ -185,11 +185,7 @@ fn class_of_key(text: &str, key: std::ops::Range<usize>) -> KeyClass {
     if own != KeyClass::Plain || !text[key.clone()].eq_ignore_ascii_case("value") {
         return own;
     }
-    let mut near = key.start.saturating_sub(2 * LONGEST_NAME);
-    while !text.is_char_boundary(near) {
-        near += 1;
-    }
-    let named = NAME_BEFORE.captures(&text[near..key.start]);
+    let named = NAME_BEFORE.captures(ending(&text[..key.start], 2 * LONGEST_NAME));
     let name = named.and_then(|captures| captures.get(1));
     name.map_or(own, |name| class(name.as_str()))
 }
@@ -289,17 +285,13 @@ impl KeySurroundings {
         let is_quoted = text[key.end..sign].contains(['"', '\'']);
         let key = key.start;
         // A log line may be long; what is open was opened nearby.
-        let mut near = key.saturating_sub(4096);
-        while !text.is_char_boundary(near) {
-            near += 1;
-        }
-        let line = text[near..key].rfind('\n').map(|end| near + end + 1);
-        let line = line.or((near == 0).then_some(0));
-        near = line.unwrap_or(near);
-        let before = &text[near..key];
+        let near = ending(&text[..key], 4096);
+        let line = near.rfind('\n').map(|end| end + 1);
+        let line = line.or((near.len() == key).then_some(0));
+        let before = &near[line.unwrap_or_default()..];
         let alone = before.trim_matches([' ', '\t', '-', '"', '\'']).is_empty();
         Self {
-            indent: key - near,
+            indent: before.len(),
             // Its own quotation mark is closed behind it.
             quote: open_quote(match is_quoted {
                 true => before.trim_end_matches(['"', '\'', '\\']),
