@@ -187,7 +187,7 @@ async fn a_change_of_the_status_is_one_signal_with_all_that_changed() {
     fs::remove_file(node.manifest("a.yaml")).unwrap();
     // Other changes may come before. The one that reports the file has everything of that moment.
     let changed = loop {
-        let message = tokio::time::timeout(Duration::from_secs(600), signals.next())
+        let message = tokio::time::timeout(Duration::from_secs(180), signals.next())
             .await
             .expect("no signal")
             .unwrap()

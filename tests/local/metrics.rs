@@ -31,7 +31,7 @@ use crate::support::daemon::Node;
 use crate::support::widgets::WIDGET;
 
 /// Far longer than anything takes: reaching it is a failure, not a measurement.
-const DEADLINE: Duration = Duration::from_secs(600);
+const DEADLINE: Duration = Duration::from_secs(180);
 /// Between two questions to Prometheus, which tells nobody that it has news.
 const PAUSE: Duration = Duration::from_millis(100);
 

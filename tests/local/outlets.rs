@@ -20,7 +20,7 @@ use crate::support::daemon as support;
 use crate::support::widgets;
 
 /// Far longer than anything takes: reaching it is a failure, not a measurement.
-const DEADLINE: Duration = Duration::from_secs(600);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 fn start(node: &Node) -> Daemon {
     let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), false);

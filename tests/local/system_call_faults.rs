@@ -146,7 +146,7 @@ fn files_are_held_before_a_slow_disk_has_given_rke2s_binary() {
 fn a_marker_stays_if_new_content_arrives_while_the_state_file_is_saved() {
     let node = Node::with(&[]);
     let faults = Faults::none();
-    let daemon = node.start_with(faults.command(), false);
+    let daemon = node.start_with(faults.command(), true);
     daemon.hear("READY=1");
     // What the start has to save is saved.
     daemon.ticks(2);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Far longer than anything takes here: reaching it is a failure, not a measurement.
-const DEADLINE: Duration = Duration::from_secs(900);
+const DEADLINE: Duration = Duration::from_secs(600);
 /// The longest wait between two looks when the journal is silent.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 

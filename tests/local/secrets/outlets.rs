@@ -18,7 +18,7 @@ use super::support::Node;
 use super::windrow;
 
 /// Far longer than anything takes: reaching it is a failure, not a measurement.
-const DEADLINE: Duration = Duration::from_secs(600);
+const DEADLINE: Duration = Duration::from_secs(180);
 const HARVESTER: &str = "/oem/harvester.config";
 
 /// A text and the outlet that it came from.

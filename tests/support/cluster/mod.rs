@@ -49,7 +49,7 @@ use pki::{OwnCertificate, Pki};
 use process::{Janitor, Process};
 
 /// Far longer than anything takes here: reaching it is a failure, not a measurement.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(900);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(600);
 /// The wait between two looks at something that does not report its changes.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
