@@ -252,6 +252,7 @@ fn config_map(name: &str) -> ObjectRef {
 }
 
 const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
+const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
 
 #[test]
 fn what_becomes_known_of_the_node_is_in_the_next_plan() {

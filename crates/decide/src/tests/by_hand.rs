@@ -57,6 +57,28 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
     );
 }
 
+/// Its marker was made for another reason before.
+#[test]
+fn a_hold_by_hand_of_a_file_that_waits_already_survives_a_lost_ledger() {
+    let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", VM)]);
+    node.tick();
+    let order = Manual {
+        hold: true,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    node.state
+        .hold_or_release(&"vm.yaml".into(), &BTreeMap::new(), order, node.now)
+        .unwrap();
+    node.tick();
+    assert_eq!(node.tick().actions, [], "the marker is made once");
+    node.ledger_on_disk = Ledger::default();
+    node.restart();
+    let status = node.tick().status;
+    assert_eq!(status.staging.held[0].code, Code::HeldByHand);
+}
+
 /// Somebody releases it.
 fn release(node: &mut Node, path: &str) {
     let manual = Manual {

@@ -7,8 +7,6 @@ use super::*;
 const CHART: &str = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: kube-system}\nspec: {chart: widgets}\n";
 /// RKE2 could apply the first object.
 const HALF: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
-const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
-
 /// The shipped rules, and a knowledge file with this entry.
 fn rules_with(entry: &str) -> RuleSet {
     let text = format!(

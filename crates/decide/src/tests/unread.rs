@@ -110,8 +110,6 @@ fn nothing_waits_for_a_linked_directory_elsewhere_and_what_is_applied_of_it_is_n
     assert!(why.contains("not known"), "{why}");
 }
 
-const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
-
 /// Reads the directory although this path cannot be read, decides, and says whether a marker went.
 fn lifts_without(node: &mut Node, path: &'static str) -> bool {
     node.unreadable = vec![path];

@@ -134,7 +134,9 @@ impl Drive<'_> {
                 let reads = &daemon.reads;
                 // A marker that this process could not read yet may be anybody's.
                 let is_unread = |path: &ManifestPath| {
-                    reads.unread.contains(path) || !reads.has_read_markers && disk.is_hidden(path)
+                    !reads.has_looked
+                        || reads.unread.contains(path)
+                        || !reads.has_read_markers && disk.is_hidden(path)
                 };
                 let is_unknown = |path: &ManifestPath, digest: &SmolStr| {
                     let entry = ledger.files.get(path);
