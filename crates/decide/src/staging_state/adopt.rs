@@ -99,11 +99,11 @@ impl StagingState {
         let is_done =
             matches!(entry.state, FileStage::Applied { .. }) || entry.state.is_once_unconfirmed();
         let is_same = entry.digest == mark.digest;
-        let is_news = match mark.code {
-            // RKE2's Addons have shown since then that the cluster does not have it.
-            Code::OnceUnconfirmed => !is_same,
-            _ => !is_same || !is_done,
-        };
+        // RKE2's Addons have shown since then that the cluster does not have it, and the marker is to go or could not be replaced.
+        let was_shown = mark.code == Code::OnceUnconfirmed
+            && (matches!(entry.state, FileStage::Released { .. })
+                || self.observation.marker_troubles.contains_key(&file.name));
+        let is_news = !is_same || !is_done && !was_shown;
         // Of a file that cannot be read, the content counts that is known.
         let is_about_file = match file.trouble {
             Some(FileObstacle::Unreadable) => is_same,

@@ -217,17 +217,19 @@ fn a_marker_says_that_a_file_was_applied_where_the_ledger_says_that_it_waits() {
     node.observe(ClusterEvent::ApiReachable);
     node.observe(ClusterEvent::Addons([a].into_iter().collect()));
     node.tick();
-    // The disk was full when the ledger was to be written, and then the machine was switched off.
+    // The disk was full whenever the ledger was to be written, and the machine was switched off twice.
     for unreadable in [vec![], vec!["a.yaml"]] {
         let mut node = node.clone();
-        node.ledger_on_disk = before.clone();
         node.unreadable = unreadable.clone();
-        node.restart();
-        let decision = node.tick();
-        let code = decision.status.staging.held[0].code;
-        assert_eq!(code, Code::OnceUnconfirmed, "{unreadable:?}");
-        let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
-        assert_eq!(mark.on_failure, OnFailure::Keep, "{unreadable:?}");
+        for time in ["first", "second"] {
+            node.ledger_on_disk = before.clone();
+            node.restart();
+            let decision = node.tick();
+            let code = decision.status.staging.held[0].code;
+            assert_eq!(code, Code::OnceUnconfirmed, "{time} {unreadable:?}");
+            let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
+            assert_eq!(mark.on_failure, OnFailure::Keep, "{time} {unreadable:?}");
+        }
     }
 }
 
