@@ -132,11 +132,12 @@ impl Drive<'_> {
                 daemon.saved = Arc::clone(ledger);
                 daemon.unsaved = false;
                 let reads = &daemon.reads;
-                // A marker that this process could not read yet may be anybody's.
+                // A marker that this process could not read yet may be anybody's, and what somebody else's hides is not entered.
                 let is_unread = |path: &ManifestPath| {
                     !reads.has_looked
                         || reads.unread.contains(path)
                         || !reads.has_read_markers && disk.is_hidden(path)
+                        || disk.skipped_by(path).is_some()
                 };
                 let is_unknown = |path: &ManifestPath, digest: &SmolStr| {
                     let entry = ledger.files.get(path);

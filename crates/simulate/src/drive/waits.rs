@@ -118,7 +118,10 @@ impl Waits {
                 self.hidden_at.insert(file.path.clone(), now);
             }
             let known = self.there.get(&file.path);
-            if known.is_none_or(|(digest, _)| *digest != file.digest) {
+            // Windrow has no part in a file that somebody else's marker hides.
+            if known.is_none_or(|(digest, _)| *digest != file.digest)
+                || disk.skipped_by(&file.path).is_some()
+            {
                 let content = (file.digest.clone(), now);
                 self.there.insert(file.path.clone(), content);
             }
