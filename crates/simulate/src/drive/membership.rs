@@ -53,8 +53,9 @@ impl Membership {
         }
     }
 
-    fn is_written(&mut self, now: Timestamp) -> bool {
-        let due = self.next.take_if(|(at, _)| *at <= now);
+    /// RKE2 writes it before kube-apiserver answers.
+    fn is_written(&mut self, is_up: bool, now: Timestamp) -> bool {
+        let due = self.next.take_if(|(at, _)| is_up || *at <= now);
         due.map(|(_, identity)| self.identity = identity).is_some()
     }
 }
@@ -80,7 +81,7 @@ impl Drive<'_> {
             }
         } else if membership.is_losing() {
             self.stop_lost(who, now);
-        } else if membership.is_written(now) {
+        } else if membership.is_written(is_up, now) {
             self.look_soon(who, now);
         }
     }
@@ -172,10 +173,11 @@ impl Drive<'_> {
         let off = self.node.replace_datastore(snapshot);
         let daemon = &mut self.daemons[who];
         if daemon.knows_cluster() {
-            // Windrow knows already that the datastore is gone: what a person let go since then counts.
+            // Windrow knows already that the datastore is gone: what it or a person let go since then counts.
             let let_go = std::mem::take(&mut daemon.oracle.let_go);
+            let let_through = std::mem::take(&mut daemon.oracle.let_through);
             daemon.oracle.enter_cluster(now);
-            daemon.oracle.let_go = let_go;
+            (daemon.oracle.let_go, daemon.oracle.let_through) = (let_go, let_through);
         } else {
             daemon.oracle.lose_cluster();
         }

@@ -14,7 +14,7 @@ use windrow_simulate::{
 };
 
 use crate::scenarios::{self, Drawn};
-use crate::seeds::{for_all_seeds, judge, judge_oracle, seeds, try_seed};
+use crate::seeds::{for_all_seeds, judge, judge_oracle, try_seed};
 
 fn start() -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -437,16 +437,6 @@ fn whatever_fails_around_windrow_no_rule_is_broken() {
     });
 }
 
-/// Objections that are not explained yet (docs/reliability.md). `WINDROW_SEED` plays each of them.
-const UNEXPLAINED: [(&str, u64); 6] = [
-    ("all faults and failed reads", 53),
-    ("all faults and failed reads", 270),
-    ("all faults and failed reads", 394),
-    ("all faults and another cluster", 309),
-    ("all faults and another cluster", 399),
-    ("all faults and the fail-safe", 164),
-];
-
 #[test]
 fn whatever_fails_together_no_rule_is_broken() {
     let families = [
@@ -455,14 +445,10 @@ fn whatever_fails_together_no_rule_is_broken() {
         ("all faults and the fail-safe", Faults::ALL_AND_FAILSAFE),
     ];
     let rules = RuleSet::shipped();
-    let are_many = seeds().count() > 1;
     for_all_seeds(|seed| {
         let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
         let known = PreparedSetup::read(&setup);
         for (name, faults) in &families {
-            if are_many && UNEXPLAINED.contains(&(*name, seed)) {
-                continue;
-            }
             judge(name, &setup, &kept, known.with_faults(&setup, faults, seed))?;
         }
         Ok(())
