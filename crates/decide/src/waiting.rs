@@ -362,7 +362,7 @@ impl DecisionContext<'_> {
                 FileStage::Held { code, .. } if on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
                 // Without an answer from kube-apiserver the blind deadline counts, once and not again for each file before this one.
-                _ if self.first_reachable().is_none() => (began, short),
+                _ if self.reachable(entry.since).is_none() => (began, short),
                 FileStage::Released { .. } | FileStage::Applied { .. } => {
                     (began.max(entry.since), short)
                 }
@@ -385,7 +385,7 @@ impl DecisionContext<'_> {
         let started = self.observation.started;
         let boot = self.ledger.boot.as_ref();
         let from = began.max(boot.map_or(started, |boot| boot.started));
-        let (from, after) = match self.first_reachable() {
+        let (from, after) = match self.reachable(began) {
             Some(reachable) => (from.max(reachable), after),
             None => (from, self.staging.blind_deadline.max(after)),
         };
@@ -404,11 +404,15 @@ impl DecisionContext<'_> {
         Some(deadline.max(latest.map_or(looked, |latest| looked.min(latest))))
     }
 
-    /// When kube-apiserver first answered in this boot, whichever process of the daemon asked.
-    fn first_reachable(&self) -> Option<Timestamp> {
+    /// When kube-apiserver first answered whoever could wait from `began` on: any process of the daemon in this boot, or, if it began in this
+    /// one, this one.
+    fn reachable(&self, began: Timestamp) -> Option<Timestamp> {
         let boot = self.ledger.boot.as_ref();
-        let reachable = boot.and_then(|boot| boot.reachable);
-        reachable.or(self.observation.api.first_reachable)
+        let is_of_earlier = began < self.observation.started;
+        let earlier = boot.and_then(|boot| boot.reachable);
+        earlier
+            .filter(|_| is_of_earlier)
+            .or(self.observation.api.first_reachable)
     }
 
     fn explain(&self, requirement: &Requirement) -> (Code, String) {

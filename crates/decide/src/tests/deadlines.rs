@@ -490,6 +490,31 @@ fn a_deadline_that_is_over_at_a_start_waits_for_kube_apiserver() {
 }
 
 #[test]
+fn a_file_that_comes_while_kube_apiserver_does_not_answer_a_new_process_waits_for_it() {
+    let mut node = partly_free();
+    node.api();
+    node.later(1);
+    begin_in_boot(&mut node, "boot-1");
+    node.tick();
+    let late = format!("{}---\n{WIDGET}", free("late"));
+    node.files.insert("b.yaml".to_owned(), late);
+    node.scan();
+    node.tick();
+    node.later(10);
+    node.tick();
+    assert!(
+        node.held().contains(&"b.yaml"),
+        "no process has looked since it came"
+    );
+    node.api();
+    node.tick();
+    assert!(node.held().contains(&"b.yaml"));
+    node.later(3);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
 fn advice_on_a_file_that_was_just_released_waits_over_frequent_restarts_too() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
     let late = waits_for("late", "/namespaces/default/ConfigMap/x (exists)");
@@ -502,6 +527,7 @@ fn advice_on_a_file_that_was_just_released_waits_over_frequent_restarts_too() {
     node.exists(config_map("x"));
     node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
+    node.now += SignedDuration::from_secs(1);
     begin_in_boot(&mut node, "boot-1");
     node.tick();
     assert_eq!(

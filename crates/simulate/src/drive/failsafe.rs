@@ -130,6 +130,9 @@ impl Drive<'_> {
             let entered = daemon.state.hold_or_release(file, &released, manual, at);
             request.is_late = matches!(entered, Err(OrderError::NotNow(_)));
             // One whose file is gone or has changed is dropped. One marker hides every file of its name.
+            if matches!(entered, Err(OrderError::Refused(_))) {
+                daemon.oracle.let_go.remove(&request.file);
+            }
             if entered.is_ok() {
                 let file = &request.file;
                 let files = daemon.true_plan.files.iter();

@@ -34,7 +34,7 @@ impl Oracle {
             let is_held = entry.is_some_and(|entry| {
                 entry.digest == file.digest && matches!(entry.state, FileStage::Held { .. })
             });
-            if server.is_directory_unread && is_held {
+            if server.is_directory_unread && is_held || self.is_unknown(server, file) {
                 continue;
             }
             // Before Windrow could read it, it was RKE2's.

@@ -393,6 +393,15 @@ impl Oracle {
         self.let_go.get(&file.path) == Some(&file.digest)
     }
 
+    /// Could a file not be read, and does the ledger not know what is in it? It is RKE2's until it is read.
+    pub(super) fn is_unknown(&self, server: &JudgedServer<'_>, file: &PlanFile) -> bool {
+        let entry = server.state.ledger().files.get(&file.path);
+        let is_unread = !self.has_read(file)
+            || server.unread.contains(&file.path)
+            || server.is_directory_unread;
+        is_unread && entry.is_none_or(|entry| entry.digest != file.digest)
+    }
+
     /// The files that a person holds.
     pub(super) fn held_by_hand(&self) -> impl Iterator<Item = &ManifestPath> {
         self.by_hand.iter()
@@ -461,13 +470,8 @@ impl Oracle {
                 self.let_through.remove(&file.path);
                 continue;
             }
-            // It is new and could not be read: it is RKE2's until it is.
-            let is_unread = !self.has_read(file)
-                || server.unread.contains(&file.path)
-                || server.is_directory_unread;
-            if is_unread
-                && self.let_through.get(&file.path) != Some(&file.digest)
-                && entry.is_none_or(|entry| entry.digest != file.digest)
+            if self.let_through.get(&file.path) != Some(&file.digest)
+                && self.is_unknown(server, file)
             {
                 continue;
             }
@@ -500,6 +504,8 @@ impl Oracle {
                 true => self.relied.insert(file.path.clone(), file.digest.clone()),
                 false => self.relied.remove(&file.path),
             };
+            // What was released stays so, also after a process that could not read the ledger held it.
+            let was_for_good = self.for_good.get(&file.path) == Some(&file.digest);
             // Windrow may not have read what is there now.
             let is_released =
                 cause.is_some() && entry.is_some_and(|entry| entry.digest == file.digest);
@@ -524,7 +530,8 @@ impl Oracle {
                 self.untrue
                     .insert(format!("{file} may go: RKE2 refuses it"));
             }
-            let is_granted = !relies && self.granted.get(&file.path) == Some(&file.digest);
+            let is_granted = !relies
+                && (was_for_good || self.granted.get(&file.path) == Some(&file.digest));
             let unmet = match is_granted {
                 true => Vec::new(),
                 // What nobody let go has no reason at all.

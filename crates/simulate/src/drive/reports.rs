@@ -106,8 +106,14 @@ impl Oracle {
                 .map(|event| event.code)
                 .collect::<Vec<Code>>()
         };
+        let others = staging.held.iter().filter(|held| held.by == Holder::Other);
+        let others: BTreeSet<&ManifestPath> = others.map(|held| &held.file).collect();
         for file in &server.plan.files {
             let path = &file.path;
+            // Once somebody else's marker is gone, Windrow goes on where it was.
+            if others.contains(path) {
+                continue;
+            }
             let codes = of(path);
             let Some(Some(listed)) = lists.get(path).copied() else {
                 self.reports.files.remove(path);
@@ -230,7 +236,8 @@ impl Oracle {
         let there = there.max(self.reports.since);
         let earliest = [first, self.up_since, self.boot_began];
         let earliest = earliest.into_iter().flatten().max().unwrap_or(now);
-        let latest = [there, self.waits.boot.up, self.waits.boot.at];
+        let answered = self.waits.answered_for_new(file);
+        let latest = [there, self.waits.boot.up, self.waits.boot.at, answered];
         let latest = latest.into_iter().flatten().max().unwrap_or(now);
         let latest_end = |wait: Longest| self.waits.latest_end(file, latest, wait, staging) + SLACK;
         let lacks: Vec<&Requirement> = file

@@ -166,6 +166,11 @@ impl Waits {
         there.map(|(_, since)| *since) < self.process.at
     }
 
+    /// When kube-apiserver first answered this process, for what came in it: no earlier one has looked since.
+    pub(super) fn answered_for_new(&self, file: &PlanFile) -> Option<Timestamp> {
+        self.process.up.filter(|_| !self.is_of_earlier(file))
+    }
+
     /// Has this process looked at the cluster before it ended a wait of an earlier one?
     fn has_looked(&self, file: &PlanFile, now: Timestamp) -> bool {
         !self.is_of_earlier(file) || self.process.up.is_some_and(|up| now >= up + FIRST_LOOK)
@@ -402,7 +407,8 @@ impl Oracle {
             // What it could not read at first waits from then on.
             let content = (file.path.clone(), file.digest.clone());
             let read = self.read_at.get(&content).copied();
-            let from = [there, read, from, process, self.waits.boot.at];
+            let answered = self.waits.answered_for_new(file);
+            let from = [there, read, from, process, answered, self.waits.boot.at];
             let Some(since) = from.into_iter().flatten().max() else {
                 continue;
             };

@@ -72,7 +72,8 @@ impl Oracle {
                     .insert(format!("{file} is held: nothing hides it"));
             }
         }
-        for file in &self.by_hand {
+        // Without its ledger and the marker it does not know of the hold.
+        for file in self.by_hand.iter().filter(|_| server.has_ledger) {
             let fails = server.troubles.contains_key(&file.name());
             if server.disk.get(file).is_some() && !is_hidden(file) && !fails {
                 self.untrue

@@ -52,7 +52,11 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         }
     }
     // What a person let go is held again where the ledger was lost since.
-    let may_go = |path: &str| is_released_by_hand(run, path) || was_let_go_blindly(run, path);
+    let may_go = |path: &str| {
+        is_released_by_hand(run, path)
+            || was_let_go_blindly(run, path)
+            || was_shown_to_rke2(run, path)
+    };
     for path in kept.iter().filter(|path| !may_go(path)) {
         if !run.files.is_hidden(path) {
             return Err(format!("{path} is no longer held"));
@@ -104,6 +108,16 @@ fn was_let_go_blindly(run: &Run, path: &str) -> bool {
     let mut releases = run.releases.iter();
     path == oddities::HOPELESS
         && releases.any(|release| release.file == path && release.cause == Some(Cause::Yielded))
+}
+
+/// Did a person remove its marker, and RKE2 apply it before Windrow could put the marker back?
+fn was_shown_to_rke2(run: &Run, path: &str) -> bool {
+    let removed = format!("somebody removes {path}.skip");
+    let is_removed =
+        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == removed);
+    let is_applied =
+        |what: &HappeningKind| matches!(what, HappeningKind::Applied { file } if file == path);
+    position(run, is_removed).is_some() && position(run, is_applied).is_some()
 }
 
 /// Did a person or the fail-safe let it go that was to stay held?
