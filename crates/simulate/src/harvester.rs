@@ -378,6 +378,33 @@ mod tests {
         assert!(cluster.agenda.any(|timer| *timer == Timer::StorageNetwork));
     }
 
+    /// The words of v1.8.2, which `tests/kubernetes/harvester_webhook_in_cluster.rs` hears from the webhook itself.
+    #[test]
+    fn a_machine_is_refused_as_long_as_a_network_that_it_names_is_not_there() {
+        let (_, mut cluster) = pod_first(HarvesterVersion::LATEST);
+        let machine = literals::object("kubevirt.io", "VirtualMachine", Some("default"), "web");
+        let on = |name: &str| {
+            let networks =
+                json!([{"name": "a", "pod": {}}, {"name": "b", "multus": {"networkName": name}}]);
+            json!({"spec": {"template": {"spec": {"networks": networks}}}})
+        };
+        let refusal = "admission webhook \"mutator.harvesterhci.io\" denied the request: \
+            network-attachment-definitions.k8s.cni.cncf.io \"servers\" not found";
+        for name in ["servers", "default/servers", "nets/servers"] {
+            assert_eq!(cluster.admit(&machine, &on(name)).unwrap_err(), refusal);
+        }
+        let kind = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition");
+        let network = ObjectRef::namespaced(kind.0, kind.1, "default", "servers");
+        cluster.put(network, json!({}));
+        for name in ["servers", "default/servers", ""] {
+            assert_eq!(cluster.admit(&machine, &on(name)), Ok(()));
+        }
+        assert!(cluster.admit(&machine, &on("nets/servers")).is_err());
+        cluster.guard = None;
+        let unseen = cluster.admit(&machine, &on("nets/servers"));
+        assert_eq!(unseen, Ok(()), "there is no webhook yet");
+    }
+
     #[test]
     fn before_v1_5_1_a_pod_that_is_first_crashes() {
         let (platform, cluster) = pod_first(HarvesterVersion::new(1, 5, 0));

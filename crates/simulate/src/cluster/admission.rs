@@ -38,10 +38,42 @@ impl SimulatedCluster {
         }
     }
 
-    /// Harvester's webhook: the storage network is not touched while any machine might run. Any
-    /// `printableStatus` but `Stopped`, also none at all, counts as running
-    /// (`pkg/util/virtualmachine`). An empty value is let pass from v1.5.1 on.
+    /// Harvester's webhooks, once they answer.
     pub(crate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
+        self.admit_storage_network(id, json)?;
+        self.admit_networks(id, json)
+    }
+
+    /// A virtual machine is refused, also when it is applied again, while a network that it names is not there: the mutator puts the nodes of
+    /// the network into its affinity (`pkg/webhook/resources/virtualmachine/mutator.go`, v1.2 to v1.9).
+    fn admit_networks(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
+        let is_machine = id.group == "kubevirt.io" && id.kind == "VirtualMachine";
+        if self.guard.is_none() || !is_machine {
+            return Ok(());
+        }
+        let networks = json["spec"]["template"]["spec"]["networks"].as_array();
+        let names = networks
+            .into_iter()
+            .flatten()
+            .filter_map(|network| network["multus"]["networkName"].as_str());
+        for named in names.filter(|named| !named.is_empty()) {
+            let own = id.namespace.as_deref().unwrap_or("default");
+            let (namespace, name) = named.split_once('/').unwrap_or((own, named));
+            let kind = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition");
+            let network = ObjectRef::namespaced(kind.0, kind.1, namespace, name);
+            if !self.has(&network) {
+                return Err(format!(
+                    "admission webhook \"mutator.harvesterhci.io\" denied the request: \
+                     network-attachment-definitions.k8s.cni.cncf.io \"{name}\" not found"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The storage network is not touched while any machine might run. Any `printableStatus` but `Stopped`, also none at all, counts as running
+    /// (`pkg/util/virtualmachine`). An empty value is let pass from v1.5.1 on.
+    fn admit_storage_network(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         let storage_network =
             id.group == "harvesterhci.io" && id.kind == "Setting" && id.name == "storage-network";
         let Some(guard) = self.guard.filter(|_| storage_network) else {

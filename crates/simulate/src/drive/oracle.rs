@@ -530,8 +530,8 @@ impl Oracle {
                 self.untrue
                     .insert(format!("{file} may go: RKE2 refuses it"));
             }
-            let is_granted = !relies
-                && (was_for_good || self.granted.get(&file.path) == Some(&file.digest));
+            let is_granted =
+                !relies && (was_for_good || self.granted.get(&file.path) == Some(&file.digest));
             let unmet = match is_granted {
                 true => Vec::new(),
                 // What nobody let go has no reason at all.
