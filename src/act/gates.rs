@@ -85,10 +85,15 @@ pub fn read_drop_in(layout: &Layout) -> io::Result<Option<String>> {
     read(&layout.gates_drop_in())
 }
 
-/// When the drop-in was last written; `None` if it is not there.
-pub fn drop_in_written_at(layout: &Layout) -> Option<Timestamp> {
-    let written = fs::metadata(layout.gates_drop_in()).and_then(|found| found.modified());
-    Timestamp::try_from(written.ok()?).ok()
+/// When the drop-in was last written; `None` if it is not there, or if the clock was set back since then: it is later than `now`.
+pub fn drop_in_written_at(layout: &Layout, now: Timestamp) -> Option<Timestamp> {
+    written_at(&layout.gates_drop_in(), now)
+}
+
+fn written_at(path: &Path, now: Timestamp) -> Option<Timestamp> {
+    let written = fs::metadata(path).and_then(|found| found.modified());
+    let written = Timestamp::try_from(written.ok()?).ok();
+    written.filter(|written| *written <= now)
 }
 
 /// Writes the drop-in, or removes it. True when that changed anything. Its directory is made only when there is

@@ -8,6 +8,7 @@
 use std::io;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
 use windrow_gates::{
@@ -17,6 +18,7 @@ use windrow_gates::{
 use windrow_model::reasons::Code;
 
 use super::settle::{concerns, left_out, settle_for_start};
+use super::startup_watch::RECENT;
 use crate::act::{
     GatesLock, StateFile, TakenOut, drop_in_written_at, put_drop_in, read_drop_in, remember_failed,
     remember_refused, take_out_of_drop_in,
@@ -197,7 +199,12 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
     let layout = configuration.layout();
     let own = layout.gates_drop_in().display().to_string();
     let (gates, since) = match read_drop_in(layout) {
-        Ok(Some(text)) => (read_gates(&own, &text, &[]), drop_in_written_at(layout)),
+        Ok(Some(text)) => {
+            let now = Timestamp::now();
+            let written = drop_in_written_at(layout, now);
+            let since = written.or_else(|| now.checked_sub(RECENT).ok());
+            (read_gates(&own, &text, &[]), since)
+        }
         // What another binary has refused says nothing, nor does a refusal that names a gate which was never set.
         Ok(None) => {
             let last: Option<LastChange> = StateFile::LastChange.recall(layout).unwrap_or_default();
@@ -248,8 +255,6 @@ fn failed(what: &str, error: &str) -> Event {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use jiff::Timestamp;
 
     use super::super::inputs::DropInInputs;
     use super::super::settle::settle_as_read;
@@ -442,6 +447,12 @@ mod tests {
         write(root, log, &refusal);
     }
 
+    /// Sets when a file was written, counted from 1970.
+    fn set_time(path: &Path, at: Duration) {
+        let file = std::fs::File::open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + at).unwrap();
+    }
+
     #[test]
     fn a_gate_that_was_never_set_is_written_although_a_refusal_names_it() {
         let (_place, root) = node("");
@@ -459,6 +470,19 @@ mod tests {
         fs::remove_file(root.gates_drop_in()).unwrap();
         boot(&root);
         assert_eq!(read_drop_in(&root).unwrap(), None);
+    }
+
+    #[test]
+    fn a_refused_gate_goes_although_the_clock_was_ahead_when_it_was_written() {
+        let (_place, root) = node("kubeApiserver: {ImageVolume: true}");
+        boot(&root);
+        set_time(&root.gates_drop_in(), Duration::from_secs(1 << 33));
+        let long_ago = Timestamp::now() - Duration::from_secs(24 * 60 * 60);
+        for (at, is_there) in [(long_ago, true), (Timestamp::now(), false)] {
+            refuse(&root, "ImageVolume", at);
+            before_start(&root);
+            assert_eq!(read_drop_in(&root).unwrap().is_some(), is_there);
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ const WHILE_STARTING: Duration = Duration::from_secs(10);
 /// How often otherwise.
 const AT_REST: Duration = Duration::from_secs(30);
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
-const RECENT: SignedDuration = SignedDuration::from_mins(30);
+pub(super) const RECENT: SignedDuration = SignedDuration::from_mins(30);
 /// Within this time after RKE2 has written its manifest, kube-apiserver is replaced, or not at all: the kubelet leaves a static pod alone
 /// whose manifest does not change. The other components start within the same time after kube-apiserver.
 const REPLACES: Duration = Duration::from_secs(5 * 60);
@@ -199,7 +199,8 @@ impl StartupWatch {
     /// Which gates do these components refuse, by their logs?
     async fn look_at_logs(&mut self, components: &'static [Component], since: Option<Timestamp>) {
         let configuration = Arc::clone(&self.configured.borrow());
-        let look = move || fatal(&configuration, components, since);
+        let now = (self.now)();
+        let look = move || fatal(&configuration, components, since, now);
         let fatal = tokio::task::spawn_blocking(look).await;
         let (findings, ours) = fatal.unwrap_or_default();
         for finding in &findings {
@@ -222,6 +223,7 @@ fn fatal(
     configuration: &Configuration,
     components: &[Component],
     since: Option<Timestamp>,
+    now: Timestamp,
 ) -> (Vec<Finding>, bool) {
     let layout = configuration.layout();
     let mut findings = Vec::new();
@@ -240,7 +242,7 @@ fn fatal(
             ));
         }
         // What was said before Windrow's drop-in was written says nothing about that.
-        let written = drop_in_written_at(layout);
+        let written = drop_in_written_at(layout, now);
         let said_since = effect::refusal(layout, component, since.max(written));
         let mine = said_since
             .map(|(said, _)| own_gates(&node.own, node.current.as_deref(), component, &said));
@@ -332,13 +334,37 @@ mod tests {
             let text = "kube-apiserver-arg+:\n- feature-gates+=ImageVolume=false\n";
             crate::act::put_drop_in(&root, Some(text)).unwrap();
             let since = Timestamp::now().checked_sub(RECENT).ok();
-            let (findings, ours) = fatal(&Configuration::load(&root), &STOP_A_START, since);
+            let (findings, ours) = fatal(
+                &Configuration::load(&root),
+                &STOP_A_START,
+                since,
+                Timestamp::now(),
+            );
             assert_eq!(
                 (ours, findings.len()),
                 (refuses, usize::from(refuses)),
                 "{findings:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_refusal_counts_although_the_clock_was_ahead_when_the_drop_in_was_written() {
+        let place = tempfile::tempdir().unwrap();
+        let root = crate::layout::Layout::new(place.path());
+        let text = "kube-apiserver-arg+:\n- feature-gates+=ImageVolume=false\n";
+        crate::act::put_drop_in(&root, Some(text)).unwrap();
+        let log = "/var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver/0.log";
+        let log = root.path(log);
+        std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+        // The hardware clock had another time zone, and the clock was set once the network was up.
+        let now = Timestamp::now() - SignedDuration::from_hours(8);
+        let said = "stderr F Error: unrecognized feature gate: ImageVolume";
+        std::fs::write(log, format!("{now} {said}\n")).unwrap();
+        let since = now.checked_sub(RECENT).ok();
+        let configuration = Configuration::load(&root);
+        let (findings, ours) = fatal(&configuration, &STOP_A_START, since, now);
+        assert_eq!((ours, findings.len()), (true, 1), "{findings:?}");
     }
 
     #[test]
@@ -356,11 +382,12 @@ mod tests {
         let refusal = "2026-11-21T20:00:00Z stderr F Error: unrecognized feature gate: NotAGate\n";
         write(log, refusal);
         let configuration = Configuration::load(&root);
-        let (findings, _) = fatal(&configuration, &AFTER_APISERVER, None);
+        let (findings, _) = fatal(&configuration, &AFTER_APISERVER, None, Timestamp::now());
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(findings[0].message.contains("kube-scheduler"));
         assert_eq!(findings[0].at[0].line, Some(2));
-        assert!(fatal(&configuration, &STOP_A_START, None).0.is_empty());
+        let (findings, _) = fatal(&configuration, &STOP_A_START, None, Timestamp::now());
+        assert!(findings.is_empty());
     }
 
     #[tokio::test]
