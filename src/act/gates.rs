@@ -220,6 +220,11 @@ impl StateFile {
         }
     }
 
+    /// When it was last written; `None` as for [`drop_in_written_at`].
+    pub fn written_at(self, layout: &Layout, now: Timestamp) -> Option<Timestamp> {
+        written_at(&self.path(layout), now)
+    }
+
     /// Removes it.
     ///
     /// # Errors

@@ -212,7 +212,9 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
             let mut gates = read_gates(&own, &text, &[]);
             let requests = &configuration.settings().feature_gates;
             gates.retain(|gate| requests.iter().any(|request| request.sets_as(gate)));
-            (gates, rke2_binary::installed_at(layout))
+            // They were set then. A trial may have kept them after an earlier refusal.
+            let set = StateFile::LastChange.written_at(layout, Timestamp::now());
+            (gates, set.max(rke2_binary::installed_at(layout)))
         }
         Err(_) => return,
     };
@@ -483,6 +485,23 @@ mod tests {
             before_start(&root);
             assert_eq!(read_drop_in(&root).unwrap().is_some(), is_there);
         }
+    }
+
+    #[test]
+    fn what_was_refused_before_a_gate_was_set_does_not_count_once_the_drop_in_is_removed_by_hand() {
+        let (_place, root) = node("kubeApiserver: {ImageVolume: true}");
+        set_time(
+            &root.path("/usr/local/bin/rke2"),
+            Duration::from_secs(1 << 30),
+        );
+        let hour_ago = Timestamp::now() - Duration::from_secs(60 * 60);
+        refuse(&root, "ImageVolume", hour_ago);
+        boot(&root);
+        let written = read_drop_in(&root).unwrap();
+        assert!(written.is_some());
+        fs::remove_file(root.gates_drop_in()).unwrap();
+        boot(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
     }
 
     #[test]
