@@ -225,8 +225,12 @@ impl TrialDriver {
         // In this order: a start that we see has read the drop-in that we see, or an older one.
         let overdue = self.overdue(&trial, site.patience, site);
         let read = match read_drop_in(&site.layout) {
-            // It says nothing about the trial. What goes back is written all the same.
-            Err(error) if error.kind() != InvalidData && !overdue && !trial.going_back() => {
+            // It says nothing about the trial, and not that somebody changed what is back. What goes back is written all the same.
+            Err(error)
+                if error.kind() != InvalidData
+                    && !overdue
+                    && (trial.is_back() || !trial.going_back()) =>
+            {
                 return Err(format!("{}: {error}", site.own));
             }
             read => read.ok(),

@@ -180,6 +180,8 @@ async fn a_drop_in_that_cannot_be_read_for_a_moment_is_neither_saved_as_none_nor
         TrialState::Written,
         TrialState::Restarting,
         TrialState::Verifying,
+        // It is back, and rke2-server may have to be restarted with it.
+        TrialState::RollingBack,
     ] {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
@@ -188,6 +190,7 @@ async fn a_drop_in_that_cannot_be_read_for_a_moment_is_neither_saved_as_none_nor
         let mut driver = driver(&layout);
         let mut waits = trial(state);
         waits.enter(Timestamp::now(), boot_moment(&layout));
+        waits.baseline = Some("run 1".to_owned());
         driver.trial = Some(waits.clone());
         assert_eq!(driver.step().await, Some(TRY_AGAIN), "{state:?}");
         let why = driver.told.clone().unwrap();
