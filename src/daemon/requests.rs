@@ -1,6 +1,6 @@
 //! Requests by hand, from the spool into the staging state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -119,14 +119,22 @@ impl SpooledRequests {
                         continue;
                     }
                     let namesakes = request.namesakes.iter();
-                    let released = namesakes
+                    let mut released: BTreeMap<ManifestPath, String> = namesakes
                         .map(|(path, digest)| (ManifestPath::from(path.as_str()), digest.clone()))
                         .chain(request.digest.clone().map(|digest| (file.clone(), digest)))
                         .collect();
+                    // Nobody could read the file when it was released. What it holds now may be something else.
+                    if (was_taken || unread.contains(&path))
+                        && let Some(known) = state.known_digest(file)
+                    {
+                        released.entry(file.clone()).or_insert(known);
+                    }
                     let order = request.manual();
                     let entered = state.hold_or_release(file, &released, order, now);
+                    let was_told =
+                        matches!(entered, Err(OrderError::NotNow(_))) && unread.contains(&path);
                     if let Err(error) = &entered
-                        && !unread.contains(&path)
+                        && !was_told
                     {
                         let what = format!("{verb} {file}, as {} asked", request.by);
                         taken.events.push(failed(&what, &error.to_string()));
@@ -275,6 +283,43 @@ mod tests {
         assert!(!is_held(&mut state));
         requests.finish();
         assert!(read_spool(place.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_release_that_waited_for_an_unreadable_file_counts_for_no_content_that_came_since() {
+        const OTHER: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: b}\n";
+        let now = Timestamp::UNIX_EPOCH;
+        for (is_known, there, is_released) in [
+            (true, WIDGET, true),
+            (true, OTHER, false),
+            // Neither the person nor any process has read it.
+            (false, WIDGET, false),
+        ] {
+            let (place, mut requests, _) = spooled(RELEASE);
+            let mut earlier = self::state(WIDGET);
+            earlier.decide(now);
+            let ledger = match is_known {
+                true => std::sync::Arc::clone(earlier.ledger()),
+                false => std::sync::Arc::default(),
+            };
+            let (settings, rules) = (Settings::default(), RuleSet::shipped());
+            let mut state = StagingState::new(settings, rules, None, ledger, now);
+            let error = "Input/output error (os error 5)".to_owned();
+            scanned(&mut state, FileContent::Unreadable { error });
+            let manifests = (Path::new("/nowhere"), true);
+            for _ in 0..2 {
+                requests.take_spooled(&mut state, manifests, now);
+                state.decide(now);
+                requests.finish();
+            }
+            assert_eq!(read_spool(place.path()).unwrap().len(), 1);
+            scan_text(&mut state, there);
+            let taken = requests.take_spooled(&mut state, manifests, now);
+            assert_eq!(taken.events.is_empty(), is_released, "{:?}", taken.events);
+            assert_eq!(!is_held(&mut state), is_released);
+            requests.finish();
+            assert!(read_spool(place.path()).unwrap().is_empty());
+        }
     }
 
     #[test]

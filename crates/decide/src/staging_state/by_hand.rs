@@ -158,6 +158,12 @@ impl StagingState {
         manual.is_some_and(|manual| manual.at > at)
     }
 
+    /// The digest of the content that was decided about last; `None` if nobody has read any.
+    pub fn known_digest(&self, path: &ManifestPath) -> Option<String> {
+        let digest = self.ledger.files.get(path)?.digest.to_string();
+        (!digest.is_empty()).then_some(digest)
+    }
+
     /// A file of this name that is gone for the moment was held together with the others, and is let go with them.
     fn forget_holds_of_absent(&mut self, name: &BaseName) {
         let plan = Arc::clone(&self.plan);
