@@ -323,6 +323,43 @@ mod tests {
     }
 
     #[test]
+    fn a_release_that_waited_lifts_no_later_hold_of_another_file_of_this_name() {
+        let (_place, mut requests, _) = spooled(&RELEASE.replace("a.yaml", "sub/a.yaml"));
+        let (manifests, now) = ((Path::new("/nowhere"), true), Timestamp::UNIX_EPOCH);
+        let file = |path: &str, content: FileContent| FileChange {
+            path: path.into(),
+            content: Some(std::sync::Arc::new(content)),
+        };
+        let free = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let content = || FileContent::Bytes(free.into());
+        let error = "Input/output error (os error 5)".to_owned();
+        let (settings, rules) = (Settings::default(), RuleSet::shipped());
+        let mut state = StagingState::new(settings, rules, None, Ledger::default(), now);
+        for sub in [
+            file("sub", FileContent::Unreadable { error }),
+            file("sub/a.yaml", content()),
+        ] {
+            state.take_directory(Directory {
+                files: vec![file("b/a.yaml", content()), sub],
+                markers: Vec::new(),
+            });
+            requests.take_spooled(&mut state, manifests, now);
+            if state.ledger().files.is_empty() {
+                assert!(!is_held(&mut state));
+                let hold = windrow_decide::Manual {
+                    hold: true,
+                    by: "ann".to_owned(),
+                    at: Timestamp::from_second(1).unwrap(),
+                    reason: "not yet".to_owned(),
+                };
+                let path = "b/a.yaml".into();
+                state.hold_or_release(&path, &[].into(), hold, now).unwrap();
+            }
+            assert!(is_held(&mut state));
+        }
+    }
+
+    #[test]
     fn a_release_that_is_taken_again_counts_for_the_content_that_was_released() {
         let content = |text: &str| FileContent::Bytes(text.into());
         let limits = windrow_model::manifest::ReadLimits::default();

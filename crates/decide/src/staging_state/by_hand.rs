@@ -151,11 +151,14 @@ impl StagingState {
         Ok(())
     }
 
-    /// Did a person order something for this file after `at`?
+    /// Did a person order something for the files of this name after `at`?
     pub fn has_later_order(&self, path: &ManifestPath, at: Timestamp) -> bool {
-        let entry = self.ledger.files.get(path);
-        let manual = entry.and_then(|entry| entry.manual.as_ref());
-        manual.is_some_and(|manual| manual.at > at)
+        let name = path.name();
+        let mut entries = self.ledger.files.iter();
+        entries.any(|(other, entry)| {
+            let manual = entry.manual.as_ref().filter(|manual| manual.at > at);
+            manual.is_some() && other.name() == name
+        })
     }
 
     /// The digest of the content that was decided about last; `None` if nobody has read any.
