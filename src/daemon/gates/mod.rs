@@ -36,7 +36,7 @@ use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::fs;
 use crate::observe::effect;
-use crate::observe::requests::{SpooledRequest, read_spool};
+use crate::observe::requests::{SpooledRequest, UnreadRequest, read_spool};
 use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_UNITS, Systemd};
 use crate::observe::upgrade::upgrade;
@@ -59,7 +59,7 @@ pub struct GateController {
     startup: StartupWatch,
     /// When an upgrade was last looked for.
     upgrades: Option<Instant>,
-    /// Some requests could not be answered yet: they are taken up again.
+    /// Some requests could not be read or answered yet: they are taken up again.
     unanswered: bool,
 }
 
@@ -184,13 +184,25 @@ impl GateController {
         kept.is_ok()
     }
 
-    /// Takes up people's requests.
+    /// Takes up people's requests. Nobody tells of one again that cannot be read now.
     async fn requests(&mut self) {
         self.unanswered = false;
-        let found =
-            spools(self.configuration().root()).map(|spool| read_spool(&spool).unwrap_or_default());
-        for (path, request) in found.into_iter().flatten() {
-            let Ok(request) = request else { continue };
+        let mut found = Vec::new();
+        for spool in spools(self.configuration().root()) {
+            match read_spool(&spool) {
+                Ok(spooled) => found.extend(spooled),
+                Err(_) => self.unanswered = true,
+            }
+        }
+        for (path, request) in found {
+            let request = match request {
+                Ok(request) => request,
+                // The daemon reports it.
+                Err(why) => {
+                    self.unanswered |= matches!(why, UnreadRequest::NotNow(_));
+                    continue;
+                }
+            };
             if request.action.is_about_gates() {
                 let node = self.node().await;
                 self.answer(&path, &request, node).await;
@@ -303,6 +315,14 @@ mod tests {
         let request = read_spool(&spool).unwrap().remove(0).1.unwrap();
         controller.answer(&path, &request, None).await;
         assert!(path.exists() && controller.unanswered);
+        // A file in the place of the spool: it cannot be listed.
+        let aside = spool.with_extension("aside");
+        fs::rename(&spool, &aside).unwrap();
+        fs::write(&spool, "").unwrap();
+        controller.requests().await;
+        assert!(controller.unanswered);
+        fs::remove_file(&spool).unwrap();
+        fs::rename(&aside, &spool).unwrap();
         controller.requests().await;
         assert!(!path.exists() && !controller.unanswered);
     }
