@@ -2,6 +2,7 @@
 //! start.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -163,12 +164,15 @@ pub fn refusal(
     component: Component,
     since: Option<Timestamp>,
 ) -> Option<(ComponentRefusal, PathBuf)> {
+    // A line that is later than now was written before the clock was set back, maybe by an earlier start.
+    let from = since.map_or(Bound::Unbounded, Bound::Included);
+    let said = (from, Bound::Included(Timestamp::now()));
     logs(layout, component, since).into_iter().find_map(|path| {
         let log = match component {
             Component::Kubelet => pod_logs::tail(&path),
             _ => pod_logs::whole(&path).filter(|log| !log.contains(SERVES)),
         };
-        Some((last_refusal(&log?, since)?, path))
+        Some((last_refusal(&log?, said)?, path))
     })
 }
 

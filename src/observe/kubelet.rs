@@ -56,7 +56,7 @@ impl Kubelet {
             .collect();
         let list = format!("--feature-gates={}", list.join(","));
         let said = run(&self.program, &[&list, &format!("--config={NOWHERE}")]).await?;
-        if let Some(refusal) = last_refusal(&said, None) {
+        if let Some(refusal) = last_refusal(&said, ..) {
             return Ok(Some(refusal));
         }
         match said.contains(TAKEN) {

@@ -4,6 +4,8 @@
 //! (`pkg/controlplane/apiserver/options/validation.go`, `pkg/kubeapiserver/options/authentication.go`); the wrappers around
 //! them differ by minor and component, so only the texts are looked for.
 
+use std::ops::RangeBounds;
+
 use jiff::Timestamp;
 
 use super::GateRequest;
@@ -59,18 +61,16 @@ const ONE_BETWEEN: [&str; 2] = [
 /// What the kubelet says first once it has taken its gates (`cmd/kubelet/app/server.go`, `Run`). Its log stays over restarts.
 const KUBELET_TOOK_GATES: &str = "\"Kubelet version\" ";
 
-/// The last refusal in a log, as far as it was written at `since` or later and no kubelet has taken its gates after it. Lines
-/// without a time of the container runtime have none to go by and count.
-pub fn last(log: &str, since: Option<Timestamp>) -> Option<ComponentRefusal> {
+/// The last refusal in a log, as far as it was `said` in this time and no kubelet has taken its gates after it. Lines without a time of the
+/// container runtime have none to go by and count.
+pub fn last(log: &str, said: impl RangeBounds<Timestamp>) -> Option<ComponentRefusal> {
     log.lines()
         .rev()
         .take_while(|line| !line.contains(KUBELET_TOOK_GATES))
         .find_map(|line| {
             let (at, text) = runtime(line);
-            match (at, since) {
-                (Some(at), Some(since)) if at < since => None,
-                _ => refusal(text),
-            }
+            let counts = at.is_none_or(|at| said.contains(&at));
+            counts.then(|| refusal(text)).flatten()
         })
 }
 
@@ -237,7 +237,7 @@ mod tests {
                 &[],
             ),
         ] {
-            let said = last(line, None).map(|refusal| refusal.gates);
+            let said = last(line, ..).map(|refusal| refusal.gates);
             assert_eq!(said.unwrap_or_default(), gates, "{line}");
         }
     }
@@ -252,7 +252,7 @@ mod tests {
             "I1129 20:00:00.1 1 trace.go:236] Trace[1]: \"List\" user-agent:] \"command failed\" panic: unrecognized feature gate: X,verb:LIST (812ms):",
             "{\"ts\":1.5,\"msg\":\"Trace\",\"userAgent\":\"\\\"msg\\\":\\\"command failed\\\" unrecognized feature gate: X\"}",
         ] {
-            let said = last(line, None).filter(|said| said.gates == ["X"]);
+            let said = last(line, ..).filter(|said| said.gates == ["X"]);
             assert_eq!(said, None, "{line}");
         }
     }
@@ -262,21 +262,24 @@ mod tests {
         let log = "2026-11-21T20:00:00.5Z stderr F Error: unrecognized feature gate: Old\n\
                    2026-11-21T20:01:00.5Z stderr F Error: unrecognized feature gate: New\n\
                    2026-11-21T20:01:01.5Z stderr F I1121 something else\n";
-        let since = |text: &str| Some(text.parse::<Timestamp>().unwrap());
-        let said = last(log, since("2026-11-21T20:00:30Z")).unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let said = last(log, at("2026-11-21T20:00:30Z")..).unwrap();
         assert_eq!(said.gates, ["New"]);
         assert_eq!(said.line, "Error: unrecognized feature gate: New");
-        assert_eq!(last(log, since("2026-11-21T20:02:00Z")), None);
+        assert_eq!(last(log, at("2026-11-21T20:02:00Z")..), None);
         // What is written in the very moment of the start is of this start.
-        let said = last(log, since("2026-11-21T20:01:00.5Z")).unwrap();
+        let said = last(log, at("2026-11-21T20:01:00.5Z")..).unwrap();
         assert_eq!(said.gates, ["New"]);
+        // The clock was ahead when the last one was written.
+        let said = last(log, ..=at("2026-11-21T20:00:45Z")).unwrap();
+        assert_eq!(said.gates, ["Old"]);
     }
 
     #[test]
     fn what_a_kubelet_refused_before_one_took_its_gates_is_over() {
         let refused = "E1121 20:00:00.1 1 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: X\"\n";
         let took = "I1121 20:00:05.1 1 server.go:525] \"Kubelet version\" kubeletVersion=\"v1.33.3+rke2r1\"\nI1121 20:00:06.1 1 a.go:1] \"Started\"\n";
-        let gates = |log: &str| last(log, None).map(|said| said.gates.join(" "));
+        let gates = |log: &str| last(log, ..).map(|said| said.gates.join(" "));
         assert_eq!(gates(&format!("{refused}{took}")), None);
         assert_eq!(gates(&format!("{took}{refused}")).as_deref(), Some("X"));
     }

@@ -467,8 +467,7 @@ mod tests {
         let written = read_drop_in(&root).unwrap().unwrap();
         assert!(written.contains("ImageVolume=true"), "{written}");
         // Once it was set, a refusal counts also if the drop-in was removed by hand.
-        let later = Timestamp::now() + Duration::from_secs(1);
-        refuse(&root, "ImageVolume", later);
+        refuse(&root, "ImageVolume", Timestamp::now());
         fs::remove_file(root.gates_drop_in()).unwrap();
         boot(&root);
         assert_eq!(read_drop_in(&root).unwrap(), None);

@@ -329,10 +329,13 @@ mod tests {
             std::fs::create_dir_all(log.parent().unwrap()).unwrap();
             // The trial before had the other value.
             let said = "stderr F Error: cannot set feature gate ImageVolume to true, feature is locked to false";
-            let at = Timestamp::now() + SignedDuration::from_mins(minutes);
-            std::fs::write(log, format!("{at} {said}\n")).unwrap();
             let text = "kube-apiserver-arg+:\n- feature-gates+=ImageVolume=false\n";
             crate::act::put_drop_in(&root, Some(text)).unwrap();
+            let written = Timestamp::now() - SignedDuration::from_mins(10);
+            let drop_in = std::fs::File::open(root.gates_drop_in()).unwrap();
+            drop_in.set_modified(written.into()).unwrap();
+            let at = written + SignedDuration::from_mins(minutes);
+            std::fs::write(log, format!("{at} {said}\n")).unwrap();
             let since = Timestamp::now().checked_sub(RECENT).ok();
             let (findings, ours) = fatal(
                 &Configuration::load(&root),
@@ -365,6 +368,23 @@ mod tests {
         let configuration = Configuration::load(&root);
         let (findings, ours) = fatal(&configuration, &STOP_A_START, since, now);
         assert_eq!((ours, findings.len()), (true, 1), "{findings:?}");
+    }
+
+    #[test]
+    fn what_was_refused_while_the_clock_was_ahead_does_not_count_once_it_is_set() {
+        let place = tempfile::tempdir().unwrap();
+        let root = crate::layout::Layout::new(place.path());
+        let text = "kube-apiserver-arg+:\n- feature-gates+=ImageVolume=false\n";
+        crate::act::put_drop_in(&root, Some(text)).unwrap();
+        let log = "/var/log/pods/kube-system_kube-apiserver-n1_1/kube-apiserver/0.log";
+        let log = root.path(log);
+        std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+        let ahead = Timestamp::now() + SignedDuration::from_hours(8);
+        let said = "stderr F Error: unrecognized feature gate: ImageVolume";
+        std::fs::write(log, format!("{ahead} {said}\n")).unwrap();
+        let configuration = Configuration::load(&root);
+        let (findings, ours) = fatal(&configuration, &STOP_A_START, None, Timestamp::now());
+        assert_eq!((ours, findings.len()), (false, 0), "{findings:?}");
     }
 
     #[test]
