@@ -162,7 +162,7 @@ fn a_kubelet_that_takes_its_gates_says_its_version_after_what_one_before_it_refu
             String::from_utf8_lossy(&output.stderr).into_owned()
         };
         let (refused, taken) = (says("NotAGate=true"), says("ImageVolume=true"));
-        let gates = |log: &str| last_refusal(log, None).map(|said| said.gates);
+        let gates = |log: &str| last_refusal(log, ..).map(|said| said.gates);
         let expected = Some(vec!["NotAGate".to_owned()]);
         assert_eq!(
             gates(&format!("{taken}{refused}")),

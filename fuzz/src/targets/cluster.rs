@@ -97,8 +97,8 @@ pub(super) fn component(bytes: &[u8]) {
     for component in Component::ALL {
         pod_arguments(component, text);
     }
-    last_refusal(text, Some(Timestamp::UNIX_EPOCH));
-    last_refusal(text, None);
+    last_refusal(text, Timestamp::UNIX_EPOCH..);
+    last_refusal(text, ..);
 }
 
 /// What a preflight printed on another machine.
