@@ -141,9 +141,9 @@ fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold, digest: &SmolS
     marker.mark.as_ref().is_some_and(|old| {
         old.code == Code::Provisional
             // After the ledger is lost, the marker alone says that RKE2 has applied the file.
-            || old.says_applied_once() && old.code != hold.code
+            || old.says_applied_once() && old.code != hold.code && old.file == file.path
             // And that a person holds it.
-            || hold.code == Code::HeldByHand && old.code != Code::HeldByHand
+            || (hold.code == Code::HeldByHand) != (old.code == Code::HeldByHand)
             || old.on_failure != hold.on_failure
             || (old.file == file.path && old.digest != *digest)
     })

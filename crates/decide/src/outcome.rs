@@ -343,9 +343,8 @@ impl DecisionContext<'_> {
             FileStage::Held { code, why } => {
                 let mut hold = FileHold::without_end(*code, why.clone());
                 if mark.is_some_and(|mark| mark.on_failure == OnFailure::Lift) {
-                    let began = self.observation.started;
                     hold.on_failure = OnFailure::Lift;
-                    hold.deadline = self.deadline(began, self.staging.refused_deadline);
+                    hold.deadline = self.deadline_from_start(self.staging.refused_deadline);
                 }
                 if hold.deadline.is_some_and(|at| at <= self.now) {
                     return FileOutcome::Release(Cause::Yielded);

@@ -362,7 +362,11 @@ impl DecisionContext<'_> {
                 FileStage::Held { code, .. } if on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
                 // Without an answer from kube-apiserver the blind deadline counts, once and not again for each file before this one.
-                _ if self.reachable(entry.since).is_none() => (began, short),
+                _ if self.reachable(entry.since).is_none() => match self.reachable(began) {
+                    None => (began, short),
+                    // An earlier process had one, and this one has not looked since the other file was released.
+                    Some(_) => (began.max(self.observation.started), short),
+                },
                 FileStage::Released { .. } | FileStage::Applied { .. } => {
                     (began.max(entry.since), short)
                 }
@@ -404,15 +408,31 @@ impl DecisionContext<'_> {
         Some(deadline.max(latest.map_or(looked, |latest| looked.min(latest))))
     }
 
+    /// When a wait that begins again with each process has lasted `after`, counted from the API's first answer in this boot.
+    pub(super) fn deadline_from_start(&self, after: Duration) -> Option<Timestamp> {
+        let started = self.observation.started;
+        match self.reachable_in_boot() {
+            Some(reachable) => started.max(reachable).checked_add(after).ok(),
+            None => started
+                .checked_add(self.staging.blind_deadline.max(after))
+                .ok(),
+        }
+    }
+
+    /// When kube-apiserver first answered in this boot, whichever process of the daemon asked.
+    fn reachable_in_boot(&self) -> Option<Timestamp> {
+        let boot = self.ledger.boot.as_ref();
+        let reachable = boot.and_then(|boot| boot.reachable);
+        reachable.or(self.observation.api.first_reachable)
+    }
+
     /// When kube-apiserver first answered whoever could wait from `began` on: any process of the daemon in this boot, or, if it began in this
     /// one, this one.
     fn reachable(&self, began: Timestamp) -> Option<Timestamp> {
-        let boot = self.ledger.boot.as_ref();
-        let is_of_earlier = began < self.observation.started;
-        let earlier = boot.and_then(|boot| boot.reachable);
-        earlier
-            .filter(|_| is_of_earlier)
-            .or(self.observation.api.first_reachable)
+        match began < self.observation.started {
+            true => self.reachable_in_boot(),
+            false => self.observation.api.first_reachable,
+        }
     }
 
     fn explain(&self, requirement: &Requirement) -> (Code, String) {

@@ -151,20 +151,28 @@ impl StagingState {
         Ok(())
     }
 
-    /// Did a person order something for the files of this name after `at`?
-    pub fn has_later_order(&self, path: &ManifestPath, at: Timestamp) -> bool {
+    /// Did a person order something for this file after `order`, or the opposite for another file of its name?
+    pub fn has_later_order(&self, path: &ManifestPath, order: &Manual) -> bool {
         let name = path.name();
         let mut entries = self.ledger.files.iter();
         entries.any(|(other, entry)| {
-            let manual = entry.manual.as_ref().filter(|manual| manual.at > at);
-            manual.is_some() && other.name() == name
+            let manual = entry.manual.as_ref();
+            manual.is_some_and(|manual| {
+                let counts = other == path || other.name() == name && manual.hold != order.hold;
+                counts && manual.at > order.at
+            })
         })
     }
 
-    /// The digest of the content that was decided about last; `None` if nobody has read any.
-    pub fn known_digest(&self, path: &ManifestPath) -> Option<String> {
-        let digest = self.ledger.files.get(path)?.digest.to_string();
-        (!digest.is_empty()).then_some(digest)
+    /// The digest of the content that was decided about last, or of none if that came after `at`; `None` of a file that was never decided about.
+    pub fn known_digest(&self, path: &ManifestPath, at: Timestamp) -> Option<String> {
+        let entry = self.ledger.files.get(path)?;
+        let is_of_then = entry.first_seen <= at;
+        Some(
+            is_of_then
+                .then(|| entry.digest.to_string())
+                .unwrap_or_default(),
+        )
     }
 
     /// A file of this name that is gone for the moment was held together with the others, and is let go with them.

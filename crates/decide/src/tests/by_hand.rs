@@ -79,6 +79,35 @@ fn a_hold_by_hand_of_a_file_that_waits_already_survives_a_lost_ledger() {
     assert_eq!(status.staging.held[0].code, Code::HeldByHand);
 }
 
+#[test]
+fn a_marker_no_longer_says_that_a_person_holds_its_file_once_it_waits_for_something_else() {
+    let other = VM.replace("name: web", "name: other");
+    let files = [("a/x.yaml", VM), ("b/x.yaml", VM)];
+    let mut node = Node::on(Some(Platform::Harvester), &files);
+    for hold in [true, false] {
+        let order = Manual {
+            hold,
+            by: "root".to_owned(),
+            at: node.now,
+            reason: "testing".to_owned(),
+        };
+        node.state
+            .hold_or_release(&"a/x.yaml".into(), &BTreeMap::new(), order, node.now)
+            .unwrap();
+        if hold {
+            node.tick();
+        }
+    }
+    // It is written again before the marker can go.
+    node.files.insert("b/x.yaml".to_owned(), other);
+    node.scan();
+    node.tick();
+    let mut marks = node.markers.values().flatten();
+    assert!(marks.all(|mark| mark.code != Code::HeldByHand));
+    assert_eq!(node.held(), ["a/x.yaml"]);
+    assert_eq!(node.tick().actions, []);
+}
+
 /// Somebody releases it.
 fn release(node: &mut Node, path: &str) {
     let manual = Manual {

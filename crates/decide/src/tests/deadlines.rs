@@ -541,6 +541,53 @@ fn advice_on_a_file_that_was_just_released_waits_over_frequent_restarts_too() {
 }
 
 #[test]
+fn advice_on_a_file_that_was_released_while_kube_apiserver_does_not_answer_waits_for_it() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = waits_for("late", "/namespaces/default/ConfigMap/x (exists)");
+    let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &late)]);
+    for _ in 0..5 {
+        restart_in_boot(&mut node, "boot-1");
+        node.tick();
+    }
+    node.later(20);
+    begin_in_boot(&mut node, "boot-1");
+    node.tick();
+    node.now += SignedDuration::from_secs(1);
+    let order = Manual {
+        hold: false,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "now".to_owned(),
+    };
+    node.state
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), order, node.now)
+        .unwrap();
+    for _ in 0..2 {
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"]);
+    }
+    node.later(31);
+    node.tick();
+    assert_eq!(node.held(), [""; 0], "the blind deadline counts once");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_waits_ten_minutes_whether_kube_apiserver_answers_or_not() {
+    let mut node = partly_free();
+    node.later(1);
+    node.unreadable = vec!["a.yaml"];
+    begin_in_boot(&mut node, "boot-1");
+    for minutes in [0, 9] {
+        node.later(minutes);
+        node.tick();
+        assert_eq!(node.held(), ["a.yaml"]);
+    }
+    node.later(1);
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
 fn a_clock_that_is_set_while_no_daemon_runs_moves_no_deadline() {
     for by in [
         SignedDuration::from_hours(2),

@@ -234,6 +234,25 @@ fn a_marker_says_that_a_file_was_applied_where_the_ledger_says_that_it_waits() {
 }
 
 #[test]
+fn a_file_that_waits_takes_no_marker_from_one_of_its_name_that_was_applied_once() {
+    let once = annotated("a", "windrow.dev/apply: once");
+    let files = [("a/x.yaml", once.as_str()), ("b/x.yaml", WIDGET)];
+    let mut node = Node::new(&files);
+    node.api();
+    node.tick();
+    node.applied("a/x.yaml");
+    node.tick();
+    let code = |node: &Node| {
+        let marks = node.markers.values().flatten();
+        marks.map(|mark| mark.code).collect::<Vec<_>>()
+    };
+    for _ in 0..3 {
+        assert_eq!(code(&node), [Code::HeldAppliedOnce]);
+        node.tick();
+    }
+}
+
+#[test]
 fn a_marker_of_a_server_that_rejoins_counts_where_the_ledger_knows_other_content() {
     let mut node = member_without_datastore(false);
     node.tick();
