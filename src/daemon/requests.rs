@@ -34,6 +34,31 @@ pub(super) struct TakenRequests {
     pub(super) repairs: Vec<SpooledRequest>,
 }
 
+/// What a person asked for.
+struct Asked {
+    file: ManifestPath,
+    hold: bool,
+}
+
+/// The orders of one look into the spool.
+#[derive(Default)]
+struct Orders {
+    /// Those that came since the last look and were entered.
+    new: Vec<Asked>,
+    /// Those that wait: with what they are, and whether they came after the new ones.
+    waiting: Vec<(PathBuf, Asked, String, bool)>,
+}
+
+impl Orders {
+    /// Does a new order take the place of this one? It is about the same file, or says the opposite of another file of its name.
+    fn replace(&self, asked: &Asked) -> bool {
+        self.new.iter().any(|new| {
+            let is_opposite = new.file.name() == asked.file.name() && new.hold != asked.hold;
+            new.file == asked.file || is_opposite
+        })
+    }
+}
+
 impl SpooledRequests {
     pub(super) fn new(spools: [PathBuf; 2]) -> Self {
         Self {
@@ -85,6 +110,7 @@ impl SpooledRequests {
         // By their names, which begin with the time.
         spooled.sort_by(|(one, _), (other, _)| one.file_name().cmp(&other.file_name()));
         let known = std::mem::take(&mut self.forwarded);
+        let mut orders = Orders::default();
         for (mut path, request) in spooled {
             if self.taken.contains(&path) {
                 continue;
@@ -114,7 +140,8 @@ impl SpooledRequests {
                         .unwrap_or(&request.file);
                     let file = &ManifestPath::from(file);
                     // An earlier process did not finish it, and a version that did not know of it may have run since.
-                    if was_taken && state.has_later_order(file, request.at) {
+                    let order = request.manual();
+                    if was_taken && state.has_later_order(file, &order) {
                         self.taken.insert(path);
                         continue;
                     }
@@ -123,26 +150,33 @@ impl SpooledRequests {
                         .map(|(path, digest)| (ManifestPath::from(path.as_str()), digest.clone()))
                         .chain(request.digest.clone().map(|digest| (file.clone(), digest)))
                         .collect();
+                    let has_waited = was_taken || unread.contains(&path);
                     // Nobody could read the file when it was released. What it holds now may be something else.
-                    if (was_taken || unread.contains(&path))
-                        && let Some(known) = state.known_digest(file)
-                    {
+                    if has_waited && let Some(known) = state.known_digest(file, order.at) {
                         released.entry(file.clone()).or_insert(known);
                     }
-                    let order = request.manual();
+                    let asked = Asked {
+                        file: file.clone(),
+                        hold: order.hold,
+                    };
+                    let what = format!("{verb} {file}, as {} asked", request.by);
                     let entered = state.hold_or_release(file, &released, order, now);
                     let was_told =
                         matches!(entered, Err(OrderError::NotNow(_))) && unread.contains(&path);
                     if let Err(error) = &entered
                         && !was_told
                     {
-                        let what = format!("{verb} {file}, as {} asked", request.by);
                         taken.events.push(failed(&what, &error.to_string()));
                     }
                     // A failed read is no answer: the request stays.
                     if let Err(OrderError::NotNow(_)) = entered {
-                        self.unread.insert(path);
+                        self.unread.insert(path.clone());
+                        let is_last = !has_waited && orders.replace(&asked);
+                        orders.waiting.push((path, asked, what, is_last));
                         continue;
+                    }
+                    if entered.is_ok() && !has_waited {
+                        orders.new.push(asked);
                     }
                 }
                 Err(UnreadRequest::NotNow(why)) => {
@@ -159,6 +193,15 @@ impl SpooledRequests {
                 }
             }
             self.taken.insert(path);
+        }
+        // By the order in which they came: the clock may have been set in between.
+        let waiting = std::mem::take(&mut orders.waiting).into_iter();
+        for (path, asked, what, is_last) in waiting {
+            if !is_last && orders.replace(&asked) {
+                taken.events.push(failed(&what, "a later order counts"));
+                self.unread.remove(&path);
+                self.taken.insert(path);
+            }
         }
         taken.about_gates = self.forwarded.iter().any(|path| !known.contains(path));
         taken
@@ -357,6 +400,52 @@ mod tests {
             }
             assert!(is_held(&mut state));
         }
+    }
+
+    /// The clock was set back between the two orders, so the later one has the earlier time.
+    #[test]
+    fn a_release_that_waits_gives_way_to_a_later_hold_whatever_the_clock_says() {
+        let at = "1970-01-01T00:00:00Z";
+        let release = RELEASE
+            .replace("a.yaml", "sub/a.yaml")
+            .replace(at, "1970-01-01T08:00:00Z");
+        let (place, mut requests, _) = spooled(&release);
+        let (manifests, now) = ((Path::new("/nowhere"), true), Timestamp::UNIX_EPOCH);
+        let file = |path: &str, content: FileContent| FileChange {
+            path: path.into(),
+            content: Some(std::sync::Arc::new(content)),
+        };
+        let free = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let content = || FileContent::Bytes(free.into());
+        let error = "Input/output error (os error 5)".to_owned();
+        let (settings, rules) = (Settings::default(), RuleSet::shipped());
+        let mut state = StagingState::new(settings, rules, None, Ledger::default(), now);
+        state.take_directory(Directory {
+            files: vec![
+                file("b/a.yaml", content()),
+                file("sub", FileContent::Unreadable { error }),
+            ],
+            markers: Vec::new(),
+        });
+        requests.take_spooled(&mut state, manifests, now);
+        assert_eq!(read_spool(place.path()).unwrap().len(), 1, "it waits");
+        let hold = RELEASE
+            .replace("release", "hold")
+            .replace("a.yaml", "b/a.yaml");
+        fs::write(place.path().join("0.json"), hold).unwrap();
+        let taken = requests.take_spooled(&mut state, manifests, now);
+        let [event] = &taken.events[..] else {
+            panic!("{:?}", taken.events);
+        };
+        assert!(event.message.contains("a later order counts"), "{event:?}");
+        requests.finish();
+        assert!(read_spool(place.path()).unwrap().is_empty());
+        state.take_directory(Directory {
+            files: vec![file("b/a.yaml", content()), file("sub/a.yaml", content())],
+            markers: Vec::new(),
+        });
+        requests.take_spooled(&mut state, manifests, now);
+        assert!(is_held(&mut state));
     }
 
     #[test]

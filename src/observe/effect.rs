@@ -183,7 +183,8 @@ fn logs(layout: &Layout, component: Component, since: Option<Timestamp>) -> Vec<
         let log = layout.data_dir().join("agent/logs/kubelet.log");
         let written = fs::metadata(&log).and_then(|found| found.modified());
         let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
-        return Vec::from_iter((written >= since).then_some(log));
+        let is_recent = written >= since && written <= Some(Timestamp::now());
+        return Vec::from_iter(is_recent.then_some(log));
     }
     let pods = format!("kube-system_{component}-");
     let mut found = pod_logs::logs(layout, &pods, component.as_str());

@@ -213,8 +213,11 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
             let requests = &configuration.settings().feature_gates;
             gates.retain(|gate| requests.iter().any(|request| request.sets_as(gate)));
             // They were set then. A trial may have kept them after an earlier refusal.
-            let set = StateFile::LastChange.written_at(layout, Timestamp::now());
-            (gates, set.max(rke2_binary::installed_at(layout)))
+            let now = Timestamp::now();
+            let set = StateFile::LastChange.written_at(layout, now);
+            let set = set.or_else(|| now.checked_sub(RECENT).ok());
+            let installed = rke2_binary::installed_at(layout).filter(|at| *at <= now);
+            (gates, set.max(installed))
         }
         Err(_) => return,
     };

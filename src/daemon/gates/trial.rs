@@ -233,10 +233,15 @@ impl TrialDriver {
             {
                 return Err(format!("{}: {error}", site.own));
             }
-            read => read.ok(),
+            read => read,
         };
-        // RKE2 cannot read it either.
-        let on_disk = (read.as_ref()).map_or(OnDisk::Other, |text| trial.on_disk(text.as_deref()));
+        let on_disk = match &read {
+            Ok(text) => trial.on_disk(text.as_deref()),
+            Err(error) if error.kind() != InvalidData && trial.is_back() => OnDisk::Saved,
+            // RKE2 cannot read it either.
+            Err(_) => OnDisk::Other,
+        };
+        let read = read.ok();
         let is_met = (read.as_ref()).is_some_and(|text| trial.is_met(text.as_deref()));
         let unit = unit().await?;
         let is_back = trial.is_back();
