@@ -409,7 +409,6 @@ mod tests {
         let release = RELEASE
             .replace("a.yaml", "sub/a.yaml")
             .replace(at, "1970-01-01T08:00:00Z");
-        let (place, mut requests, _) = spooled(&release);
         let (manifests, now) = ((Path::new("/nowhere"), true), Timestamp::UNIX_EPOCH);
         let file = |path: &str, content: FileContent| FileChange {
             path: path.into(),
@@ -417,35 +416,44 @@ mod tests {
         };
         let free = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
         let content = || FileContent::Bytes(free.into());
-        let error = "Input/output error (os error 5)".to_owned();
-        let (settings, rules) = (Settings::default(), RuleSet::shipped());
-        let mut state = StagingState::new(settings, rules, None, Ledger::default(), now);
-        state.take_directory(Directory {
-            files: vec![
-                file("b/a.yaml", content()),
-                file("sub", FileContent::Unreadable { error }),
-            ],
-            markers: Vec::new(),
-        });
-        requests.take_spooled(&mut state, manifests, now);
-        assert_eq!(read_spool(place.path()).unwrap().len(), 1, "it waits");
-        let hold = RELEASE
-            .replace("release", "hold")
-            .replace("a.yaml", "b/a.yaml");
-        fs::write(place.path().join("0.json"), hold).unwrap();
-        let taken = requests.take_spooled(&mut state, manifests, now);
-        let [event] = &taken.events[..] else {
-            panic!("{:?}", taken.events);
-        };
-        assert!(event.message.contains("a later order counts"), "{event:?}");
-        requests.finish();
-        assert!(read_spool(place.path()).unwrap().is_empty());
-        state.take_directory(Directory {
-            files: vec![file("b/a.yaml", content()), file("sub/a.yaml", content())],
-            markers: Vec::new(),
-        });
-        requests.take_spooled(&mut state, manifests, now);
-        assert!(is_held(&mut state));
+        for (later, gives_way) in [("hold", true), ("release", false)] {
+            let (place, mut requests, _) = spooled(&release);
+            let (settings, rules) = (Settings::default(), RuleSet::shipped());
+            let mut state = StagingState::new(settings, rules, None, Ledger::default(), now);
+            let error = "Input/output error (os error 5)".to_owned();
+            state.take_directory(Directory {
+                files: vec![
+                    file("b/a.yaml", content()),
+                    file("sub", FileContent::Unreadable { error }),
+                ],
+                markers: Vec::new(),
+            });
+            requests.take_spooled(&mut state, manifests, now);
+            assert_eq!(read_spool(place.path()).unwrap().len(), 1, "it waits");
+            let order = RELEASE
+                .replace("release", later)
+                .replace("a.yaml", "b/a.yaml");
+            fs::write(place.path().join("0.json"), order).unwrap();
+            let taken = requests.take_spooled(&mut state, manifests, now);
+            let words: Vec<&str> = taken
+                .events
+                .iter()
+                .map(|event| event.message.as_str())
+                .collect();
+            let is_told = words
+                .iter()
+                .any(|words| words.contains("a later order counts"));
+            assert_eq!((words.len(), is_told), (usize::from(gives_way), gives_way));
+            requests.finish();
+            let left = read_spool(place.path()).unwrap().len();
+            assert_eq!(left, usize::from(!gives_way));
+            state.take_directory(Directory {
+                files: vec![file("b/a.yaml", content()), file("sub/a.yaml", content())],
+                markers: Vec::new(),
+            });
+            requests.take_spooled(&mut state, manifests, now);
+            assert_eq!(is_held(&mut state), gives_way);
+        }
     }
 
     #[test]
