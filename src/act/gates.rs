@@ -91,9 +91,12 @@ pub fn drop_in_written_at(layout: &Layout, now: Timestamp) -> Option<Timestamp> 
 }
 
 fn written_at(path: &Path, now: Timestamp) -> Option<Timestamp> {
+    /// It may be written between the look at the clock and this one.
+    const MEANWHILE: Duration = Duration::from_secs(60);
     let written = fs::metadata(path).and_then(|found| found.modified());
     let written = Timestamp::try_from(written.ok()?).ok();
-    written.filter(|written| *written <= now)
+    let latest = now.checked_add(MEANWHILE).unwrap_or(now);
+    written.filter(|written| *written <= latest)
 }
 
 /// Writes the drop-in, or removes it. True when that changed anything. Its directory is made only when there is

@@ -66,6 +66,8 @@ pub struct StagingState {
     renewed: u64,
     /// Only a session that began for this number of `renewed` speaks of the present cluster; `None` if each does.
     session_from: Option<u64>,
+    /// Are the markers those of a former cluster? Until the next decision.
+    has_former_markers: bool,
     /// The findings of the plan that were reported.
     reported: ReportedFindings,
     /// Were those of the plan in force reported?
@@ -110,6 +112,7 @@ impl StagingState {
             ledger_is_unsaved: false,
             forgotten: Forgotten::default(),
             renewed: 0,
+            has_former_markers: false,
             reported: ReportedFindings::default(),
             all_reported: false,
         }
@@ -373,6 +376,7 @@ impl StagingState {
 
     /// Decides, and keeps the ledger of the decision.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
+        self.has_former_markers = false;
         let unread = self.note_unread(now);
         self.observation.being_written = &self.being_written | &self.names_unread(now);
         let mut decision = decide(

@@ -26,8 +26,9 @@ impl StagingState {
             if is_known(&self.ledger, &mark) {
                 continue;
             }
-            // Of which cluster the marker speaks is lost with the ledger.
-            let is_unconfirmed = mark.says_applied_once() && self.ledger.cluster.is_none();
+            // Of which cluster the marker speaks is lost with the ledger, or it is a former one.
+            let is_unsure = self.ledger.cluster.is_none() || self.has_former_markers;
+            let is_unconfirmed = mark.says_applied_once() && is_unsure;
             self.adopt(&mark);
             let files = &mut Arc::make_mut(&mut self.ledger).files;
             if let Some(adopted) = files.get_mut(&mark.file).filter(|_| is_unconfirmed) {
@@ -81,9 +82,10 @@ impl StagingState {
             let was_held = entry.is_some_and(|entry| {
                 entry.digest == mark.digest && matches!(entry.state, FileStage::Held { .. })
             });
+            let is_unsure = was_held || self.has_former_markers;
             self.adopt(&mark);
             let files = &mut Arc::make_mut(&mut self.ledger).files;
-            if let Some(adopted) = files.get_mut(&mark.file).filter(|_| was_held) {
+            if let Some(adopted) = files.get_mut(&mark.file).filter(|_| is_unsure) {
                 Arc::make_mut(adopted).state = FileStage::once_unconfirmed();
             }
         }

@@ -33,6 +33,7 @@ impl StagingState {
         }
         self.ledger_is_unsaved = true;
         if is_other {
+            self.has_former_markers = true;
             self.observation.forget_cluster();
             self.forgotten = Forgotten::default();
         }

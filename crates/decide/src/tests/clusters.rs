@@ -165,6 +165,29 @@ fn what_was_known_of_a_former_cluster_lets_nothing_through_while_the_daemon_stay
 }
 
 #[test]
+fn what_was_applied_once_in_a_former_cluster_is_applied_in_the_new_one_if_the_directory_is_read_in_between()
+ {
+    let once = annotated("b", "windrow.dev/apply: once");
+    let mut node = Node::new(&[("b.yaml", &once)]);
+    node.state.set_cluster(identity("one", Some("d")));
+    node.api();
+    node.tick();
+    node.applied("b.yaml");
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    node.state.set_cluster(identity("two", Some("e"))).unwrap();
+    // Another part of a large directory, for example.
+    node.scan();
+    let decision = node.tick();
+    assert_eq!(decision.status.staging.held[0].code, Code::OnceUnconfirmed);
+    let renewed = node.state.interests().renewed;
+    node.observe(ClusterEvent::SessionBegins { renewed });
+    node.api();
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}
+
+#[test]
 fn another_cluster_ends_no_hold_of_a_file_that_is_gone_for_a_moment() {
     let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
     let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
