@@ -152,7 +152,7 @@ impl SpooledRequests {
                         .collect();
                     let has_waited = was_taken || unread.contains(&path);
                     // Nobody could read the file when it was released. What it holds now may be something else.
-                    if has_waited && let Some(known) = state.known_digest(file, order.at) {
+                    if has_waited && let Some(known) = state.known_digest(file) {
                         released.entry(file.clone()).or_insert(known);
                     }
                     let asked = Asked {

@@ -164,15 +164,10 @@ impl StagingState {
         })
     }
 
-    /// The digest of the content that was decided about last, or of none if that came after `at`; `None` of a file that was never decided about.
-    pub fn known_digest(&self, path: &ManifestPath, at: Timestamp) -> Option<String> {
-        let entry = self.ledger.files.get(path)?;
-        let is_of_then = entry.first_seen <= at;
-        Some(
-            is_of_then
-                .then(|| entry.digest.to_string())
-                .unwrap_or_default(),
-        )
+    /// The digest of the content that was decided about last; `None` of a file that was never decided about.
+    pub fn known_digest(&self, path: &ManifestPath) -> Option<String> {
+        let digest = self.ledger.files.get(path)?.digest.to_string();
+        (!digest.is_empty()).then_some(digest)
     }
 
     /// A file of this name that is gone for the moment was held together with the others, and is let go with them.
