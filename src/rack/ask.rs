@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 use windrow_rack::{NodeIdentity, NodeReport, read_document};
 
 use super::{Hub, NotTaken};
@@ -26,6 +28,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Pauses while a server does not answer; and after each answer, so that one that lies asks for nothing.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 const BETWEEN: Duration = Duration::from_millis(500);
+/// A document up to this size is read beside any number of others, and this many larger ones are read at a time.
+const SMALL: usize = 128 << 10;
+pub(super) const LARGE_AT_ONCE: usize = 2;
 /// Largest document that is read, and what it may take in memory while it is read.
 const LARGEST: usize = 8 << 20;
 const LARGEST_PARSED: usize = 64 << 20;
@@ -201,7 +206,7 @@ async fn ask(
     if let Some(token) = with.token.as_ref().filter(|_| server.speaks_https()) {
         request = request.bearer_auth(token);
     }
-    let mut answer = request
+    let answer = request
         .send()
         .await
         .map_err(|error| causes::in_words(&error))?;
@@ -219,17 +224,8 @@ async fn ask(
         .and_then(|date| date.to_str().ok());
     let sent = sent.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let sent: Option<Timestamp> = sent.map(|zoned| zoned.timestamp());
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer
-        .chunk()
-        .await
-        .map_err(|error| causes::in_words(&error))?
-    {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > LARGEST {
-            return Err("its document is larger than 8 MiB".to_owned());
-        }
-    }
+    // The place of a large document is given back once nothing of it is left in memory but its bytes.
+    let (bytes, _place) = read_body(&hub.large_documents, ANSWER, answer).await?;
     if parsed_size(&bytes) > LARGEST_PARSED {
         return Err("its document has more parts than any status has".to_owned());
     }
@@ -254,6 +250,52 @@ async fn ask(
         report,
         document: bytes,
     }))
+}
+
+/// A body that comes in pieces.
+trait Pieces: Send {
+    /// The next piece; `None` at the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, String>> + Send;
+}
+
+impl Pieces for Response {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let piece = self.chunk().await;
+        piece
+            .map(|piece| piece.map(Vec::from))
+            .map_err(|error| causes::in_words(&error))
+    }
+}
+
+/// Reads a body. A large one takes one of the few places, so that servers that answer slowly at the same time do not fill the memory
+/// together. It gives the place back after a while, so that they do not keep the others waiting.
+async fn read_body(
+    places: &Semaphore,
+    patience: Duration,
+    mut body: impl Pieces,
+) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await? {
+        bytes.extend(piece);
+        if bytes.len() > SMALL {
+            let place = places.acquire().await.map_err(|error| error.to_string())?;
+            let rest = timeout(patience, read_rest(&mut bytes, body)).await;
+            let late = |_| format!("its document did not end within {} s", patience.as_secs());
+            rest.map_err(late)??;
+            return Ok((bytes, Some(place)));
+        }
+    }
+    Ok((bytes, None))
+}
+
+async fn read_rest(bytes: &mut Vec<u8>, mut body: impl Pieces) -> Result<(), String> {
+    while bytes.len() <= LARGEST {
+        match body.next().await? {
+            Some(piece) => bytes.extend(piece),
+            None => return Ok(()),
+        }
+    }
+    Err("its document is larger than 8 MiB".to_owned())
 }
 
 /// What a document takes in memory once it is parsed, about and at most: a short value takes more than its text.
@@ -285,4 +327,76 @@ fn shown(url: &str) -> String {
         |_| "a status server".to_owned(),
         |url| url.origin().ascii_serialization(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(180);
+
+    /// A body whose pieces a test sends.
+    fn body() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
+        mpsc::channel(1)
+    }
+
+    impl Pieces for mpsc::Receiver<Vec<u8>> {
+        async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+            Ok(self.recv().await)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_few_large_documents_are_read_at_a_time_and_small_ones_beside_them() {
+        let places = Semaphore::new(1);
+        let ((first, of_first), (second, of_second)) = (body(), body());
+        let (of_first, of_second) = (
+            read_body(&places, PATIENCE, of_first),
+            read_body(&places, PATIENCE, of_second),
+        );
+        let play = async {
+            first.send(vec![b'x'; SMALL + 1]).await.unwrap();
+            first.send(b"x".to_vec()).await.unwrap();
+            second.send(vec![b'y'; SMALL + 1]).await.unwrap();
+            second.send(b"y".to_vec()).await.unwrap();
+            // Nobody takes its second piece.
+            assert!(second.try_send(b"y".to_vec()).is_err());
+            let (small, of_small) = body();
+            small.send(vec![b'z'; SMALL]).await.unwrap();
+            drop(small);
+            let (bytes, place) = read_body(&places, PATIENCE, of_small).await.unwrap();
+            assert_eq!((bytes.len(), place.is_none()), (SMALL, true));
+            assert!(second.try_send(b"y".to_vec()).is_err());
+            drop((first, second));
+        };
+        let first = async {
+            let (bytes, place) = of_first.await.unwrap();
+            assert_eq!(places.available_permits(), 0);
+            drop(place);
+            bytes.len()
+        };
+        let second = async { of_second.await.unwrap().0.len() };
+        assert_eq!(
+            tokio::join!(play, first, second),
+            ((), SMALL + 2, SMALL + 2)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_document_that_stalls_or_is_too_large_gives_its_place_back() {
+        let places = Semaphore::new(1);
+        let (stalls, pieces) = body();
+        stalls.send(vec![b'x'; SMALL + 1]).await.unwrap();
+        let why = read_body(&places, Duration::ZERO, pieces)
+            .await
+            .unwrap_err();
+        assert_eq!(why, "its document did not end within 0 s");
+        let (grows, pieces) = body();
+        let grow = async { while grows.send(vec![b'x'; 1 << 20]).await.is_ok() {} };
+        let (read, ()) = tokio::join!(read_body(&places, PATIENCE, pieces), grow);
+        assert_eq!(read.unwrap_err(), "its document is larger than 8 MiB");
+        assert_eq!(places.available_permits(), 1);
+    }
 }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use windrow_model::manifest::sha256;
 use windrow_rack::{
     Inventory, NodeIdentity, NodeReport, NodeRow, Rack, RackNotice, RackView, ReportSource,
@@ -80,6 +80,8 @@ pub(crate) struct Hub {
     view: Mutex<Option<KnownView>>,
     /// Whole status documents as they came, the oldest first: as values they would be ten times as large.
     documents: Mutex<Vec<(NodeIdentity, Arc<[u8]>)>>,
+    /// The places for large documents that are read.
+    large_documents: Semaphore,
     /// What a person should know, by what it is about.
     notices: Mutex<BTreeMap<String, String>>,
     recent: Mutex<HashSet<ReportKey>>,
@@ -148,6 +150,7 @@ impl Hub {
             changed: watch::channel(0).0,
             view: Mutex::default(),
             documents: Mutex::default(),
+            large_documents: Semaphore::new(ask::LARGE_AT_ONCE),
             notices: Mutex::new(notices),
             recent: Mutex::default(),
             now,
