@@ -13,7 +13,7 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
-use crate::observe::objects::{Room, ask, look_in_rounds};
+use crate::observe::objects::{Room, ask, look_in_rounds, on_this_thread};
 use crate::observe::upgrade_check::read_nodes;
 use crate::render::upgrade_table;
 
@@ -34,9 +34,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let asked = args.from.objects(context, async |client, at| {
         let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
         ask(client, &kinds(), &mut objects, &mut room).await;
-        let judge = |objects: &Objects| look(objects, at);
-        look_in_rounds(client, &mut objects, &mut room, judge).await;
-        objects
+        let judge = on_this_thread(|objects| look(objects, at));
+        look_in_rounds(client, objects, &mut room, judge).await.0
     });
     let cluster = match asked? {
         Ok(seen) => seen,

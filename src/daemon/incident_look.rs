@@ -1,7 +1,12 @@
 //! One look for known incidents: which lists it fetches, and which more follow from those.
 
+use std::future::pending;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kube::Client;
+use tokio::task::{JoinError, spawn_blocking};
 use windrow_harvester::incidents::{
     DetectorResult, OwnNode, add_own, found_of, kinds_of, look, look_at_own, look_by_rules,
 };
@@ -17,9 +22,10 @@ pub(super) async fn look_at_cluster(
     now: fn() -> Timestamp,
     own: &OwnNode,
 ) -> Vec<DetectorResult> {
-    look_by(client, |objects| {
+    let own = own.clone();
+    look_by(client, move |objects| {
         let mut looked = look(objects, now());
-        add_own(&mut looked, own, objects, now());
+        add_own(&mut looked, &own, objects, now());
         looked
     })
     .await
@@ -31,15 +37,35 @@ pub(super) async fn look_at_own_node(
     now: fn() -> Timestamp,
     own: &OwnNode,
 ) -> Vec<DetectorResult> {
-    look_by(client, |objects| look_at_own(own, objects, now())).await
+    let own = own.clone();
+    look_by(client, move |objects| look_at_own(&own, objects, now())).await
 }
 
+/// Judges beside the daemon's thread: others decide how many objects there are, and how large.
 async fn look_by(
     client: &Client,
-    judge: impl Fn(&Objects) -> Vec<DetectorResult>,
+    judge: impl Fn(&Objects) -> Vec<DetectorResult> + Send + Sync + 'static,
 ) -> Vec<DetectorResult> {
-    let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_the_daemon());
-    look_in_rounds(client, &mut objects, &mut room, judge).await
+    let judge = Arc::new(judge);
+    let beside = |objects| {
+        let judge = judge.clone();
+        let judged = spawn_blocking(move || {
+            let looked = judge(&objects);
+            (objects, looked)
+        });
+        async {
+            match judged.await.map_err(JoinError::try_into_panic) {
+                Ok(judged) => judged,
+                Err(Ok(panic)) => resume_unwind(panic),
+                // The daemon ends.
+                Err(Err(_)) => pending().await,
+            }
+        }
+    };
+    let mut room = Room::of_the_daemon();
+    look_in_rounds(client, Objects::to_be_asked(), &mut room, beside)
+        .await
+        .1
 }
 
 /// Looks for what the configuration's rules describe. Expressions are evaluated off the loop's thread.
@@ -54,7 +80,7 @@ pub(super) async fn look_by_rules_at_cluster(
     let mut room = Room::of_the_daemon();
     ask_by_name(client, &kinds_of(rules), &mut objects, &mut room).await;
     let rules = rules.to_vec();
-    tokio::task::spawn_blocking(move || look_by_rules(&objects, &rules))
+    spawn_blocking(move || look_by_rules(&objects, &rules))
         .await
         .unwrap_or_default()
 }
@@ -76,5 +102,28 @@ pub(super) async fn is_over(
     match found.into_iter().find(|one| one.subject == subject) {
         Some(finding) => Err(format!("it is still there: {}", finding.message)),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::thread;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn objects_are_judged_beside_the_thread_that_asks_for_them() {
+        let answer = async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty()));
+        let client = Client::new(tower::service_fn(answer), "default");
+        let here = thread::current().id();
+        look_by(&client, move |_| {
+            assert_ne!(thread::current().id(), here);
+            Vec::new()
+        })
+        .await;
     }
 }

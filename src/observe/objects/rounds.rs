@@ -1,5 +1,7 @@
 //! A look that fetches the lists that it wants, and those that follow from them: of a healthy cluster that is little.
 
+use std::future::{Ready, ready};
+
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
@@ -9,23 +11,36 @@ use windrow_harvester::objects::{ObjectKind, Objects};
 
 use super::{Room, ask};
 
-/// Judges what is there, and again with every list that was wanted. Those stay in `objects`.
-pub async fn look_in_rounds(
+/// Objects, and what was found in them.
+pub(super) type Judged = (Objects, Vec<DetectorResult>);
+
+/// Judges these objects, and again with every list that was wanted.
+pub async fn look_in_rounds<F: Future<Output = Judged>>(
     client: &Client,
-    objects: &mut Objects,
+    objects: Objects,
     room: &mut Room,
-    judge: impl Fn(&Objects) -> Vec<DetectorResult>,
-) -> Vec<DetectorResult> {
-    let mut looked = judge(objects);
+    judge: impl Fn(Objects) -> F,
+) -> Judged {
+    let (mut objects, mut looked) = judge(objects).await;
     for _ in 0..MOST_ROUNDS {
         let kinds = wanted(&looked);
         if kinds.is_empty() {
             break;
         }
-        ask(client, &kinds, objects, room).await;
-        looked = judge(objects);
+        ask(client, &kinds, &mut objects, room).await;
+        (objects, looked) = judge(objects).await;
     }
-    looked
+    (objects, looked)
+}
+
+/// Judges on the thread that asks: a command has nothing else to do.
+pub fn on_this_thread(
+    judge: impl Fn(&Objects) -> Vec<DetectorResult>,
+) -> impl Fn(Objects) -> Ready<Judged> {
+    move |objects| {
+        let looked = judge(&objects);
+        ready((objects, looked))
+    }
 }
 
 /// Asks for what a look for a person wants. All pods are part of it from the start: the daemon, whose look costs each server
@@ -36,8 +51,9 @@ pub async fn ask_for_a_person(
 ) -> Objects {
     let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
     ask(client, &[ObjectKind::POD], &mut objects, &mut room).await;
-    look_in_rounds(client, &mut objects, &mut room, judge).await;
-    objects
+    look_in_rounds(client, objects, &mut room, on_this_thread(judge))
+        .await
+        .0
 }
 
 /// Looks for every known incident, for a person.
