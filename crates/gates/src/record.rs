@@ -249,6 +249,19 @@ impl Trial {
         }
     }
 
+    /// The meaning of a drop-in that could not be read. `None`: the trial waits until it can be read.
+    ///
+    /// A drop-in that cannot be read says nothing about what is tried, and does not show that somebody changed what is back. An overdue
+    /// trial does not wait, and what goes back is written in any case. RKE2 cannot read a drop-in that is not text either.
+    pub fn unreadable(&self, is_text: bool, overdue: bool) -> Option<OnDisk> {
+        match (is_text, self.is_back()) {
+            (false, _) => Some(OnDisk::Other),
+            (true, is_back) if !overdue && (is_back || !self.going_back()) => None,
+            (true, true) => Some(OnDisk::Saved),
+            (true, false) => Some(OnDisk::Other),
+        }
+    }
+
     /// Is what it was to try there already, before it has changed anything?
     pub fn is_met(&self, current: Option<&str>) -> bool {
         matches!(self.state, TrialState::Idle | TrialState::Leased)
@@ -532,6 +545,28 @@ mod tests {
 
     fn after(seconds: i64) -> Timestamp {
         Timestamp::from_second(seconds).unwrap()
+    }
+
+    #[test]
+    fn an_overdue_trial_does_not_wait_for_a_drop_in_that_cannot_be_read() {
+        let verifying = trial(TrialState::Verifying);
+        let going_back = trial(TrialState::RollingBack);
+        let mut is_back = going_back.clone();
+        is_back.baseline = Some("run 1".to_owned());
+        for (trial, in_time, overdue) in [
+            (&verifying, None, Some(OnDisk::Other)),
+            // It is written in any case.
+            (&going_back, Some(OnDisk::Other), Some(OnDisk::Other)),
+            // Nothing shows that somebody has changed it since.
+            (&is_back, None, Some(OnDisk::Saved)),
+        ] {
+            assert_eq!(trial.unreadable(true, false), in_time, "{trial:?}");
+            assert_eq!(trial.unreadable(true, true), overdue, "{trial:?}");
+            for is_overdue in [false, true] {
+                let found = trial.unreadable(false, is_overdue);
+                assert_eq!(found, Some(OnDisk::Other), "{trial:?}");
+            }
+        }
     }
 
     #[test]

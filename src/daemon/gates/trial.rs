@@ -224,24 +224,19 @@ impl TrialDriver {
     async fn go_on(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
         // In this order: a start that we see has read the drop-in that we see, or an older one.
         let overdue = self.overdue(&trial, site.patience, site);
-        let read = match read_drop_in(&site.layout) {
-            // It says nothing about the trial, and not that somebody changed what is back. What goes back is written all the same.
-            Err(error)
-                if error.kind() != InvalidData
-                    && !overdue
-                    && (trial.is_back() || !trial.going_back()) =>
-            {
-                return Err(format!("{}: {error}", site.own));
+        let (read, on_disk) = match read_drop_in(&site.layout) {
+            Ok(text) => {
+                let on_disk = trial.on_disk(text.as_deref());
+                (Some(text), on_disk)
             }
-            read => read,
+            Err(error) => {
+                let on_disk = trial.unreadable(error.kind() != InvalidData, overdue);
+                (
+                    None,
+                    on_disk.ok_or_else(|| format!("{}: {error}", site.own))?,
+                )
+            }
         };
-        let on_disk = match &read {
-            Ok(text) => trial.on_disk(text.as_deref()),
-            Err(error) if error.kind() != InvalidData && trial.is_back() => OnDisk::Saved,
-            // RKE2 cannot read it either.
-            Err(_) => OnDisk::Other,
-        };
-        let read = read.ok();
         let is_met = (read.as_ref()).is_some_and(|text| trial.is_met(text.as_deref()));
         let unit = unit().await?;
         let is_back = trial.is_back();
