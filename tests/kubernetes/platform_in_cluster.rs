@@ -15,7 +15,7 @@ use support::objects::{
     RANCHER_CLUSTER, UPGRADE,
 };
 use support::objects::{api, field, make, namespace, node, patch, play_kubelets, start, status};
-use windrow::observe::objects::{Room, diagnosed, look_in_rounds};
+use windrow::observe::objects::{Room, diagnosed, look_in_rounds, on_this_thread};
 use windrow_harvester::incidents::{Diagnosis, look, summed_up};
 use windrow_harvester::objects::{ObjectKind, Objects};
 
@@ -36,9 +36,9 @@ async fn by_person(client: &Client, at: Timestamp) -> Diagnosis {
 
 /// As the daemon asks: for what it has a reason to. And whether it has asked for all pods.
 async fn by_daemon(client: &Client, at: Timestamp) -> (Diagnosis, bool) {
-    let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_the_daemon());
-    let judge = |objects: &Objects| look(objects, at);
-    let looked = look_in_rounds(client, &mut objects, &mut room, judge).await;
+    let (objects, mut room) = (Objects::to_be_asked(), Room::of_the_daemon());
+    let judge = on_this_thread(|objects| look(objects, at));
+    let (objects, looked) = look_in_rounds(client, objects, &mut room, judge).await;
     (summed_up(looked, at), objects.all(ObjectKind::POD).is_ok())
 }
 
