@@ -85,18 +85,49 @@ pub fn read_drop_in(layout: &Layout) -> io::Result<Option<String>> {
     read(&layout.gates_drop_in())
 }
 
-/// When the drop-in was last written; `None` if it is not there, or if the clock was set back since then: it is later than `now`.
-pub fn drop_in_written_at(layout: &Layout, now: Timestamp) -> Option<Timestamp> {
+/// When the drop-in was last written; `None` if it is not there. It is later than `now` if the clock was set back since then, or starts
+/// behind.
+pub fn drop_in_written_at(layout: &Layout, now: Timestamp) -> Option<WrittenAt> {
     written_at(&layout.gates_drop_in(), now)
 }
 
-fn written_at(path: &Path, now: Timestamp) -> Option<Timestamp> {
+/// When a file was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenAt {
+    /// By the clock of now.
+    Past(Timestamp),
+    /// By a clock that was ahead of that of now.
+    Ahead(Timestamp),
+}
+
+impl WrittenAt {
+    /// The time, if it is by the clock of now.
+    pub fn past(self) -> Option<Timestamp> {
+        match self {
+            Self::Past(at) => Some(at),
+            Self::Ahead(_) => None,
+        }
+    }
+
+    /// The time, if it is by another clock.
+    pub fn ahead(self) -> Option<Timestamp> {
+        match self {
+            Self::Past(_) => None,
+            Self::Ahead(at) => Some(at),
+        }
+    }
+}
+
+fn written_at(path: &Path, now: Timestamp) -> Option<WrittenAt> {
     /// It may be written between the look at the clock and this one.
     const MEANWHILE: Duration = Duration::from_secs(60);
     let written = fs::metadata(path).and_then(|found| found.modified());
-    let written = Timestamp::try_from(written.ok()?).ok();
+    let written = Timestamp::try_from(written.ok()?).ok()?;
     let latest = now.checked_add(MEANWHILE).unwrap_or(now);
-    written.filter(|written| *written <= latest)
+    Some(match written <= latest {
+        true => WrittenAt::Past(written),
+        false => WrittenAt::Ahead(written),
+    })
 }
 
 /// Writes the drop-in, or removes it. True when that changed anything. Its directory is made only when there is
@@ -223,8 +254,8 @@ impl StateFile {
         }
     }
 
-    /// When it was last written; `None` as for [`drop_in_written_at`].
-    pub fn written_at(self, layout: &Layout, now: Timestamp) -> Option<Timestamp> {
+    /// When it was last written; `None` if it is not there.
+    pub fn written_at(self, layout: &Layout, now: Timestamp) -> Option<WrittenAt> {
         written_at(&self.path(layout), now)
     }
 

@@ -24,8 +24,8 @@ pub use arrivals::Arrivals;
 pub use disk_timing::measure_fsync;
 pub use executor::{Carried, Executor};
 pub use gates::{
-    GatesLock, GatesStamp, StateFile, TakenOut, drop_in_written_at, forget_gates, put_drop_in,
-    read_drop_in, remember_failed, remember_refused, take_out_of_drop_in,
+    GatesLock, GatesStamp, StateFile, TakenOut, WrittenAt, drop_in_written_at, forget_gates,
+    put_drop_in, read_drop_in, remember_failed, remember_refused, take_out_of_drop_in,
 };
 pub use inventory::save_inventory;
 pub(crate) use lease::since_boot;

@@ -164,9 +164,11 @@ pub fn refusal(
     component: Component,
     since: Option<Timestamp>,
 ) -> Option<(ComponentRefusal, PathBuf)> {
-    // A line that is later than now was written before the clock was set back, maybe by an earlier start.
     let from = since.map_or(Bound::Unbounded, Bound::Included);
-    let said = (from, Bound::Included(Timestamp::now()));
+    let said = (
+        from,
+        latest(since).map_or(Bound::Unbounded, Bound::Included),
+    );
     logs(layout, component, since).into_iter().find_map(|path| {
         let log = match component {
             Component::Kubelet => pod_logs::tail(&path),
@@ -176,6 +178,13 @@ pub fn refusal(
     })
 }
 
+/// The latest time of a line that counts. A line that is later than now was written before the clock was set back, maybe by an earlier
+/// start. It counts only if `since` is of that clock too.
+fn latest(since: Option<Timestamp>) -> Option<Timestamp> {
+    let now = Timestamp::now();
+    (since <= Some(now)).then_some(now)
+}
+
 /// A component's logs that were written to at `since` or later, the newest first.
 fn logs(layout: &Layout, component: Component, since: Option<Timestamp>) -> Vec<PathBuf> {
     if component == Component::Kubelet {
@@ -183,7 +192,7 @@ fn logs(layout: &Layout, component: Component, since: Option<Timestamp>) -> Vec<
         let log = layout.data_dir().join("agent/logs/kubelet.log");
         let written = fs::metadata(&log).and_then(|found| found.modified());
         let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
-        let is_recent = written >= since && written <= Some(Timestamp::now());
+        let is_recent = written >= since && latest(since).is_none_or(|last| written <= Some(last));
         return Vec::from_iter(is_recent.then_some(log));
     }
     let pods = format!("kube-system_{component}-");

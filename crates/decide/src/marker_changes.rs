@@ -57,7 +57,9 @@ impl MarkerChanges {
         let digest = entry.map_or(&file.digest, |entry| &entry.digest);
         match outcome {
             FileOutcome::Hold(hold)
-                if marker.is_none_or(|marker| is_outdated(marker, file, hold, digest)) =>
+                if marker.is_none_or(|marker| {
+                    is_outdated(marker, file, hold, digest) || is_of_absent(marker, context)
+                }) =>
             {
                 let since = entry.map_or(context.now, |entry| entry.since);
                 let path = match marker {
@@ -146,6 +148,15 @@ fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold, digest: &SmolS
             || (hold.code == Code::HeldByHand) != (old.code == Code::HeldByHand)
             || old.on_failure != hold.on_failure
             || (old.file == file.path && old.digest != *digest)
+    })
+}
+
+/// Was it written for a file that is gone, and holds another one of its name? The marker of a file that was applied once stays as it is:
+/// the file may come back.
+fn is_of_absent(marker: &Marker, context: &DecisionContext<'_>) -> bool {
+    marker.mark.as_ref().is_some_and(|mark| {
+        let mut files = context.plan.files.iter();
+        !mark.says_applied_once() && files.all(|file| file.path != mark.file)
     })
 }
 

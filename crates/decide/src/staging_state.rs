@@ -134,8 +134,9 @@ impl StagingState {
 
     /// Takes over the ledger of an earlier process, which could not be read before. What it does not know, and what a person ordered
     /// meanwhile, counts as well.
-    pub fn recover_ledger(&mut self, earlier: impl Into<Arc<Ledger>>, now: Timestamp) {
-        let mut ledger = begun_by(earlier.into(), now);
+    pub fn recover_ledger(&mut self, earlier: impl Into<Arc<Ledger>>) {
+        // It is from before this process began, whatever the clock showed then.
+        let mut ledger = begun_by(earlier.into(), self.observation.started);
         let recovered = Arc::make_mut(&mut ledger);
         let answered = self.ledger.boot.as_ref().and_then(|boot| boot.reachable);
         if let Some(boot) = &mut recovered.boot {

@@ -20,8 +20,8 @@ use windrow_model::reasons::Code;
 use super::settle::{concerns, left_out, settle_for_start};
 use super::startup_watch::RECENT;
 use crate::act::{
-    GatesLock, StateFile, TakenOut, drop_in_written_at, put_drop_in, read_drop_in, remember_failed,
-    remember_refused, take_out_of_drop_in,
+    GatesLock, StateFile, TakenOut, WrittenAt, drop_in_written_at, put_drop_in, read_drop_in,
+    remember_failed, remember_refused, take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
 use crate::fs;
@@ -198,11 +198,15 @@ fn report_restored(trial: &Trial, done: &TakenOut, why: &str, own: &str) -> Vec<
 fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
     let layout = configuration.layout();
     let own = layout.gates_drop_in().display().to_string();
+    let mut ahead = None;
     let (gates, since) = match read_drop_in(layout) {
         Ok(Some(text)) => {
             let now = Timestamp::now();
             let written = drop_in_written_at(layout, now);
-            let since = written.or_else(|| now.checked_sub(RECENT).ok());
+            let since = written.and_then(WrittenAt::past);
+            let since = since.or_else(|| now.checked_sub(RECENT).ok());
+            // The clock was set back, or starts behind: lines of that clock are still there.
+            ahead = written.and_then(WrittenAt::ahead);
             (read_gates(&own, &text, &[]), since)
         }
         // What another binary has refused says nothing, nor does a refusal that names a gate which was never set.
@@ -215,6 +219,7 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
             // They were set then. A trial may have kept them after an earlier refusal.
             let now = Timestamp::now();
             let set = StateFile::LastChange.written_at(layout, now);
+            let set = set.and_then(WrittenAt::past);
             let set = set.or_else(|| now.checked_sub(RECENT).ok());
             let installed = rke2_binary::installed_at(layout).filter(|at| *at <= now);
             (gates, set.max(installed))
@@ -222,7 +227,9 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
         Err(_) => return,
     };
     for component in [Component::KubeApiserver, Component::Kubelet] {
-        let Some((refusal, _)) = effect::refusal(layout, component, since) else {
+        let said = effect::refusal(layout, component, since);
+        let said = said.or_else(|| effect::refusal(layout, component, Some(ahead?)));
+        let Some((refusal, _)) = said else {
             continue;
         };
         let mut mine = gates.clone();
@@ -456,6 +463,18 @@ mod tests {
     fn set_time(path: &Path, at: Duration) {
         let file = std::fs::File::open(path).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + at).unwrap();
+    }
+
+    #[test]
+    fn a_gate_that_was_refused_goes_although_the_clock_starts_far_behind_after_that() {
+        let (_place, root) = node("kubeApiserver: {ImageVolume: true}");
+        boot(&root);
+        // Both are later than now.
+        set_time(&root.gates_drop_in(), Duration::from_secs(1 << 33));
+        let refused = Timestamp::from_second((1 << 33) + 60).unwrap();
+        refuse(&root, "ImageVolume", refused);
+        before_start(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
 
 use super::inputs::DropInInputs;
-use crate::act::{drop_in_written_at, remember_refused};
+use crate::act::{WrittenAt, drop_in_written_at, remember_refused};
 use crate::apiserver::ApiServer;
 use crate::configuration::{Configuration, Published};
 use crate::observe::effect;
@@ -242,7 +242,7 @@ fn fatal(
             ));
         }
         // What was said before Windrow's drop-in was written says nothing about that.
-        let written = drop_in_written_at(layout, now);
+        let written = drop_in_written_at(layout, now).and_then(WrittenAt::past);
         let said_since = effect::refusal(layout, component, since.max(written));
         let mine = said_since
             .map(|(said, _)| own_gates(&node.own, node.current.as_deref(), component, &said));

@@ -39,7 +39,7 @@ impl Daemon {
             Ok(read) => {
                 let now = self.clock.now();
                 let ledger = enter_boot(read.ledger, &self.layout, now);
-                self.state.recover_ledger(ledger, now);
+                self.state.recover_ledger(ledger);
                 read.rebuilt
             }
             Err(error) if since.elapsed() > PATIENCE => {

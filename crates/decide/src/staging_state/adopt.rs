@@ -19,6 +19,11 @@ impl StagingState {
         let mut new: Vec<(MarkerPath, Arc<Mark>)> = markers
             .filter_map(|marker| Some((marker.path.clone(), marker.mark.clone()?)))
             .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
+            // What waited in a former cluster is decided again.
+            .filter(|(_, mark)| {
+                let is_kept = mark.says_applied_once() || mark.code == Code::HeldByHand;
+                is_kept || !self.has_former_markers
+            })
             .collect();
         new.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (_, mark) in new {
@@ -102,9 +107,9 @@ impl StagingState {
             matches!(entry.state, FileStage::Applied { .. }) || entry.state.is_once_unconfirmed();
         let is_same = entry.digest == mark.digest;
         // RKE2's Addons have shown since then that the cluster does not have it, and the marker is to go or could not be replaced.
-        let was_shown = mark.code == Code::OnceUnconfirmed
-            && (matches!(entry.state, FileStage::Released { .. })
-                || self.observation.marker_troubles.contains_key(&file.name));
+        let is_released = matches!(entry.state, FileStage::Released { .. });
+        let was_shown = mark.code == Code::OnceUnconfirmed && is_released
+            || self.observation.marker_troubles.contains_key(&file.name);
         let is_news = !is_same || !is_done && !was_shown;
         // Of a file that cannot be read, the content counts that is known.
         let is_about_file = match file.trouble {

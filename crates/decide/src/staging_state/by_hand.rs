@@ -77,8 +77,10 @@ impl StagingState {
         let files = &self.plan.files;
         let mut above = self.unread.iter();
         if !files.iter().any(|file| file.path == *path) {
-            let (above, unread) = above.find(|(above, _)| is_below(path, above))?;
-            return Some(cannot_be_read(above, &unread.why));
+            let above = above.find(|(above, _)| is_below(path, above));
+            if let Some((above, unread)) = above {
+                return Some(cannot_be_read(above, &unread.why));
+            }
         }
         // A release counts for the content, and nobody knows that.
         let mut never_read = files
@@ -114,9 +116,6 @@ impl StagingState {
         }
         let plan = Arc::clone(&self.plan);
         let file = plan.files.iter().find(|file| file.path == *path);
-        if file.is_none() && !manual.hold {
-            return Err(format!("there is no manifest file {path}"));
-        }
         if let Some(trouble) = file.and_then(|file| file.trouble).filter(|_| manual.hold)
             && let Some(why) = trouble.why_not_held()
         {
@@ -129,6 +128,10 @@ impl StagingState {
             .iter()
             .filter(|file| file.name == name && file.path != *path && file.owner.is_none())
             .collect();
+        // A file that was moved is held by the marker that it left behind, and that is what a person sees.
+        if file.is_none() && !manual.hold && same_name.is_empty() {
+            return Err(format!("there is no manifest file {path}"));
+        }
         let is_other = |file: &&PlanFile| {
             let content = released.get(&file.path);
             content.is_some_and(|content| **content != *file.digest)
@@ -137,7 +140,7 @@ impl StagingState {
             && let Some(changed) = file.iter().chain(&same_name).copied().find(is_other)
         {
             return Err(format!(
-                "{} has changed since it was released; release it again if the new content is meant too",
+                "the content of {} is not the one that was released; release it again if this content is meant too",
                 changed.path
             ));
         }
@@ -147,7 +150,9 @@ impl StagingState {
         if !manual.hold {
             self.forget_holds_of_absent(&name);
         }
-        self.enter_manual(path, digest, manual, now);
+        if file.is_some() || manual.hold {
+            self.enter_manual(path, digest, manual, now);
+        }
         Ok(())
     }
 
@@ -164,10 +169,15 @@ impl StagingState {
         })
     }
 
-    /// The digest of the content that was decided about last; `None` of a file that was never decided about.
-    pub fn known_digest(&self, path: &ManifestPath) -> Option<String> {
-        let digest = self.ledger.files.get(path)?.digest.to_string();
-        (!digest.is_empty()).then_some(digest)
+    /// The digests of the content that was decided about last, of this file and of the others of its name. A file that was never decided
+    /// about has none.
+    pub fn known_digests(&self, path: &ManifestPath) -> BTreeMap<ManifestPath, String> {
+        let name = path.name();
+        let files = self.ledger.files.iter();
+        let known = files.filter(|(other, entry)| other.name() == name && !entry.digest.is_empty());
+        known
+            .map(|(other, entry)| (other.clone(), entry.digest.to_string()))
+            .collect()
     }
 
     /// A file of this name that is gone for the moment was held together with the others, and is let go with them.

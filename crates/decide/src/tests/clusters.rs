@@ -200,3 +200,26 @@ fn another_cluster_ends_no_hold_of_a_file_that_is_gone_for_a_moment() {
     node.tick();
     assert_eq!(node.held(), ["vm.yaml"]);
 }
+
+#[test]
+fn what_waits_in_a_former_cluster_waits_anew_in_the_new_one_if_the_directory_is_read_in_between() {
+    let mut node = Node::new(&[("a.yaml", &free("a"))]);
+    node.state.set_cluster(identity("one", Some("d")));
+    node.api();
+    node.tick();
+    node.later(60);
+    let late = format!("{}---\n{WIDGET}", free("late"));
+    node.files.insert("b.yaml".to_owned(), late);
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["b.yaml"]);
+    node.state.set_cluster(identity("two", Some("e"))).unwrap();
+    // Another part of a large directory, for example.
+    node.scan();
+    node.tick();
+    assert_eq!(
+        node.held(),
+        ["b.yaml"],
+        "kube-apiserver of the new cluster has not answered yet"
+    );
+}

@@ -648,7 +648,7 @@ fn an_answer_that_comes_before_the_ledger_can_be_read_counts_after_a_restart() {
     let answered = node.now;
     node.later(5);
     earlier.enter_boot("boot-1", start(), node.now);
-    node.state.recover_ledger(earlier, node.now);
+    node.state.recover_ledger(earlier);
     node.tick();
     let boot = node.ledger_on_disk.boot.as_ref();
     assert_eq!(boot.and_then(|boot| boot.reachable), Some(answered));

@@ -571,10 +571,93 @@ fn a_ledger_that_can_be_read_later_counts_with_what_a_person_ordered_meanwhile()
     node.tick();
     assert_eq!(node.held(), ["a.yaml"], "nothing is known of its release");
     order(&mut node, "b.yaml", true);
-    node.state.recover_ledger(earlier, node.now);
+    node.state.recover_ledger(earlier);
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
     let saved = &node.ledger_on_disk;
     assert_eq!(saved.datastore.as_deref(), Some("d"));
     assert_eq!(saved.files["a.yaml"].first_seen, now);
+}
+
+/// The marker stays where the file was, and is written again for the file that it holds now.
+#[test]
+fn a_held_file_that_is_moved_or_has_another_of_its_name_is_reported_gone_once() {
+    for text in [WIDGET, VM] {
+        for before in [&["x.yaml"][..], &["x.yaml", "sub/x.yaml"]] {
+            let files: Vec<(&str, &str)> = before.iter().map(|path| (*path, text)).collect();
+            let mut node = Node::on(Some(Platform::Harvester), &files);
+            node.tick();
+            node.files.remove("x.yaml");
+            node.files.insert("sub/x.yaml".to_owned(), text.to_owned());
+            for _ in 0..30 {
+                node.later(1);
+                node.scan();
+                node.tick();
+            }
+            let codes = node.reported_codes();
+            let gone = codes.iter().filter(|code| **code == Code::Vanished);
+            assert_eq!(gone.count(), 1, "{before:?} {text}");
+        }
+    }
+}
+
+#[test]
+fn an_order_counts_although_the_clock_was_ahead_when_the_unread_ledger_was_written() {
+    for first in [true, false] {
+        let mut node = Node::new(&[("a.yaml", &free("a"))]);
+        let order = |node: &mut Node, hold: bool| {
+            let manual = Manual {
+                hold,
+                by: "root".to_owned(),
+                at: node.now,
+                reason: "testing".to_owned(),
+            };
+            let path = "a.yaml".into();
+            node.state
+                .hold_or_release(&path, &BTreeMap::new(), manual, node.now)
+                .unwrap();
+        };
+        order(&mut node, first);
+        node.tick();
+        let earlier = std::mem::take(&mut node.ledger_on_disk);
+        node.now -= SignedDuration::from_hours(8);
+        node.restart();
+        node.tick();
+        node.later(1);
+        order(&mut node, !first);
+        node.tick();
+        assert_eq!(node.held().is_empty(), first);
+        node.later(1);
+        node.state.recover_ledger(earlier);
+        node.tick();
+        assert_eq!(node.held().is_empty(), first, "first {first}");
+    }
+}
+
+/// `windrow release --all` and the fail-safe name the file beside the marker, or the one that it was made for.
+#[test]
+fn a_release_of_a_held_file_that_was_moved_lets_it_go() {
+    let mut node = Node::new(&[("x.yaml", WIDGET)]);
+    node.tick();
+    node.files.remove("x.yaml");
+    node.files
+        .insert("sub/x.yaml".to_owned(), WIDGET.to_owned());
+    node.scan();
+    node.tick();
+    assert_eq!(node.held(), ["x.yaml"], "its marker stays where it was");
+    let order = Manual {
+        hold: false,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    let path = "x.yaml".into();
+    let entered = node
+        .state
+        .hold_or_release(&path, &BTreeMap::new(), order, node.now);
+    assert_eq!(entered, Ok(()));
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+    node.scan();
+    assert_eq!(node.tick().actions, []);
 }

@@ -282,3 +282,35 @@ fn a_marker_of_a_server_that_rejoins_counts_where_the_ledger_was_not_written_aft
     let mark = node.markers["a.yaml.skip"].as_ref().unwrap();
     assert_eq!(mark.on_failure, OnFailure::Keep);
 }
+
+/// In a cluster that never had the file, neither its marker nor the ledger can be written, and the marker cannot be removed.
+#[test]
+fn a_marker_that_could_not_be_changed_takes_nothing_from_a_release() {
+    let mut node = node();
+    node.state.set_cluster(member(Some("d")));
+    node.applied("a.yaml");
+    node.tick();
+    assert_eq!(node.held(), ["a.yaml"]);
+    let other = ClusterIdentity {
+        ca: Some("two".to_owned()),
+        datastore: Some("e".to_owned()),
+    };
+    node.state.set_cluster(other).unwrap();
+    let renewed = node.state.interests().renewed;
+    let stuck = |node: &mut Node| {
+        node.state.decide(node.now);
+        let why = "the file system is read-only".to_owned();
+        let troubles = [("a.yaml".into(), MarkerTrouble::NotRemoved(why))];
+        node.state.set_marker_troubles(troubles.into());
+        node.scan();
+    };
+    stuck(&mut node);
+    node.observe(ClusterEvent::SessionBegins { renewed });
+    node.api();
+    for _ in 0..3 {
+        stuck(&mut node);
+    }
+    node.state.set_marker_troubles(Default::default());
+    node.tick();
+    assert_eq!(node.held(), [""; 0]);
+}

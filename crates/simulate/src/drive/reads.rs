@@ -168,7 +168,7 @@ impl Drive<'_> {
         let daemon = &mut self.daemons[who];
         if daemon.ledger_unread.take_if(|at| *at <= now).is_some() {
             let saved = daemon.enter_boot(Arc::clone(&daemon.saved), now);
-            daemon.state.recover_ledger(saved, daemon.wall(now));
+            daemon.state.recover_ledger(saved);
             daemon.oracle.reports.forget();
             daemon.reads.look_at = Some(now);
             daemon.wake = Some(now);
