@@ -92,6 +92,8 @@ pub(crate) const LEASE: Gvk = ("coordination.k8s.io", "v1", "Lease");
 pub(crate) const JOB: Gvk = ("batch", "v1", "Job");
 pub(crate) const POD: Gvk = ("", "v1", "Pod");
 pub(crate) const SECRET: Gvk = ("", "v1", "Secret");
+pub(crate) const SERVICE: Gvk = ("", "v1", "Service");
+pub(crate) const SERVICE_ACCOUNT: Gvk = ("", "v1", "ServiceAccount");
 pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");
 
 /// Makes an object. A field that its kind does not have is refused.

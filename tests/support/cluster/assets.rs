@@ -1,6 +1,7 @@
 //! Where the binaries are: a user's `KUBEBUILDER_ASSETS` first, then what `tests/cluster/build` left in the cache, then
 //! `PATH`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -39,6 +40,9 @@ pub(crate) enum HelmVersion {
     V0_17_7,
 }
 
+/// The module with KubeVirt's programs.
+const KUBEVIRT: &str = "kubevirt-1.7";
+
 /// What `tests/cluster/build` made of one of its modules.
 fn built(module: &str) -> PathBuf {
     let cache = env::var_os("WINDROW_CACHE")
@@ -75,23 +79,25 @@ pub(crate) fn find_harvester(name: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The path of KubeVirt's virt-controller, or one line that says how to get it.
-pub(crate) fn find_virt_controller() -> Result<PathBuf, String> {
-    let program = built("kubevirt").join("virt-controller");
-    executable(&program).then_some(program).ok_or_else(|| {
-        "no virt-controller in the cache: run tests/cluster/build kubevirt".to_owned()
-    })
+/// The path of one of KubeVirt's programs, or one line that says how to get it.
+pub(crate) fn find_kubevirt(name: &str) -> Result<PathBuf, String> {
+    let program = built(KUBEVIRT).join(name);
+    executable(&program)
+        .then_some(program)
+        .ok_or_else(|| format!("no {name} in the cache: run tests/cluster/build {KUBEVIRT}"))
 }
 
-/// The CustomResourceDefinitions of KubeVirt as YAML, in the version of its controller. There are none if that is not built.
-pub(crate) fn kubevirt_definitions() -> Vec<String> {
-    let files = fs::read_dir(built("kubevirt")).into_iter().flatten();
+/// The CustomResourceDefinitions of KubeVirt as YAML, by name. There are none if it is not built.
+pub(crate) fn kubevirt_definitions() -> BTreeMap<String, String> {
+    let files = fs::read_dir(built(KUBEVIRT)).into_iter().flatten();
     let paths = files.map(|file| file.expect("the cache can be read").path());
     let definitions = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
-    let texts = definitions.map(fs::read_to_string);
-    texts
-        .map(|text| text.expect("the cache can be read"))
-        .collect()
+    let texts = definitions.map(|path| {
+        let text = fs::read_to_string(&path).expect("the cache can be read");
+        let name = path.file_stem().expect("it has a name").to_string_lossy();
+        (name.into_owned(), text)
+    });
+    texts.collect()
 }
 
 /// The path of a program, or one line that says where it was looked for and how to get it.

@@ -17,7 +17,9 @@ mod harvester;
 mod helm;
 mod kubevirt;
 mod pki;
+mod pods;
 mod process;
+mod tunnel;
 
 use std::fs;
 use std::io::Write as _;
@@ -43,10 +45,11 @@ pub(crate) use events::Recorder;
 pub(crate) use gateway::{Asked, End, Gateway};
 pub(crate) use harvester::{HarvesterControllers, HarvesterWebhook};
 pub(crate) use helm::HelmController;
-pub(crate) use kubevirt::VirtController;
+pub(crate) use kubevirt::{KubeVirt, VirtController};
 pub(crate) use pki::Who;
 use pki::{OwnCertificate, Pki};
 use process::{Janitor, Process};
+use tunnel::Tunnel;
 
 /// Far longer than anything takes here: reaching it is a failure, not a measurement.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(600);
@@ -64,6 +67,8 @@ pub(crate) struct Spec {
     pub(crate) scheduler: bool,
     /// What kube-apiserver records of the requests to it.
     pub(crate) audit: AuditLog,
+    /// Whether kube-apiserver reaches the pods whose programs run here (`pods`).
+    pub(crate) pods: bool,
     /// Further arguments of kube-apiserver.
     pub(crate) arguments: Vec<String>,
 }
@@ -75,6 +80,7 @@ impl Default for Spec {
             controller_manager: false,
             scheduler: false,
             audit: AuditLog::Off,
+            pods: false,
             arguments: Vec::new(),
         }
     }
@@ -97,6 +103,7 @@ pub(crate) struct Cluster {
     controller_manager: Option<Process>,
     scheduler: Option<Process>,
     apiserver: Process,
+    tunnel: Option<Tunnel>,
     etcd: Process,
     dir: Janitor,
     pki: Pki,
@@ -224,6 +231,10 @@ impl Cluster {
         }
         let mut arguments = apiserver_arguments(&pki, dir.path(), port, etcd_port);
         arguments.extend(spec.audit.arguments(dir.path()));
+        let tunnel = spec.pods.then(|| Tunnel::start(dir.path(), port));
+        if spec.pods {
+            arguments.extend(tunnel::arguments(dir.path(), &pki));
+        }
         arguments.extend(spec.arguments.iter().cloned());
         let apiserver = Process::start(
             "kube-apiserver",
@@ -238,6 +249,7 @@ impl Cluster {
             controller_manager: None,
             scheduler: None,
             apiserver,
+            tunnel,
             etcd,
             dir,
             pki,

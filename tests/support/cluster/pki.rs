@@ -10,6 +10,9 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
+/// The name of kube-apiserver before the APIs that it passes requests on to.
+pub(super) const PROXY: &str = "system:auth-proxy";
+
 /// The identity of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
@@ -86,6 +89,14 @@ impl Pki {
                 ExtendedKeyUsagePurpose::ClientAuth,
             );
         }
+        // kube-apiserver's own, when it passes requests on to the API of an APIService.
+        pki.sign(
+            &ca,
+            PROXY,
+            (PROXY, None),
+            &[],
+            ExtendedKeyUsagePurpose::ClientAuth,
+        );
         let key = key();
         pki.write("service-account.key", &key.serialize_pem());
         // kube-apiserver reads a private key of this form only where it signs.
@@ -157,6 +168,11 @@ impl Pki {
 
     pub(super) fn server(&self) -> (PathBuf, PathBuf) {
         (self.dir.join("server.crt"), self.dir.join("server.key"))
+    }
+
+    pub(super) fn proxy(&self) -> (PathBuf, PathBuf) {
+        let file = |end| self.dir.join(format!("{PROXY}.{end}"));
+        (file("crt"), file("key"))
     }
 
     /// Puts a certificate of an authority that nobody trusts in place of the API server's, which loads it without a restart.

@@ -62,8 +62,14 @@ impl Process {
 
     /// Whether it has ended by itself.
     pub(super) fn ended(&self) -> bool {
+        self.exit().is_some()
+    }
+
+    /// Whether it was successful, once it has ended by itself.
+    pub(super) fn exit(&self) -> Option<bool> {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        child.try_wait().is_ok_and(|status| status.is_some())
+        let status = child.try_wait().ok().flatten()?;
+        Some(status.success())
     }
 
     /// Has it ended because another process has taken its port since that was free? Fails where it ended for another reason.
