@@ -9,7 +9,7 @@ reasons! {
     "Why a file is held" {
         WaitsForKind "waits-for-kind" Info
             "{what} is not served yet"
-            "Wait for its CustomResourceDefinition, or add the manifest that brings it. `windrow why FILE` shows who should."
+            "Wait for its CustomResourceDefinition, or add its manifest. `windrow why FILE` shows the expected provider."
             "95d4ccc2b43e4f798dc3825c1f914ee0";
         WaitsForNamespace "waits-for-namespace" Info
             "{what} does not exist yet"
@@ -21,43 +21,43 @@ reasons! {
             "088bf3c41077450f95eadf526ef91de4";
         WaitsForReady "waits-for-ready" Info
             "{what} is not ready yet"
-            "Look at the object's conditions: `windrow why FILE` shows the last verdict."
+            "Check the object's conditions. `windrow why FILE` shows the last result."
             "68029d92eec34c4a929dad339da9a613";
         WaitsForCondition "waits-for-condition" Info
             "{what}"
-            "The rule that asks for it is named by `windrow why FILE`; its file says why."
+            "Run `windrow why FILE` to see which rule requires this. The rule's file explains the reason."
             "fd6b538f9052414fb387b65d61e4e621";
         WaitsForCluster "waits-for-cluster" Info
             "{what} is not known: {why}"
-            "Wait while RKE2 starts. Later: check that kube-apiserver runs and that the kubeconfig is valid."
+            "Wait while RKE2 starts. Later, check that kube-apiserver runs and that the kubeconfig is valid."
             "99f89de5e3684016996664963ef0b7b5";
         HeldByAnnotation "held-by-annotation" Notice
-            "held by the manifest's own annotation: {why}"
-            "`windrow release FILE` releases it; remove the annotation windrow.dev/hold to do so for good."
+            "held by an annotation in the manifest: {why}"
+            "To release the file now, run `windrow release FILE`. To release it permanently, remove the annotation windrow.dev/hold."
             "1cdea8e27fac4eeb9adc60bb6a866025";
         HeldByHand "held-by-hand" Notice
             "held by hand: {why}"
-            "`windrow release FILE` releases it."
+            "To release the file, run `windrow release FILE`."
             "7401ea635bc4425492ab601ed00db8eb";
         HeldAppliedOnce "held-applied-once" Info
-            "applied once and kept from RKE2 since"
-            "Nothing to do: windrow.dev/apply: once asks for it. `windrow release FILE` lets RKE2 apply it again."
+            "applied once, hidden from RKE2 since then"
+            "Nothing to do: the manifest has the annotation `windrow.dev/apply: once`. To let RKE2 apply it again, run `windrow release FILE`."
             "915e58ae2e96487a9fc717c59bf1cd65";
         OnceUnconfirmed "once-unconfirmed" Info
             "applied once in an earlier datastore; held until RKE2's Addons show whether this cluster has it"
-            "Wait until kube-apiserver answers. `windrow release FILE` lets RKE2 apply it now."
+            "Wait until kube-apiserver answers. To let RKE2 apply the file now, run `windrow release FILE`."
             "3006138520de4a51bb92145b957dda91";
         HeldByOther "held-by-other" Info
             "held by a .skip marker not made by Windrow"
-            "Windrow leaves it alone. Whoever made it removes it; Harvester does so during upgrades."
+            "Windrow never removes this marker. During an upgrade, Harvester creates and removes such a marker. Remove any other one yourself if you no longer need it."
             "2b61e560a59e4992abe924dd2b57af45";
         Provisional "being-read" Info
-            "new or changed, and being read"
-            "Nothing to do: it is held for the moment it takes to read it."
+            "new or changed; Windrow is reading it"
+            "Nothing to do: Windrow holds the file only while it reads it."
             "96236b8aed4d49e6b26266e7cc237b91";
         HeldRefused "held-refused" Warning
             "RKE2 would refuse the file: {why}"
-            "Mend the file at the line named. Windrow keeps it from RKE2 for a while because one refused file makes RKE2 re-apply all others every 15 s."
+            "Fix this line. Windrow holds the file for a while, because one refused file makes RKE2 re-apply all others every 15 s."
             "68ec23c59b3643daa35b31389a49a3e6";
     }
     "What is wrong with a manifests directory" {
