@@ -117,7 +117,7 @@ fn a_misspelt_key_is_an_error_with_the_key_that_was_meant() {
         PLAN,
         5,
         &[
-            "c.yaml:1 cloud-init passes over this: its first line is not `#cloud-config`",
+            "c.yaml:1 cloud-init ignores this: its first line is not `#cloud-config`",
             "It is not known whether it can work: not everything was looked at.",
         ],
     );
@@ -361,7 +361,7 @@ fn what_is_not_looked_at_is_named_and_unknown() {
             &include,
             verb,
             5,
-            &["c.yaml:18: not looked at: it includes what cloud-init fetches from an address"],
+            &["c.yaml:18: not checked: it includes what cloud-init fetches from an address"],
         );
     }
 }

@@ -365,7 +365,7 @@ fn the_plan_names_the_second_file_and_does_not_promise_what_it_does_not_know() {
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "installer-in-file",
-        "put what needs it into metallb-objects.yaml",
+        "move the dependent objects to metallb-objects.yaml",
         "It is not known whether it can work. It can if metallb.yaml brings",
     ] {
         assert!(words.contains(expected), "{expected}\n{said}");

@@ -279,7 +279,7 @@ impl DecisionContext<'_> {
         if file.harmful {
             return Some(FileOutcome::Hold(Box::new(FileHold::without_end(
                 Code::SpecialFile,
-                "not a file: RKE2 would hang when it opens it".to_owned(),
+                "not a file: RKE2 would hang when opening it".to_owned(),
             ))));
         }
         if let Some(entry) = entry.filter(|entry| is_about_read_content(entry, file)) {

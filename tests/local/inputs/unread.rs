@@ -35,7 +35,7 @@ fn commands_downloads_and_further_configurations_are_unknown_to_every_verb() {
         ),
     ] {
         for verb in [PLAN, REHEARSE, GATES, CONFIG] {
-            says(&text, verb, 5, &["not looked at", words]);
+            says(&text, verb, 5, &["not checked", words]);
         }
         says(
             &text,
@@ -160,7 +160,7 @@ fn what_is_wrong_with_the_file_that_was_given_has_the_advice_for_it() {
         "{}",
         ran.out
     );
-    assert!(!ran.out.contains("one bad document"), "{}", ran.out);
+    assert!(!ran.out.contains("with an invalid document"), "{}", ran.out);
 }
 
 #[test]

@@ -363,13 +363,13 @@ fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> Mani
         FileContent::DanglingSymlink { target } => (
             Code::DanglingSymlink,
             format!(
-                "symbolic link to nowhere ({target}): RKE2 applies no file while it is there; remove it or create the target"
+                "broken symbolic link ({target}): RKE2 applies no files while it exists; remove it or create its target"
             ),
         ),
         FileContent::SymlinkOutside { target } => (
             Code::SymlinkOutside,
             format!(
-                "symbolic link to {target}, out of the manifests directory, not followed; put the file itself here"
+                "symbolic link to {target}, which is outside the manifests directory, not followed; replace the link with the file"
             ),
         ),
         FileContent::NotUtf8Name { special: None } => {

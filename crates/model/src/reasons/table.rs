@@ -63,19 +63,19 @@ reasons! {
     "What is wrong with a manifests directory" {
         FileRefused "file-refused" Error
             "RKE2 will refuse the whole file: {why}"
-            "Mend the line named; RKE2 applies nothing of a file with one bad document."
+            "Fix this line. RKE2 applies no part of a file with an invalid document."
             "840f558437e74a2f9b0dbd8301088b89";
         ObjectRefused "object-refused" Error
             "RKE2 will refuse the object: {why}"
-            "Mend the object at the line named."
+            "Fix the object at this line."
             "8c8bab8ea5ff404988a3b7a5da4d70a1";
         BehindDocumentEnd "behind-document-end" Error
             "RKE2 ignores this part of the file: {why}"
-            "Write `---` in place of `...`: RKE2 reads nothing of a document after that line."
+            "Replace `...` with `---`: RKE2 ignores the rest of a document after `...`."
             "5e1a7c0b94d24f3c8b6d2a97f0e3c815";
         LabelsDropped "labels-dropped" Warning
             "RKE2 drops all {what} of the object: {why}"
-            "Put quotation marks around the value at the line named; labels and annotations are text."
+            "Put quotation marks around the value in this line: labels and annotations must be strings."
             "af64177a38fce0d306cad0dae1ec0ea6";
         FileTooLarge "file-too-large" Error
             "the file has {size} bytes; the limit is {limit}"
@@ -83,15 +83,15 @@ reasons! {
             "771ea5b82d984588b615d08984497af1";
         LimitExceeded "limit-exceeded" Error
             "{what} exceeds the limit ({limit})"
-            "Split the file, or raise the limit named under staging.limits."
+            "Split the file, or raise this limit under staging.limits."
             "7133aac1a7a5482ebc387cbba561c6a1";
         AddonNameInvalid "addon-name-invalid" Error
             "RKE2 cannot use this file name: its Addon would be called {name}"
-            "Rename the file: lower-case letters, digits and `-` before the first dot (RFC 1123)."
+            "Rename the file. Before the first dot, use only lower-case letters, digits and `-` (RFC 1123)."
             "7827da6a8b2043ab9a79bc58756bcc8c";
         ObjectNameInvalid "object-name-invalid" Error
             "the API server refuses the name in {object}: {why}"
-            "Rename it, and what names it. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "Rename the object, and update all references to it. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "efd0a2a32d780def6e5f955598d4f8d4";
         AddonCollision "addon-collision" Error
             "these files share the Addon {name}; each prunes what the other applied"
@@ -99,139 +99,139 @@ reasons! {
             "459e3e35ac5a45a79aeb4b768cde5b4a";
         SameBaseName "same-base-name" Warning
             "these files share a name, so they are held and released together"
-            "Rename all but one: RKE2 looks for a marker by the name alone."
+            "Rename all but one: a marker hides every file with this name, in all directories."
             "e8ab1dcc69234e49a936730c8fbeacc3";
         DanglingSymlink "dangling-symlink" Error
-            "symbolic link to nowhere ({target}): RKE2 applies no file while it is there"
+            "broken symbolic link ({target}): RKE2 applies no files while it exists"
             "Remove the link or create its target."
             "8f11f24dd6c74a1e8c3cceb0aef2b99a";
         SymlinkOutside "symlink-outside" Warning
-            "symbolic link out of the manifests directory, not followed"
-            "Put the file itself here: what is outside cannot be staged."
+            "symbolic link to a target outside the manifests directory, not followed"
+            "Replace the link with the file: Windrow cannot stage files outside this directory."
             "cc32f1716f44473d9548aef4aa1393bf";
         SpecialFile "special-file" Error
-            "{what}, not a file: RKE2 would hang when it opens it"
+            "{what}, not a file: RKE2 would hang when opening it"
             "Remove it."
             "d14c4a31b0fd4d27952741b808c2cfa2";
         FileUnreadable "file-unreadable" Error
             "cannot be read: {error}"
-            "Mend permissions or the file system; RKE2 stops its whole pass at such a file."
+            "Fix the permissions or the file system. RKE2 stops its whole pass at an unreadable file."
             "04ed822a517246fbbdb94deec1edb373";
         FileNameNotText "file-name-not-text" Error
-            "the file's name is not UTF-8: RKE2 refuses the file at each pass, and Windrow cannot hold it"
+            "the file name is not valid UTF-8: RKE2 refuses the file in each pass, and Windrow cannot hold it"
             "Rename the file."
             "ceb0376f8ce8445592bfaa596f2ef36f";
         ApiUnknownKind "api-unknown-kind" Error
             "{why}"
-            "Correct apiVersion or kind. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "Correct apiVersion or kind. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "f60b6c1e0a7f4d5cb3e19d4287ab5c01";
         ApiRemovedVersion "api-removed-version" Error
             "{why}"
-            "Write the version that is served now; some fields may have other names there. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "Use a version that is still served, and check for renamed fields. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "0d9b7c42f5e84e0f9a3167c8d2b4e590";
         ApiOffByDefault "api-off-by-default" Warning
             "{why}"
-            "Write a version that is served by default, or set the argument in RKE2's configuration under kube-apiserver-arg."
+            "Use a version that is served by default, or enable this one with kube-apiserver-arg in RKE2's configuration."
             "a4f1d2836c5b4f7e8e09b7d1536ac2fe";
         ApiWrongType "api-wrong-type" Error
             "the API server cannot read {object}: {field} {why}"
-            "Write a value of the right type at the line named. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "Write a value of the right type in this line. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "5b27e8d904c14a6fb1f3c09e7d6825ab";
         ApiUnknownField "api-unknown-field" Warning
             "{object}: {field} {why}"
-            "Correct the name, or remove the field: what it says has no effect."
+            "Correct the field name or remove the field: it has no effect."
             "c81e5f3a27d94b06ae4c1f90b3d762e8";
         ApiRefusedAgain "api-refused-again" Error
             "RKE2 applies {object} only once: {field} {why}"
-            "Take the field out. RKE2 applies each file again when it starts, and after a pass in which a file failed; then it fails with this one for good."
+            "Remove the field. RKE2 applies every file again when it starts and after a failed pass. From then on, it fails on this file every time."
             "515c094539a74315b5b1414acf7c6eff";
         ApiInvalid "api-invalid" Error
             "the API server refuses {object}: {field} {why}"
-            "Correct the field at the line named. Until then RKE2 fails with the file and applies every file again every 15 s."
+            "Correct the field in this line. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "39d6a0f7b1e24c8d95e7f2c4086b1da3";
         NamespaceForgotten "namespace-forgotten" Warning
-            "{object} names {subject}, which the files have in the namespace default: they write no namespace"
-            "Write `metadata.namespace` into every object of the file: it is meant for `kubectl apply -n`, and RKE2 has no such option."
+            "{object} refers to {subject}, but the files set no namespace and create it in the namespace default"
+            "Set `metadata.namespace` in every object of the file. The file is meant for `kubectl apply -n`, and RKE2 has no such option."
             "e17c4a90b5d34f28a6f0c3d18e92b745";
         RoleWithoutProvider "role-without-provider" Warning
             "{object} grants {role}, which neither Kubernetes nor anything here creates"
-            "Add the role, or check its name. Until it is there the binding grants nothing."
+            "Add the role, or check its name. Until it exists, the binding grants nothing."
             "72fb09e3c6a84d1bb5e7d8f1a3904c26";
         ChartConfigWithoutChart "chart-config-without-chart" Warning
-            "{object} configures no chart: there is none called {name}; did you mean {near}?"
-            "Call it as the chart is called: RKE2 looks for a HelmChartConfig by that name."
+            "{object} has no effect: there is no chart {name}; did you mean {near}?"
+            "Give it the name of the chart: RKE2 finds a HelmChartConfig by that name."
             "8ad3517c0e9b4f62971cb0e4d5f3a68b";
         ClaimWithoutClass "claim-without-class" Warning
             "a claim of {object} {why}: it stays Pending"
-            "Name a StorageClass that is there, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
+            "Name an existing StorageClass, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
             "d06e2b7f94c14a3e8f5d1a7b3c9e6058";
         ReferenceWithoutObject "reference-without-object" Warning
             "{object} names {what}, which nothing here creates"
-            "Add the object or correct the name. Where the field has it, `optional: true` says that pods may start without."
+            "Add the object or correct the name. If the field supports it, `optional: true` lets pods start without the object."
             "4f0d9a6be1c84725b3d6a08e5c92f714";
         KeyWithoutValue "key-without-value" Warning
             "{object} reads the key {key} of {what}, which has no such key"
-            "Correct the key or add it. Until it is there the pods do not start."
+            "Correct the key or add it. Until then the pods do not start."
             "b9163c7ed25f4a0c8e74d1f03a65b28c";
         SelectorWithoutPods "selector-without-pods" Warning
             "{object} selects {labels}; the pods here have other labels"
-            "Write the labels that the pods' template has."
+            "Use the labels of the pod template."
             "71e2c50d98ab4f36a4f8b6d3e07c915a";
         PortWithoutTarget "port-without-target" Warning
-            "{object} leads to the port {port} of {what}, which has no such port"
-            "Write a port that is there, by the name or the number that it has."
+            "{object} refers to the port {port} of {what}, which has no such port"
+            "Use the name or the number of an existing port."
             "c5a87e1f40d34b9296e3f7b20d8c164e";
         KindWithoutProvider "kind-without-provider" Warning
             "nothing here defines the kind {kind}"
-            "Add the CustomResourceDefinition, or say who brings it with `provides:` in a rule file."
+            "Add the CustomResourceDefinition, or declare its provider with `provides:` in a rule file."
             "6c423f0f4fba4355ba2a716603ec3c95";
         ObjectWithoutProvider "object-without-provider" Warning
             "nothing here creates {what}"
             "Add the manifest that creates it, or check the name."
             "a3eaf700bcd5444ba690129acede048d";
         ProviderSkipped "provider-skipped" Error
-            "{what} is in a skipped file ({place}): {marker} hides it, and Windrow did not make that marker"
-            "Remove the marker, or take what needs the file out of the manifests directory."
+            "{what} is in a skipped file ({place}): {marker} hides it, and Windrow did not create that marker"
+            "Remove the marker, or remove the files that require this object from the manifests directory."
             "9d4b1f60c27e4a8fb5e3067d8c21a94e";
         Unobservable "requirement-unobservable" Warning
-            "{what} can never be observed ready"
-            "Ask for `(exists)`, or add a readiness rule for its kind."
+            "Windrow cannot tell whether {what} is ready"
+            "Require `(exists)` instead, or add a readiness rule for its kind."
             "f42df6a969b74dbf96748b65593e9c0b";
         RequiredCycle "required-cycle" Error
             "these requirements form a cycle; none can be met first"
-            "Drop or turn advisory one of the requirements named."
+            "Remove one of these requirements, or mark it `(advisory)`."
             "2eae73fbf083400ab54c0041f1e3169c";
         FileCycle "file-cycle" Warning
-            "the files wait for each other, their documents do not"
-            "Split the file as shown, so that no file needs another that needs it."
+            "the files wait for each other, but their documents do not"
+            "Split the file as shown. Then the files no longer wait for each other."
             "51e8162ed9644333918284bf3fa75c0d";
         SameFile "same-file-order" Warning
-            "{what} comes with the same file: RKE2's first pass will fail, and be repeated"
-            "Put what brings it into a file of its own; `windrow rehearse --fix DIR` writes both files."
+            "{what} comes from the same file as the objects that need it: RKE2's first pass fails and is repeated"
+            "Move its provider to a separate file. `windrow rehearse --fix DIR` writes both files."
             "73c7c38104eb4ed382c18755d1cc000d";
         InstallerInFile "installer-in-file" Warning
-            "{what}, and {file} needs that too, so RKE2 fails and repeats it: put what needs it into {other}"
-            "`windrow rehearse --fix DIR` writes both files. Windrow never holds the file that may bring what it needs; it holds the other one until that is there."
+            "{what}, and {file} also needs it, so RKE2 fails and repeats the file: move the dependent objects to {other}"
+            "`windrow rehearse --fix DIR` writes both files. Windrow never holds a file that may provide its own dependencies; it holds the other file until they exist."
             "3f0c9d1e5b7a4c62a8d4e1907b6f2c35";
         MayBeBrought "may-be-brought" Notice
             "nothing here creates {what}; {file} may"
-            "Nothing to do if it does. Say so with `provides:` in a rule file, and it is known."
+            "Nothing to do if it does. To confirm this, declare the object with `provides:` in a rule file."
             "b81d4a6c20e94f7f9c3a5d7e16f08b42";
         BroughtOnCondition "brought-on-condition" Notice
-            "{by} brings {what} if {condition}, and nothing here says so"
-            "Set the value, or give the configuration or the version (`--harvester`, `--rke2`) that decides it as well, or say with `provides:` in a rule file that it comes."
+            "{by} provides {what} only if {condition}; no input confirms that"
+            "Set the value, pass the configuration or the version that decides it (`--harvester`, `--rke2`), or declare the object with `provides:` in a rule file."
             "5c0e7d92ab614f3e8d17f2a94c6b3e05";
         MadeElsewhere "made-elsewhere" Notice
             "nothing known creates {what}, and {file} waits for it"
-            "Nothing to do if something makes it at run time: say so with `provides:` in a rule file, and it is known. Otherwise mend the name, its group included."
+            "If a program creates it at run time, declare it with `provides:` in a rule file. Otherwise correct the name, including its API group."
             "d2b7415e0c9348a1a6f3907be8c51d64";
         KindLeftOut "kind-left-out" Warning
-            "{by} does not bring {what}: `{value}` is false in its values"
-            "Set the value to true, or bring the definitions with a file or a chart of their own."
+            "{by} does not provide {what}: `{value}` is false in its values"
+            "Set this value to true, or provide the definitions in a separate file or chart."
             "a5f1267deefd4bb38054e701bfc2a61f";
         SeenOnFewBoots "seen-on-few-boots" Notice
-            "{what} is expected from {by}: seen {seen}, which is too few to rely on"
-            "Learn from more boots with `windrow learn`; or write an entry of your own, without `seen`, into a knowledge file, and it is known."
+            "{what} is expected from {by}, but was seen only {seen}, too few to rely on"
+            "Learn from more boots with `windrow learn`, or add an entry without `seen` to a knowledge file."
             "8e5857c3bd93496cb66b9bd0cf6a451d";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
@@ -239,135 +239,135 @@ reasons! {
             "19abc5dd13f741179aac1a56870b862b";
         AnnotationInvalid "annotation-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
-            "See the manual, windrow-rules(5), for what it takes."
+            "windrow-rules(5) lists the valid values: `man windrow-rules`."
             "2c8bb90bfdca48f88c582b7964ac8db5";
         RuleFailed "rule-failed" Warning
             "{why}"
-            "Mend the object's field or the rule's expression; the rule did not apply."
+            "Fix the object's field or the rule's expression. The rule was not applied."
             "c59db126d7c14c16bb552e61924bf3bf";
         DuplicateObject "duplicate-object" Warning
-            "{what} is declared more than once; in what can be changed the last one applied wins"
+            "{what} is declared more than once; the last one applied wins in all fields that can be changed"
             "Keep one."
             "b2eca266babb47189e005eb0412fdecf";
         DuplicateRefused "duplicate-refused" Error
             "two files differ in {what}: {field}; {why}"
-            "Keep one, or give one of them another name. Until then RKE2 fails with one of the files and applies every file again every 15 s."
+            "Keep one, or rename one of them. Until then RKE2 fails on one of the files and re-applies all files every 15 s."
             "ee8addc43c3a4f04884874fd80188418";
         NameGenerated "name-generated" Warning
-            "{what} has no name but a generateName: RKE2 makes another one each time it applies the file, and deletes the one before"
-            "Give it a name. RKE2 applies each file again when it starts, and after a pass in which a file failed."
+            "{what} has a generateName and no name: each time RKE2 applies the file, it creates a new object and deletes the previous one"
+            "Set metadata.name. RKE2 applies every file again when it starts and after a failed pass."
             "f84b207af8df460db3c88a0bd95260a6";
         TakenTwice "taken-twice" Error
             "{what} and {other} both have {thing}: the API server refuses the second"
-            "Let one of them have another, or none. Until then RKE2 fails with one of the files and applies every file again every 15 s."
+            "Change or remove it in one of the two. Until then RKE2 fails on one of the files and re-applies all files every 15 s."
             "38a9067ac1a5432a9748159284cb21c8";
         AdmissionRefuses "admission-refuses" Error
             "{who} refuses {what}: {why}"
-            "Change the object at the first line named, or what refuses it at the second."
+            "Change the object at the first line shown, or the policy at the second."
             "000c9bfeb2074f89809e66a156a8173e";
         AdmissionUnknown "admission-unknown" Notice
             "{who} may refuse {what}: {why}"
-            "Compare the lines named. Windrow does not know whether it is refused."
+            "Compare the lines shown. Windrow cannot tell whether the object is refused."
             "95180fe6936a4e7ba6ae611dfa6e556a";
         ServersDisagree "servers-disagree" Warning
-            "{nodes} have different files for the Addon {name}: every server applies its own, over and over the other's"
-            "Lay the same file on every server, or the file on one server only."
+            "{nodes} have different files for the Addon {name}: each server keeps applying its own over the other's"
+            "Copy the same file to every server, or keep it on one server only."
             "24bb39b881ad4076a11a267608c86749";
         NodesDisagree "nodes-disagree" Error
-            "{nodes} do not make one cluster: {why}"
-            "One node founds the cluster (`install.mode: create`). Every other has its token, joins at its VIP, and has a name and an address of its own."
+            "{nodes} do not form one cluster: {why}"
+            "One node creates the cluster (`install.mode: create`). Every other node needs the same token, joins at the VIP, and has a unique name and address."
             "56a691148562469ca801f2be10a6c27c";
         ManifestsOnAgent "manifests-on-agent" Error
             "the node is an agent ({why}), and nothing reads an agent's manifests directory: {files} will never be applied"
-            "Lay them on a server. A server that has the same file counts, if its configuration is among those that are looked at (`--node`)."
+            "Put the files on a server. If a server already has them, pass its configuration as well (`--node`)."
             "fd767bad956241d0bd2a2686a456d564";
         NodeReadyCycle "node-ready-cycle" Error
             "{what} waits for a Ready node; it is {is}, and no node is Ready without it ({rule})"
-            "Drop the requirement: it can start before nodes are Ready."
+            "Remove this requirement: the component can start before nodes are Ready."
             "a38e73e77cfd479baf27e595da7aa9f8";
         WebhookOwnPods "webhook-own-pods" Error
-            "webhook {name} locks out its own pods; it fails closed and is asked about those of {what}: once they are gone they never come back"
+            "webhook {name} locks out its own pods; it fails closed and checks those of {what}: once they are gone, they cannot be created again"
             "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
             "31ce2f71f0214ee68d5f7dcd0c575140";
         WebhookNotAwaited "webhook-not-awaited" Warning
-            "{what} does not wait for {backend}, which answers the webhook {name}: until then every pass of RKE2 fails and applies all files again"
-            "Let it wait: name what answers in the annotation windrow.dev/depends-on; `windrow rehearse --fix DIR` does so in a copy."
+            "{what} does not wait for {backend}, which answers the webhook {name}: until then every RKE2 pass fails and re-applies all files"
+            "Name the webhook's backend in the annotation windrow.dev/depends-on. `windrow rehearse --fix DIR` does this in a copy."
             "37332394c6534a3f88827d2a7a5164d0";
         ClaimBoundBeforeUse "claim-bound-before-use" Error
-            "{what} and a claim wait for each other; {claim} is bound once a pod uses it, as its class {class} has it, and nothing else does"
-            "Ask for `(exists)` instead: the claim is bound when its first user starts."
+            "{what} and a claim wait for each other; {claim} of class {class} is bound when a pod uses it, and no other pod does"
+            "Require `(exists)` instead: the claim is bound when its first user starts."
             "404f03f12e37459292dcb01a37c205f1";
         LoadBalancerWithoutProvider "load-balancer-without-provider" Error
             "{what} gets no address: nothing here serves Services of type LoadBalancer"
-            "Add what does (MetalLB, kube-vip), or ask for `(exists)` instead."
+            "Add a load balancer (MetalLB, kube-vip), or require `(exists)` instead."
             "084d170bcf724124b3ee5df36dad3460";
         ComponentDisabled "component-disabled" Error
-            "{component} is switched off; {what} needs {need}, which it brings (the second place named switches it off)"
-            "Take the component out of `disable:`, or its .skip marker away, or bring what is needed another way."
+            "{component} is disabled; {what} needs {need}, which it provides (the second line shown disables it)"
+            "Remove the component from `disable:`, remove its .skip marker, or provide the dependency in another way."
             "b29fe32fc4664e70be34e5f189189649";
         PodSecurityRefuses "pod-security-refuses" Error
             "pod security refuses {what}: {why}; its namespace enforces {level}"
-            "Set in the pods what the message names, or have the namespace's label pod-security.kubernetes.io/enforce ask for less."
+            "Set these fields in the pods, or lower the level in the namespace's label pod-security.kubernetes.io/enforce."
             "0dcb19b0792b4d42a9455e2b62ec7393";
         ImageNotBundled "image-not-bundled" Error
-            "no list has {image}: without a registry its pod never starts"
-            "Add the image to the bundle, or mend its name."
+            "no image list has {image}: without a registry its pod never starts"
+            "Add the image to the bundle, or correct its name."
             "8ac52cb8d0894a45a87f8c6a47d23601";
         YipTemplate "yip-template" Warning
-            "yip reads `{what}` as a template of its own: what RKE2 gets is not what stands here"
-            "Where two opening braces are meant, write them as a template that yields them; `windrow rehearse --fix DIR` does so in a copy."
+            "yip expands `{what}` as a template: RKE2 gets a different text"
+            "To keep two opening braces, write them as a template that returns them. `windrow rehearse --fix DIR` does this in a copy."
             "d668dd092164420288da73371028153b";
         WriteFilesSpelling "write-files-spelling" Warning
-            "the installer is reported to pass over `os.{key}` without a word (harvester#10514)"
-            "Write `os.writeFiles`; `windrow rehearse --fix DIR` does so in a copy."
+            "the installer is reported to ignore `os.{key}` silently (harvester#10514)"
+            "Write `os.writeFiles`. `windrow rehearse --fix DIR` does this in a copy."
             "17d10a56b13b4c94b1cbe61402ccbf88";
         KeyNotRead "key-not-read" Error
             "nothing reads `{key}`: {why}"
-            "Write the key as the message says; what stands below it is passed over without a word."
+            "Correct the key. Everything below it is ignored silently."
             "2dc1a285bf7145b0b518eb4c49e9f1c7";
         OemCrowded "oem-crowded" Warning
-            "os.writeFiles has {size} and comes onto /oem twice; that partition has 50 MiB"
-            "Put large manifests and files into the image, or load them later: /oem also has to hold what upgrades write."
+            "os.writeFiles has {size} and is written to /oem twice; that partition has 50 MiB"
+            "Put large manifests and files into the image, or load them later. Upgrades also need space on /oem."
             "9ce04509dcd34035bb89a67c01eda3c1";
         OemOverfull "oem-overfull" Error
-            "os.writeFiles does not fit onto /oem; it has {size} and comes there twice, and the partition has 50 MiB"
+            "os.writeFiles does not fit on /oem; it has {size} and is written there twice, and the partition has 50 MiB"
             "Put large manifests and files into the image, or load them later."
             "fff4c413afd84eb28d947c19db53fc05";
         PathNotRead "path-not-read" Error
             "RKE2 does not read this path ({path}): {why}"
-            "Write the file below server/manifests in RKE2's data directory."
+            "Write the file to a path below server/manifests in RKE2's data directory."
             "000f69445a3d4b038d86b16f8e038032";
         InputRefused "input-refused" Error
-            "the file that writes manifests cannot be used as it is: {why}"
-            "Mend the line named; whoever reads the file takes nothing of it, or nothing from there on."
+            "this configuration file cannot be used: {why}"
+            "Fix this line. The program that reads the file ignores all of it, or everything from this line on."
             "30ff42fd4cc047918280f0f2ca17865b";
         InstallerRefuses "installer-refuses" Error
             "Harvester's installer refuses this configuration: {why}"
-            "Mend the line named: the installer stops there and writes no disk. `--harvester VERSION` says which installer is asked."
+            "Fix this line: the installer stops here, before it writes to the disk. Choose the installer's release with `--harvester VERSION`."
             "0b6011646a694c8989a6f1983bd675d1";
         InstallerOverlooks "installer-overlooks" Error
-            "Harvester's installer hands on what cannot work: {why}"
-            "Correct this line. The installer writes the disk all the same, and what then starts never becomes complete."
+            "Harvester's installer accepts an unusable value: {why}"
+            "Correct this line. The installer still writes the disk, but the node never comes up completely."
             "b970613f233fae088fc189875e3e26c2";
         InstallerDepends "installer-depends" Warning
-            "whether Harvester's installer takes this configuration is not known: {why}"
-            "Write into the configuration what the message names, or see to it that the kernel's command line has it. Name the release with `--harvester`."
+            "Windrow cannot tell whether Harvester's installer accepts this: {why}"
+            "Add the setting to the configuration, or make sure that the kernel command line has it. Name the release with `--harvester`."
             "5a1b1a0aa10c47bcbbf396dab9e03645";
         InstallerIgnores "installer-ignores" Warning
-            "Harvester's installer passes over `{key}`: {why}"
-            "Write the key as the message says, or take it out: it has no effect."
+            "Harvester's installer ignores `{key}`: {why}"
+            "Correct the key or remove it: it has no effect."
             "dc2f286d3af4469e901dcc2f096767d7";
         UserDataIgnored "user-data-ignored" Warning
-            "cloud-init passes over this: {why}"
-            "Begin user-data with `#cloud-config`, and give each part of a multipart file a type that cloud-init knows."
+            "cloud-init ignores this: {why}"
+            "Begin user-data with `#cloud-config`, and give each part of a multipart file a type that cloud-init supports."
             "7de37a6508274a93a782cdf65571fa4f";
         NotLookedAt "not-looked-at" Warning
-            "not looked at: {what}"
-            "What it brings to the node is not known here. Give what it brings as files of its own."
+            "not checked: {what}"
+            "Windrow cannot tell which files this adds to the node. Provide them as separate files."
             "3b0ee90be2e4435aa99431ab4ee73b03";
         PlatformUnknown "platform-unknown" Notice
-            "it is not known whether the target is Harvester or plain RKE2"
-            "Say so with `--harvester VERSION`, with `--platform` of `windrow plan`, or with `platform:` in windrow.yaml."
+            "Windrow cannot tell whether the target is Harvester or plain RKE2"
+            "Set it with `--harvester VERSION`, with `--platform` of `windrow plan`, or with `platform:` in windrow.yaml."
             "cecd4580ff484516af4700a5120a299d";
     }
     "What a check comes to" {

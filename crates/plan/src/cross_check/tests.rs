@@ -277,12 +277,12 @@ const MISTAKES: [(&str, &str, &str); 15] = [
     (
         "targetPort: http}",
         "targetPort: htpp}",
-        "Service shop/web leads to the port htpp",
+        "Service shop/web refers to the port htpp",
     ),
     (
         "port: {number: 80}",
         "port: {number: 8080}",
-        "Ingress shop/web leads to the port 8080 of Service shop/web",
+        "Ingress shop/web refers to the port 8080 of Service shop/web",
     ),
     (
         "service: {name: web, port: {name: www}}",
@@ -321,7 +321,7 @@ fn what_something_else_may_bring_is_not_missed() {
         // A key that is read, and a port that is led to, is wrong whoever else is there.
         let stays = words.contains("ConfigMap shop/settings")
             || words.contains("of ConfigMap")
-            || words.contains("leads to");
+            || words.contains("refers to");
         for other in [CHART, custom] {
             let said = found(&(shop().replace(right, wrong) + other), None);
             assert_eq!(said.len(), usize::from(stays), "{wrong} {other}: {said:?}");

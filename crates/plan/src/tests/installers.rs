@@ -72,8 +72,8 @@ fn a_file_with_a_chart_waits_for_no_kind_that_nothing_known_brings() {
     assert_eq!(finding.at, [Location::line("metallb.yaml", 6)]);
     assert_eq!(
         finding.message,
-        "HelmChart kube-system/app may bring the kind Widget.example.com, and metallb.yaml needs that \
-         too, so RKE2 fails and repeats it: put what needs it into metallb-objects.yaml"
+        "HelmChart kube-system/app may bring the kind Widget.example.com, and metallb.yaml also needs \
+         it, so RKE2 fails and repeats the file: move the dependent objects to metallb-objects.yaml"
     );
 }
 
@@ -270,9 +270,9 @@ fn a_chart_without_the_value_that_brings_its_kinds_is_named_once_with_that_value
     let finding = &apart.findings[0];
     assert_eq!(
         finding.message,
-        "HelmChart kube-system/cm brings the kind Certificate.cert-manager.io and the kind \
-         ClusterIssuer.cert-manager.io if `crds.enabled` or `installCRDs` is true in its values, and \
-         nothing here says so"
+        "HelmChart kube-system/cm provides the kind Certificate.cert-manager.io and the kind \
+         ClusterIssuer.cert-manager.io only if `crds.enabled` or `installCRDs` is true in its values; \
+         no input confirms that"
     );
     assert_eq!(finding.at.len(), 2);
     // In one file it is one finding, too, and the value stands in it.
@@ -323,7 +323,7 @@ fn a_chart_that_is_told_to_leave_out_its_kinds_does_not_bring_them() {
         let finding = &plan.findings[0];
         assert_eq!(
             finding.message,
-            "HelmChart kube-system/kps does not bring the kind ServiceMonitor.monitoring.coreos.com: \
+            "HelmChart kube-system/kps does not provide the kind ServiceMonitor.monitoring.coreos.com: \
              `crds.enabled` is false in its values"
         );
         let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
