@@ -35,7 +35,7 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     print(&rehearsed.rehearsal, args.output)?;
     if let Some(cut) = &rehearsed.cut_short {
         eprintln!(
-            "windrow: ended after {}, with {} of {} seeds played; --timeout gives it more time",
+            "windrow: the simulation ended after {}, with {} of {} boots simulated; --timeout gives it more time",
             cut.time, cut.played, cut.seeds
         );
     }

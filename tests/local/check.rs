@@ -336,10 +336,10 @@ fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_a
     assert_eq!(because.finding.code, Code::NameSparesPass);
     assert_eq!(
         because.finding.message,
-        "cluster.yaml: named zz-cluster.yaml it is applied in RKE2's first pass: saves 15 s in every rehearsed boot"
+        "cluster.yaml: named zz-cluster.yaml it is applied in RKE2's first pass: saves 15 s in every simulated boot"
     );
     assert!(because.finding.at[0].file.ends_with("cluster.yaml"));
-    assert!(because.advice.contains("has not booted yet"));
+    assert!(because.advice.contains("before the image's first boot"));
 
     let copy = files.path().join("copy");
     windrow(&[text(files.path()), "--fix", text(&copy)]);
@@ -367,12 +367,12 @@ fn files_that_need_each_other_are_split_in_the_copy_with_every_document_as_it_wa
     let finding = found.findings.iter().find(split).unwrap();
     assert_eq!(
         finding.finding.message,
-        "Secret u/s moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every rehearsed boot"
+        "Secret u/s moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every simulated boot"
     );
     assert!(
         finding
             .advice
-            .contains("deletes the objects that left the old file")
+            .contains("deletes the moved objects with everything in them")
     );
 
     let copy = files.path().join("copy");

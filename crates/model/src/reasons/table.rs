@@ -373,43 +373,43 @@ reasons! {
     "What a check comes to" {
         BootUnfinished "boot-unfinished" Error
             "with Windrow {how}"
-            "Mend what the message names. `windrow rehearse` shows the whole course, second by second."
+            "Fix this cause. `windrow rehearse` shows the simulated boot second by second."
             "da74bea69b694264811b6146eee69c26";
         BootUnknown "boot-unknown" Warning
             "{how}"
-            "Give what is missing as files of its own, say in a rule pack (provides) who brings it, or name a version that there is a model of."
+            "Provide the missing parts as separate files, declare their provider with `provides` in a rule pack, or name a version that Windrow can simulate."
             "5bad0227ed8d43578e905896eedc86f5";
         VersionUnread "version-unread" Notice
             "{how}"
-            "Windrow takes it to start as the releases before and after it do. docs/versions.md says which were read."
+            "Windrow assumes that it starts like the releases before and after it. docs/versions.md lists the releases that Windrow's data covers."
             "8061b96b3d4c4c75accb338605a55894";
         BootNoisy "boot-noisy" Warning
-            "RKE2 fails to apply {files} up to {count} times before everything is there, and repeats its other files each time"
-            "Look at `windrow rehearse`: the first failure names what was not there yet."
+            "RKE2 fails to apply {files} up to {count} times before everything exists, and re-applies its other files each time"
+            "Run `windrow rehearse`: the first failure names the missing dependency."
             "f29a0d4e25d945b7b9e94f4df869110f";
         BootSlower "boot-slower" Warning
-            "with Windrow the last file is applied {seconds} s later than by RKE2 alone: {file} is held longest (in nine of ten rehearsed boots)"
-            "`windrow rehearse` shows what the file waits for. What sorts before it, or stands in a file of its own, can often spare the hold."
+            "with Windrow the last file is applied {seconds} s later than without it: {file} is held longest (in nine of ten simulated boots)"
+            "`windrow rehearse` shows its dependencies. You can often avoid the hold: put them into separate files that sort before it."
             "35bdccc76b594e808dd7578ab60e874a";
         NameSparesPass "name-spares-pass" Warning
-            "{change}: saves {time} in every rehearsed boot"
-            "`--fix DIR` writes it. Only for an image that has not booted yet: on a node that has, RKE2 takes the renamed file for a new one, which takes over the objects, and the Addon of the old name stays behind."
+            "{change}: saves {time} in every simulated boot"
+            "`--fix DIR` writes it. Rename only before the image's first boot. Later, RKE2 treats the file as new: its new Addon takes over the objects, and the old Addon stays behind."
             "1055188f34f24df29f3b19ba76b05510";
         SplitSparesPass "split-spares-pass" Warning
-            "{change}: saves {time} in every rehearsed boot"
-            "`--fix DIR` writes it. Only for an image that has not booted yet: on a node that has, RKE2 first deletes the objects that left the old file, with everything in them, and then creates them again from the new one."
+            "{change}: saves {time} in every simulated boot"
+            "`--fix DIR` writes it. Split only before the image's first boot. Later, RKE2 first deletes the moved objects with everything in them, and then creates them again."
             "ea12a9418102447795b544ffcdff26ac";
         RehearsalCutShort "rehearsal-cut-short" Warning
-            "the rehearsal was ended after {time}, with {played} of {seeds} seeds played"
-            "Give it more time with --timeout, or fewer seeds with --seeds."
+            "the simulation ended after {time}, with {played} of {seeds} boots simulated"
+            "Raise --timeout, or simulate fewer boots with --seeds."
             "f9098b33316e47d1919334582ec5dc1e";
         AcceptanceInvalid "acceptance-invalid" Error
-            "findings cannot be accepted like this: {why}"
-            "Mend the line named. Until then the entry accepts nothing."
+            "this entry cannot accept findings: {why}"
+            "Fix this line. Until then the entry accepts nothing."
             "88d011dec70a44609d4cc9fd3a542a26";
         AcceptanceStale "acceptance-stale" Warning
-            "this entry accepts nothing any more: {what}"
-            "Remove the entry, so that it hides nothing later."
+            "this entry no longer accepts anything: {what}"
+            "Remove the entry, so that it cannot hide a later finding."
             "c9318ff3a36047938565b08207b04244";
     }
     "What Windrow did and saw" {

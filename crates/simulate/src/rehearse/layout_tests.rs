@@ -96,7 +96,7 @@ fn a_name_is_advised_with_the_seconds_that_it_saved() {
     assert_eq!(finding.code, Code::NameSparesPass);
     assert_eq!(
         finding.message,
-        "cluster.yaml: named zz-cluster.yaml it is applied in RKE2's first pass: saves 15 s in every rehearsed boot"
+        "cluster.yaml: named zz-cluster.yaml it is applied in RKE2's first pass: saves 15 s in every simulated boot"
     );
     assert_eq!(finding.at, [Location::file("cluster.yaml")]);
 }
@@ -109,7 +109,7 @@ fn files_that_need_each_other_are_advised_to_be_split() {
     assert_eq!(finding.code, Code::SplitSparesPass);
     assert_eq!(
         finding.message,
-        "Secret u/s moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every rehearsed boot"
+        "Secret u/s moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every simulated boot"
     );
 }
 
