@@ -419,7 +419,7 @@ reasons! {
             "51663293be454ae5be5ea5b75fff6e43";
         Stopping "stopping" Info
             "Windrow stops; holds stay in place"
-            "Nothing to do. The fail-safe unit lifts what may be lifted when Windrow cannot be started again."
+            "Nothing to do. If Windrow cannot start again, the fail-safe unit releases every file that it is allowed to release."
             "82424bdb12384d748acf0a42dd030dd4";
         Scanned "scanned" Info
             "manifest files: {files}, of which {held} held"
@@ -427,19 +427,19 @@ reasons! {
             "6ae0fb5b8fc14c5d9d0f3d7ef78b7e08";
         Held "held" Notice
             "{file} held: {why}"
-            "`windrow why FILE` shows the whole chain and what would release it."
+            "`windrow why FILE` shows the chain of causes and when the file is released."
             "f28e416e6728454484b53fb0dc15abe1";
         NotHeld "not-held" Warning
             "cannot be held, so RKE2 may apply it too early: {error}"
-            "Windrow tries again by itself. The manifests directory has to be writable for windrow.service (`ReadWritePaths=`) with space left, and a file's name has room for `.skip` in the 255 bytes that a file system takes."
+            "Windrow retries automatically. Make the manifests directory writable for windrow.service (`ReadWritePaths=`), and free space on it. The file name plus `.skip` must fit into 255 bytes."
             "4f8acddd8e11e79b14e3a36d16335738";
         MarkerStays "marker-stays" Warning
-            "stays hidden from RKE2, as its marker cannot be removed: {error}"
-            "Windrow tries again by itself. Make the manifests directory writable for windrow.service (`ReadWritePaths=`), or remove the `.skip` file by hand."
+            "stays hidden from RKE2, because its marker cannot be removed: {error}"
+            "Windrow retries automatically. Make the manifests directory writable for windrow.service (`ReadWritePaths=`), or remove the `.skip` file yourself."
             "6642f4659e6defe87106bfeff192000c";
         Released "released" Notice
             "{file} released after {age}: {why}"
-            "Nothing to do: RKE2 applies it at its next pass, within 15 s while kube-apiserver answers."
+            "Nothing to do: RKE2 applies the file in its next pass, within 15 s while kube-apiserver answers."
             "7aa7fbbac9ff4d079baafbc99d3df814";
         Applied "applied" Info
             "{file} applied by RKE2"
@@ -447,43 +447,43 @@ reasons! {
             "b6eae2960c464f20a7a1925c65fb5a92";
         ApplyFailed "apply-failed" Warning
             "RKE2 could not apply {file}: {why}"
-            "Mend the manifest or what it needs; RKE2 tries again every 15 s."
+            "Fix the manifest or its dependencies. RKE2 retries every 15 s."
             "bca28882cce94157b70ea94845fa8876";
         NotApplied "not-applied" Warning
             "RKE2 has not applied {file}: {why}"
-            "RKE2's own log says why, on the server whose file it is: `journalctl -u rke2-server | grep 'Failed to process config'`. Kubernetes drops events that repeat, so a failure may be missing here. If several servers have a file of this name, give each the same content; a new modification time (`touch`) makes RKE2 apply it again."
+            "On its server, run `journalctl -u rke2-server | grep 'Failed to process config'`: events can be missing. Give servers the same content. `touch` makes RKE2 apply a file again."
             "76241485c18003c3e3a41b11da51aa93";
         Escaped "escaped" Warning
             "{file} was applied before its marker was in place"
-            "Nothing is lost if it works. Use `windrow stage` to add manifests to a running node without a gap."
+            "Nothing to do if it works. To add manifests to a running node without this gap, use `windrow stage`."
             "e58697035e614e64bc41e03afe16e303";
         Yielded "yielded" Warning
             "{file} released although it still waits: {why}"
-            "Its deadline passed or it stands in a cycle; RKE2 goes on trying by itself."
+            "Its deadline passed, or it is part of a cycle. RKE2 keeps retrying."
             "1e2cb549992b47db859b11867456c63b";
         Overdue "overdue" Warning
             "{file} stays held past its deadline: {why}"
-            "`windrow why FILE` shows the root blocker, and whether releasing it would do harm, as of a virtual machine that a rule keeps."
+            "`windrow why FILE` shows the root cause, and whether a release would do harm, for example with a VM that a rule holds back."
             "14b49729cb1b4671972bcf315d6d3ef9";
         Regressed "regressed" Warning
             "{what} was ready when {file} was released, and is not ready now"
-            "Released stays released. Look at the object."
+            "Check the object. Windrow does not hold the file again."
             "e1c0385d28554f39b841e2570c57bf7b";
         Vanished "vanished" Info
             "{file} is gone"
-            "RKE2 keeps the objects of a removed file."
+            "Nothing to do: RKE2 keeps the objects of a removed file."
             "57fffbf03071493cafa4c97d86b8c34c";
         MarkerLost "marker-lost" Warning
             "the marker of {file} was removed by someone else"
-            "Windrow puts it back while the file still waits; use `windrow release FILE` to release it."
+            "Windrow creates it again while the file still waits. To release the file, run `windrow release FILE`."
             "01da193b31044b948e042b255cc1019c";
         LedgerRebuilt "ledger-rebuilt" Warning
-            "the ledger could not be read and was rebuilt: {why}"
-            "The old file is kept beside it. Nothing else to do."
+            "the state file could not be read and was rebuilt: {why}"
+            "Nothing to do. The old file is kept next to the new one."
             "7d74fa0edb1a4a759b44298ef3a09ceb";
         NewCluster "new-cluster" Notice
-            "RKE2 is in another cluster than before: what was decided for that one does not count"
-            "Nothing to do: every manifest is decided again. What was held by hand stays held."
+            "RKE2 has joined another cluster: decisions for the previous cluster no longer count"
+            "Nothing to do: Windrow decides again about every manifest. Manual holds stay."
             "fdb103b3ca444c75b2aba9ef1edd8f62";
         FindingResolved "finding-resolved" Notice
             "resolved: {what}"
@@ -491,11 +491,11 @@ reasons! {
             "bdb8be6e1b5a4eefb032bd2130b3596c";
         ActionFailed "action-failed" Warning
             "could not {what}: {error}"
-            "Mend the file system; Windrow tries again."
+            "Fix the file system. Windrow retries automatically."
             "130a4fdc7785489caff52ae4d976b2e8";
         FlightNotRecorded "flight-not-recorded" Warning
-            "the flight recorder cannot write: {why}"
-            "Staging and reporting go on; what happens now cannot be replayed later. Mend the file system, or set flight.enabled to false."
+            "the boot log cannot be written: {why}"
+            "Staging and reporting continue, but this period cannot be replayed later. Fix the file system, or set flight.enabled to false."
             "a3fa892a4fdd42c29774a4a68f24fc30";
         FlightNotCopied "flight-not-copied" Warning
             "the boot log of the failed node is not copied to {why}"
@@ -503,7 +503,7 @@ reasons! {
             "bbabb5757e5a4bc5b92038880e8b3d75";
         ApiUnreachable "api-unreachable" Info
             "kube-apiserver does not answer: {why}"
-            "Normal before RKE2 is up. Later: look at rke2-server and at the kube-apiserver pod's log."
+            "This is normal before RKE2 is up. Later, check rke2-server and the kube-apiserver pod's log."
             "ef7fbdf6ab6f4fe3bf3b2c0606b3e52f";
         ApiReachable "api-reachable" Info
             "kube-apiserver answers"
@@ -511,23 +511,23 @@ reasons! {
             "fdee2c935cba45b28d150a3618156583";
         CredentialRefused "credential-refused" Warning
             "kube-apiserver cannot be asked: {why}"
-            "Waiting does not mend this. RKE2 writes its kubeconfigs at each start: `systemctl restart rke2-server`, or look at the file that is named."
+            "Waiting does not help. RKE2 writes its kubeconfigs at each start: run `systemctl restart rke2-server`, or check this kubeconfig."
             "5a0baa30477e4d0989d7a72bd5af02d6";
         Forbidden "forbidden" Warning
             "{what} is refused: {why}"
-            "The credential may not ask this, so the answer is Unknown. Look at the credential's rights."
+            "The credential lacks this permission, so the answer is Unknown. Check its rights."
             "3fc050723902421fac581129e470c6ed";
         WatchLost "watch-lost" Info
             "the watch on {what} ended: {why}"
-            "It is taken up again by itself."
+            "Nothing to do: Windrow restarts the watch automatically."
             "d1cff9e18d0a4bcc88d8ff7086ed9c34";
         DirectoryMissing "directory-missing" Info
             "{path} does not exist yet"
-            "Normal before RKE2's first start."
+            "This is normal before RKE2's first start."
             "56a0c0270b3541f1aa3458d9bd172999";
         TaskEnded "task-ended" Error
-            "{what}: Windrow ends, and systemd starts it again"
-            "Nothing to do if it happens once. If it comes again, send the archive of `windrow report` to the developers: the journal's lines before this one say where it happened."
+            "{what}: Windrow exits, and systemd starts it again"
+            "Nothing to do if it happens once. If it happens again, send the archive of `windrow report` to the developers. The journal lines before this one show the cause."
             "9eac4444bf4a4e34b51b45e237e10459";
         OutletServed "outlet-served" Info
             "{outlet} is served: {what}"
@@ -535,7 +535,7 @@ reasons! {
             "a59d27527133455db3e94207d91beae2";
         OutletDown "outlet-down" Warning
             "{outlet} is not served: {why}"
-            "The node is as it was; only this outlet is missing. Windrow tries again by itself."
+            "The node is not affected; only this output is missing. Windrow retries automatically."
             "bde7014073f847c8bda9b550e6e1a6d0";
         WebhookDelivered "webhook-delivered" Info
             "webhook {event} was delivered to {console}"
@@ -543,23 +543,23 @@ reasons! {
             "f8ae031f3b3f45929a776604392dd85b";
         WebhookFailing "webhook-failing" Warning
             "webhook {event} to {console} failed: {why}"
-            "Look at the console. Windrow tries again for as long as it is so, up to five minutes apart; the node does not wait for it."
+            "Check the console. Windrow retries while the event is true, with at most five minutes between attempts. The node does not wait for it."
             "f5dd8d3c60ae4bfdabfb48df0d96da36";
         WebhookGivenUp "webhook-given-up" Warning
             "webhook {event} to {console} was given up: {why}"
-            "It ceased to be true before the console took it, so it is not sent any more. Look at the console; a later event is sent again."
+            "The event ended before the console accepted it, so Windrow no longer sends it. Check the console. Windrow sends the event again when it happens again."
             "a55e8249ecc24e1186fb50ae056dc627";
         ConfigurationInvalid "configuration-invalid" Error
             "the configuration has errors: {why}"
-            "`windrow config check` names file and line. The last good configuration, or the default, stays in force."
+            "`windrow config check` shows the file and line. The last valid configuration, or the default, stays in effect."
             "9e2703ffe4cd4dd294ac748021835e05";
         ConfigurationLoaded "configuration-loaded" Info
             "configuration loaded"
-            "`windrow config show --origin` shows which file set what."
+            "`windrow config show --origin` shows which file sets each value."
             "69eea2babe224bc98d724721e885e326";
         RepairBegun "repair-begun" Notice
             "{by} repairs {subject} ({code}): {what}"
-            "Nothing to do. Its record in Windrow's state directory has the objects as they were."
+            "Nothing to do. The record in Windrow's state directory has the previous state of the objects."
             "edca7f523fac4fc8ac668e5db59227ba";
         RepairDone "repair-done" Notice
             "{subject} is repaired: {code} is over (by {by})"
@@ -567,11 +567,11 @@ reasons! {
             "4067c954778c4f4a80bd1b89727cbb3c";
         RepairFailed "repair-failed" Warning
             "{subject} ({code}) is not repaired: {why} (by {by})"
-            "`windrow repair CODE` goes on where it was; its record in Windrow's state directory has the objects as they were."
+            "`windrow repair CODE` continues at this point. The record in Windrow's state directory has the previous state of the objects."
             "9c491ab48f1045069c13b93994dd376a";
         RepairUndone "repair-undone" Notice
             "the repair of {subject} ({code}) is undone: {what} (by {by})"
-            "Nothing to do. What had been changed by others since was left as it is."
+            "Nothing to do. Changes that others have made since then are kept."
             "186fd8baeb5043e0a513a2ee6fe3064d";
         IncidentOver "incident-over" Info
             "{subject}: {code} is over"
