@@ -593,11 +593,11 @@ reasons! {
             "20cc1823d14f4725a09068a5150cb810";
         StagingFailed "staging-failed" Error
             "{count} manifests failed"
-            "`windrow status` lists them with RKE2's own message."
+            "`windrow status` lists them with RKE2's error messages."
             "70d12ce28c334ea080ec8b6d3217b8b0";
         NotProbed "not-probed" Info
             "all manifests are applied; the node itself is not probed"
-            "Ask `kubectl get nodes`, or switch probes on (`probes.enabled` in the configuration)."
+            "Run `kubectl get nodes`, or enable probes (`probes.enabled` in the configuration)."
             "a15c2262ab894a0480d313fa2fbab2d5";
         StateUnknown "state-unknown" Warning
             "nothing is known: {why}"
