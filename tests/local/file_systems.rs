@@ -196,5 +196,5 @@ fn a_directory_that_cannot_be_watched_is_named_in_the_status_and_read_again_and_
         codes.contains(&&"manifests-not-watched".into()),
         "{codes:?}"
     );
-    assert!(staged.daemon.said().contains("does not hear of new files"));
+    assert!(staged.daemon.said().contains("cannot watch"));
 }

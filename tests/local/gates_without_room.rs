@@ -78,7 +78,7 @@ fn what_the_version_takes_stays_where_nothing_can_be_written() {
     assert!(said.contains("could not write"), "{said}");
     let left = fs::read_to_string(root.path().join(DROP_IN)).unwrap();
     assert!(left.contains("APIResponseCompression"), "{left}");
-    assert!(!said.contains("was taken out"), "{said}");
+    assert!(!said.contains("was removed from"), "{said}");
 }
 
 #[test]

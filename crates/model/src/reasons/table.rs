@@ -607,7 +607,7 @@ reasons! {
     "Feature gates" {
         GateUnknown "gate-unknown" Error
             "there is no feature gate {gate}"
-            "Mend the name; a component does not start with a gate it does not know. docs/gates.md."
+            "Correct the name: a component does not start with an unknown gate. See docs/gates.md."
             "2c8667faa6c3406ba229ce88c11d0a18";
         GateRemoved "gate-removed" Error
             "the feature gate {gate} was removed in Kubernetes {version}"
@@ -619,7 +619,7 @@ reasons! {
             "e1751b503cc640c6b4e914af89e8f554";
         GateCase "gate-case" Error
             "the feature gate {gate} is written in the wrong case"
-            "Write it as shown: case counts."
+            "Write it as shown: gate names are case-sensitive."
             "ba5c0322d3d043b5bf18a103665bad53";
         GateConstant "gate-constant" Error
             "{gate} is the name of a constant in the sources, not of a feature gate"
@@ -627,10 +627,10 @@ reasons! {
             "a0013ff2475a4b489f4ad42174b901a0";
         GateElsewhere "gate-elsewhere" Error
             "{gate} is a feature gate of another program"
-            "Set it where that program reads it."
+            "Set it in the configuration of that program."
             "8d29c92eccac44bbbf17a38099bb409b";
         GatePodSelectors "gate-pod-selectors" Error
-            "NodeAuthorizerEnablePodSelectors is no feature gate of any version"
+            "NodeAuthorizerEnablePodSelectors is not a feature gate in any version"
             "List pods with the field selector spec.nodeName instead of changing a gate."
             "964d72c2b8e744df8e2c0abbf12b1860";
         GateLocked "gate-locked" Error
@@ -638,28 +638,28 @@ reasons! {
             "Remove the gate, or limit it with `when:`."
             "7ba66bdf8c1a4d2faca0bd1e2bf2b12a";
         GateDependency "gate-dependency" Error
-            "the feature gate {gate} is on and needs others that are off"
+            "the feature gate {gate} is on and requires others that are off"
             "Set all of them, or none."
             "b116f40806284465b0ecddd352c556a1";
         GateApiNotServed "gate-api-not-served" Error
             "the feature gate {gate} makes kube-apiserver watch an API that it does not serve"
-            "Serve the API with kube-apiserver's `runtime-config`, as the message shows, or remove the gate."
+            "Enable the API with kube-apiserver's `runtime-config` as shown, or remove the gate."
             "5f0c3b9e7a1d4c62b8e40d97f3a6125c";
         RuntimeConfigRefused "runtime-config-refused" Error
             "kube-apiserver does not start with a key of its `runtime-config`"
-            "Remove the key, or replace it with a version that this minor of Kubernetes has."
+            "Remove the key, or use a version that this Kubernetes minor has."
             "f4db8c5308d34f9c9f666f3432cd00a6";
         GateUndecided "gate-undecided" Warning
-            "it is unknown what {component} makes of its feature gates"
-            "See the message: another argument of the component decides, and what it does is not known."
+            "Windrow cannot tell how {component} uses its feature gates"
+            "Check the argument shown: it decides, and Windrow does not know its effect."
             "c27e91d4058b4f3fa96d1b7083ce54aa";
         GateGroup "gate-group" Error
             "{gate} sets every gate of a stage"
-            "Name the gates that are meant."
+            "List the individual gates instead."
             "d5b0a95d5828436db62bd0d3a761e868";
         GateSyntax "gate-syntax" Error
             "a feature-gates flag cannot be read: {why}"
-            "Write Name=true,Other=false: commas, no quotes inside, no blanks."
+            "Write Name=true,Other=false, with commas and without quotes or spaces."
             "cf2fcebf0876471db0fde4951e58fa35";
         GatePrefix "gate-prefix" Error
             "feature gates with and without the prefix kube: are mixed"
@@ -674,20 +674,20 @@ reasons! {
             "Set it for the component that reads it."
             "2a76dd4b36f04337941af62eec1dec3f";
         GateStage "gate-stage" Warning
-            "the feature gate {gate} is on its way out"
-            "Remove it before the minor that removes it."
+            "the feature gate {gate} will be removed"
+            "Remove it before the minor version that removes it."
             "f5568f053f074addab884728c260b099";
         GateNextMinor "gate-next-minor" Warning
             "the feature gate {gate} stops {component} at the next minor"
-            "Make the change that the message describes. You can limit a gate of Windrow's configuration with `when:`."
+            "Make the change shown before the upgrade. You can limit a gate in Windrow's configuration with `when:`."
             "76450765593444d3b662a15a1d757d3b";
         GateUncovered "gate-uncovered" Warning
-            "nothing is known about the feature gates of Kubernetes {version}"
-            "Use a Windrow whose catalogue covers the minor, or check on a node that has its kubelet."
+            "Windrow has no data about the feature gates of Kubernetes {version}"
+            "Use a Windrow release whose catalogue covers this minor, or run the check on a node that has its kubelet."
             "55d02eda0c644d33b4cb76a1fdc6b145";
         GatePatch "gate-patch" Warning
             "the feature gate {gate} came with a patch release"
-            "Name the whole version with --target, or use a newer patch."
+            "Give the full version with --target, or use a newer patch release."
             "1bba5362827e412786c5e8607ea1357f";
         GateConflict "gate-conflict" Warning
             "the feature gate {gate} is set twice with different values"
@@ -699,23 +699,23 @@ reasons! {
             "92a9aff7349e482c8dafb030e87418cf";
         GateLeftOut "gate-left-out" Warning
             "the feature gate {gate} is not written: {why}"
-            "See the reason; `windrow gates check` shows all of them."
+            "`windrow gates check` shows all gates that are left out."
             "466cff2b5c0248199c83654b889a7c0c";
         GateTargetUnknown "gate-target-unknown" Warning
-            "the Kubernetes version that will start is not known: {why}"
-            "Name it with --target. Until it is known, only gates that every plausible version takes are written."
+            "Windrow cannot tell which Kubernetes version will start: {why}"
+            "Set it with --target. Until then, Windrow writes only gates that every plausible version accepts."
             "b62a7a61cf694c79a6abeaa66b69b315";
         GatesWritten "gates-written" Notice
             "{path} now sets {gates}"
             "Nothing to do: RKE2 reads it at its next start."
             "8bed72264d404235b6fd64a15cd6e15e";
         GateDropped "gate-dropped" Warning
-            "`{gate}={value}` for {component} was taken out of Windrow's drop-in: {why}"
-            "Nothing stops because of it. Mend what the configuration asks for; `windrow gates check` shows it."
+            "`{gate}={value}` for {component} was removed from Windrow's drop-in: {why}"
+            "Nothing stops because of this. Correct the gate in the configuration; `windrow gates check` shows it."
             "b3b883c2f3f14afd8bbecf41c89b2f72";
         GatePending "gate-pending" Notice
-            "feature gates are asked for and not written yet: {gates}"
-            "They are written only while RKE2 is known to be stopped: the next boot writes them, before RKE2 starts. A restart of RKE2 alone does not, so that it is never the test of something new. `windrow gates apply` tries them now."
+            "feature gates are configured and not written yet: {gates}"
+            "Windrow writes them only at the next boot, before RKE2 starts. Restarting only RKE2 does not, so that such a restart never tests a new gate. `windrow gates apply` tries them now."
             "654e82a088a745aba20677cc7e56e041";
         GatesWithheld "gates-withheld" Warning
             "Windrow's feature gates differ from its configuration ({difference}): {why}"
@@ -723,51 +723,51 @@ reasons! {
             "f73a896a2a5143b59d5e9fbef74d1f7e";
         GateTrial "gate-trial" Notice
             "feature gates on trial ({gates}): {step}"
-            "Nothing to do: `windrow gates show` says how it ends. Until then kube-apiserver of this node may be away."
+            "Nothing to do: `windrow gates show` shows the result. Until then kube-apiserver on this node may be unavailable."
             "16ab95f73bfe49cab80a8bd1c49e8698";
         GateTrialKept "gate-trial-kept" Notice
-            "the feature gates stay: {gates}"
-            "Nothing to do: kube-apiserver is ready and says that they are in effect."
+            "the feature gates passed the trial and stay: {gates}"
+            "Nothing to do: kube-apiserver is ready and reports that they are in effect."
             "97373330ffa24675a1a756ccca0c4f7e";
         GateTrialRolledBack "gate-trial-rolled-back" Warning
             "the feature gates were rolled back ({gates}): {why}"
-            "Mend what the configuration asks for; it is not tried on this version again until `windrow gates apply` asks for it."
+            "Correct the gates in the configuration. Windrow tries them on this version again only after `windrow gates apply`."
             "4e13956b803245ea823da33c636c8def";
         GateTrialRefused "gate-trial-refused" Warning
             "the feature gates were not tried ({gates}): {why}"
-            "Nothing was changed. See the reason."
+            "Nothing was changed. Fix this cause, then run `windrow gates apply` to try them again."
             "1f0fc96ac68e4d9e9b756dccb3864ce2";
         GateUnverified "gate-unverified" Notice
-            "not every feature gate could be seen in effect: {why}"
-            "kube-apiserver is ready with them. Look at the component's own log."
+            "Windrow could not verify every feature gate: {why}"
+            "kube-apiserver is ready with them. Check the component's log."
             "20af869efb1a4e85ac223900c10ec307";
         GateFatal "gate-fatal" Error
             "{component} does not start because of the feature gate {gate}: {error}"
-            "Remove the gate from the file named and restart rke2-server."
+            "Remove the gate from the file shown, and restart rke2-server."
             "f2d1f66531264b478d09019010bc44fd";
         GateRefusedByBinary "gate-refused-by-binary" Error
             "the binary that will start refuses the feature gate {gate}: {error}"
-            "Remove the gate: the installed kubelet knows the same gates as the components of its version."
+            "Remove the gate: the components of this version know the same gates as the installed kubelet."
             "e1166c73469640dd839302b7ec443c5b";
         ConfigFileRefused "config-file-refused" Error
             "RKE2 cannot read the configuration file: {why}"
-            "Mend the line named; RKE2 exits at once and is restarted without end."
+            "Fix this line. Until then RKE2 exits at once, and systemd restarts it forever."
             "38ab8f91e96344a788b7aafb909ce7be";
         DataDirDiffers "data-dir-differs" Error
-            "RKE2 has its data directory elsewhere: {why}"
-            "Set dataDir in Windrow's configuration to the same directory and reload it; until then nothing that RKE2 reads is staged."
+            "RKE2 uses another data directory: {why}"
+            "Set dataDir in Windrow's configuration to the same directory and reload it. Until then Windrow does not stage RKE2's manifests."
             "1b9c1f6b3a2d4d0f9a3e5c7e8f60412d";
         ManifestsReadOnly "manifests-read-only" Error
             "Windrow cannot write to {path} and holds nothing there: {why}"
-            "Open the directory to windrow.service and windrow-failsafe.service: the message has the commands. Until then nothing is staged."
+            "Make the directory writable for windrow.service and windrow-failsafe.service with the commands shown. Until then nothing is staged."
             "f49e7d73d61e4dd78a8f043119e0ee54";
         ManifestsUnreadable "manifests-unreadable" Error
             "{path} cannot be read: {error}"
-            "Fix the file system or the permissions. Windrow reads the directory again every few seconds. Until then what it knew of the files counts, and markers stay."
+            "Fix the file system or the permissions. Windrow retries every few seconds. Until then it uses its last state of the files, and keeps markers."
             "7252011b6ed648f9ac5186ac8a31d519";
         ManifestsNotWatched "manifests-not-watched" Warning
-            "Windrow does not hear of new files in {path} and reads it every few seconds instead: {why}"
-            "Raise fs.inotify.max_user_watches or fs.inotify.max_user_instances, as the message says. Until then RKE2 can apply a new file before Windrow holds it."
+            "Windrow cannot watch {path} for new files and reads it every few seconds instead: {why}"
+            "Raise fs.inotify.max_user_watches or fs.inotify.max_user_instances as shown. Until then RKE2 can apply a new file before Windrow holds it."
             "a8e9d3ee41724260a52a4ef58b78f84b";
         ComponentArgumentInvalid "component-argument-invalid" Error
             "the component's argument cannot be used: {why}"
