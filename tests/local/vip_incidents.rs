@@ -142,7 +142,7 @@ fn a_link_of_kube_vip_is_stale_on_the_node_that_does_not_lead_and_on_no_other() 
     assert_eq!(
         kept(&here, leads("there")),
         [format!(
-            "Node here: Node here kept a VIP that another node has now: {OF_KUBE_VIP} is up here, and there leads kube-vip \
+            "Node here: Node here still has a VIP of another node: {OF_KUBE_VIP} is up here, and there leads kube-vip \
              ({SECOND_MAC} {VIP}/24)"
         )]
     );

@@ -776,168 +776,168 @@ reasons! {
     }
     "Known incidents" {
         AddonStuck "addon-stuck" Error
-            "{subject} stays unsettled: {why}"
-            "`windrow repair addon-stuck --dry-run` shows what can be done; docs/incidents/addon.md has each case."
+            "{subject} is stuck: {why}"
+            "`windrow repair addon-stuck --dry-run` shows the available fix. docs/incidents/addon.md describes each case."
             "d110ae5edec44955b7e3d9cc12d69a57";
         AddonFailed "addon-failed" Error
-            "{subject} failed; it is not tried again: {why}"
-            "Mend what the Job's log names, then switch the Addon off and on."
+            "{subject} failed; it is not retried: {why}"
+            "Fix the cause shown in the Job's log, then disable the Addon and enable it again."
             "ccfbf4ce29974976b7d6aea6dd5f2b82";
         AddonImageMissing "addon-image-missing" Error
             "{subject} waits for an image: {why}"
-            "Load the image on the nodes, or let them reach its registry; then it goes on by itself."
+            "Load the image on the nodes, or give them access to its registry. The Addon then continues automatically."
             "1256afdffa2b4a71861714b7d11f18a8";
         AddonControllerDown "addon-controller-down" Error
-            "{subject} is not worked on: {why}"
-            "Look at the harvester pods in harvester-system, or at rke2-server, whichever is named."
+            "no controller works on {subject}: {why}"
+            "Check the component shown: the harvester pods in harvester-system, or rke2-server (`systemctl status rke2-server`)."
             "0f2692d933a84c84a9faf4cdfb75a7dc";
         ReleaseLeft "release-left" Warning
-            "{subject} is off, and what it installed is still there: {why}"
-            "See what keeps Helm from uninstalling it: `helm -n NAMESPACE uninstall NAME --wait` says so, and takes the rest away. Or enable the Addon again: the release is taken over."
+            "{subject} is disabled, but its objects still exist: {why}"
+            "`helm -n NAMESPACE uninstall NAME --wait` shows why Helm does not uninstall it, and removes the rest. Or enable the Addon again: it takes over the release."
             "12ac212fc3ab4dbdb2281603ff6d8ad6";
         DrainBlocked "drain-blocked" Error
             "the drain of {subject} can never finish: {why}"
-            "`windrow drain-check NODE` shows the proof. What helps depends on the pod that is named."
+            "`windrow drain-check NODE` shows the proof. The fix depends on the pod."
             "d7260ba329254ead83a478f01ec4cf53";
         PlanStuck "plan-stuck" Error
             "{subject} does not advance: {why}"
-            "Delete the pod of system-upgrade-controller in cattle-system; its Deployment makes it again, and the Plan goes on."
+            "Delete the pod of system-upgrade-controller in cattle-system. Its Deployment creates it again, and the Plan continues."
             "4fa8fb07dde54ad8a77aa293fb41036e";
         MachineMissing "machine-missing" Warning
-            "{subject} has no counterpart, and no upgrade can end: {why}"
-            "Rancher upgrades Machines, not nodes. Look at rancher-system-agent on that node and mend the node's annotation; take out a Machine whose node is gone. A node that runs is no reason to take anything out."
+            "{subject} has no matching Node or Machine, so no upgrade can finish: {why}"
+            "Rancher upgrades Machines, not nodes. Check rancher-system-agent on that node and fix the node's annotation. Remove a Machine if its node is gone, but nothing of a node that runs."
             "edc74776b1374fedbaa99ef58a06e9f5";
         NodeNotUpgraded "node-not-upgraded" Warning
-            "{subject} does not begin its next node: {why}"
-            "Look at what is quoted. Where Rancher waits for a node's agent, restart rancher-system-agent on that node."
+            "{subject} does not start its next node: {why}"
+            "Check the objects quoted here. If Rancher waits for a node's agent, run `systemctl restart rancher-system-agent` on that node."
             "26d717e1f5b34893803b2059d692fb05";
         PreDrainWaits "pre-drain-waits" Warning
             "{subject} stays in Pre-draining: {why}"
-            "Mend the volume, give it room or ask for fewer replicas; stop or migrate the machine. Harvester goes on by itself."
+            "Repair the volume, free space for it, or request fewer replicas. Stop or migrate the VM. Harvester then continues automatically."
             "a24789a22ee945a68c1d0f62f19b3f63";
         EngineStale "engine-stale" Error
-            "{subject} keeps its budget because of a stale engine: {why}"
-            "Where an Orphan of the engine is shown, delete it: Longhorn ends the process. Deleting the budget can cost the last copy of a volume."
+            "{subject} keeps its PodDisruptionBudget because of a stale engine: {why}"
+            "If an Orphan of the engine is shown, delete it: Longhorn then ends the process. Deleting the PodDisruptionBudget can cost the last copy of a volume."
             "cf6e3f6cbbb6484492bf7e17ab4bf736";
         EtcdLearner "etcd-learner" Error
             "{subject} has no vote in etcd: {why}"
-            "Look at rke2-server's journal on that node and at etcd's members from another server. Windrow never touches members."
+            "Check rke2-server's journal on that node, and etcd's members from another server. Windrow never changes members."
             "f971cbce9ea0491fa3aeeada2bad8613";
         UpgradeRepoDown "upgrade-repo-down" Error
             "the repository of an upgrade is down ({subject}): {why}"
-            "Look at what is named: its pods and its volume."
+            "Check its pods and its volume."
             "0ae1572cc0d5497696e21d09359f4efd";
         RebootWaits "reboot-waits" Warning
-            "{subject} is not back with its new system image: {why}"
-            "Look at the node's console, and at /usr/local/upgrade_tmp/elemental-upgrade-*.log: where it came back with the old image, most often there was no room for the new one."
+            "{subject} has not come back with its new system image: {why}"
+            "Check the node's console and /usr/local/upgrade_tmp/elemental-upgrade-*.log. If the node booted the old image, there was usually no space for the new one."
             "61e3e4fac2cf4714b9c3dfa45204ef54";
         UpgradeStalled "upgrade-stalled" Error
-            "an upgrade has stalled; {subject} keeps it from going on: {why}"
-            "Mend what is named; Harvester goes on by itself."
+            "an upgrade has stalled; {subject} blocks it: {why}"
+            "Fix this cause. Harvester then continues automatically."
             "444cafce55564bf5b7327128a8f3199b";
         UpgradeFailed "upgrade-failed" Error
             "an upgrade has failed; {subject}: {why}"
-            "Make a support bundle, read the log of the Job that is named and mend the cause; only then start the upgrade again."
+            "Create a support bundle, read the log of this Job, and fix the cause. Only then start the upgrade again."
             "d981d96ded8f470eaaa437d86285f623";
         MachinesBlockSettings "machines-block-settings" Error
-            "{subject} cannot make its settings and is started again and again: {why}"
-            "`windrow repair machines-block-settings --dry-run` shows the cure: these machines are stopped until the settings are there."
+            "{subject} cannot create its settings and keeps restarting: {why}"
+            "`windrow repair machines-block-settings --dry-run` shows the fix: these VMs stay stopped until the settings exist."
             "bc52de413d7a48b9b5567f9413b94744";
         RepairUnfinished "repair-unfinished" Warning
-            "{subject} was interrupted and has not given back what it changed for a while: {why}"
+            "{subject} was interrupted and has not restored its temporary changes: {why}"
             "Run `windrow repair --undo RECORD --dry-run`, then the same without --dry-run. RECORD is the name of the record."
             "6d3e31a851724624a6304ca41cb9ccf0";
         DriverWithoutFeature "driver-without-feature" Warning
-            "{subject} is off, and its node driver is not: {why}"
-            "Once no cluster was made with it, set spec.active of NodeDriver harvester to false: Rancher before v2.11.0 never does it by itself."
+            "{subject} is off, but its node driver is on: {why}"
+            "If no cluster was created with it, set spec.active of NodeDriver harvester to false. Rancher before v2.11.0 never does this automatically."
             "f3d71dfc5c674cdda7b543c93654e849";
         StorageNetworkWaits "storage-network-waits" Warning
             "{subject} waits for volumes to be detached: {why}"
-            "Stop the machines and pods that are named; Harvester goes on by itself."
+            "Stop the VMs and pods listed here. Harvester then continues automatically."
             "50cc496cf0f642b9bbd02ac129e80cf6";
         ChartRetries "chart-retries" Warning
-            "{subject} is tried again and again: {why}"
-            "Read the Job's log and mend the chart's values, or what it needs."
+            "{subject} keeps failing and is retried: {why}"
+            "Read the Job's log, then fix the chart's values or its dependencies."
             "8bec5c36fba14667bc7b14059e0b6621";
         KubeletCredentialExpired "kubelet-credential-expired" Error
             "kube-apiserver refuses the kubelet of {subject}: {why}"
-            "Restart rke2-server or rke2-agent on the node: RKE2 renews its certificates at a start."
+            "Restart rke2-server or rke2-agent on the node: RKE2 renews its certificates at each start."
             "5e77823e2e06405e833e99af1e550f09";
         NodeNameChanges "node-name-changes" Warning
-            "{subject} gets another name when RKE2 starts again: {why}"
-            "Give the host its old name (`hostnamectl set-hostname`), or set node-name in RKE2's configuration, before RKE2 restarts. Otherwise it joins as a new Node, and the old one stays NotReady."
+            "{subject} gets another name when RKE2 restarts: {why}"
+            "Before RKE2 restarts, restore the old name (`hostnamectl set-hostname`), or set node-name in RKE2's configuration. Otherwise a new Node joins, and the old one stays NotReady."
             "46fe6793acca467d90e2dc7831d05525";
         WriteFilesMissing "write-files-missing" Warning
-            "{subject} lacks files that Harvester's configuration asks for: {why}"
-            "Write them as os.writeFiles (os.write_files was ignored by some versions, harvester#10514), and restart the node."
+            "{subject} lacks files that Harvester's configuration defines: {why}"
+            "Write them as os.writeFiles, then restart the node. Some versions ignored os.write_files (harvester#10514)."
             "97acb144cf3449089b9c78c2771d3057";
         ManifestDiffers "manifest-differs" Warning
-            "servers have different manifests of {subject} and take each other's objects away: {why}"
-            "Make the files the same on all servers, or give them different names."
+            "servers have different manifests of {subject} and delete each other's objects: {why}"
+            "Make the files identical on all servers, or give them different names."
             "9c2fa6a59cb84b0280e7f3fa75718ee2";
         VipConflict "vip-conflict" Warning
-            "another machine, which is no node of this cluster, answers for {subject}: {why}"
-            "Find the machine by its hardware address in the switch, and give it another address. `windrow vip-check` asks again."
+            "a host outside this cluster answers for {subject}: {why}"
+            "Find the host by its MAC address in the switch, and give it another IP address. `windrow vip-check` checks again."
             "892af80c1a5149608498f867c8eb7b8e";
         VipStaleLink "vip-stale-link" Error
-            "{subject} kept a VIP that another node has now: {why}"
-            "On that node: `ip link delete LINK` for a link vip-*, else `ip address delete VIP/32 dev LINK`."
+            "{subject} still has a VIP of another node: {why}"
+            "On that node, run `ip link delete LINK` for a link vip-*, otherwise `ip address delete VIP/32 dev LINK`."
             "3149736ba9f44b4b8d6a3b5f94fdac9f";
         DriverInUse "driver-in-use" Warning
-            "{subject} is off, and clusters still use it: {why}"
-            "Set spec.active of NodeDriver harvester to true, until their machines are moved or gone."
+            "{subject} is off, but clusters still use it: {why}"
+            "Set spec.active of NodeDriver harvester to true until their Machines are moved or deleted."
             "aa4e073d25674bda83735ecff130e50b";
         ChartModified "chart-modified" Warning
             "{subject} was changed after it was installed: {why}"
-            "Give the objects that are named what the chart says: `kubectl patch KIND NAME --type merge -p PATCH`, with the patch that `windrow diagnose -o json` has whole. Until then Harvester begins no upgrade."
+            "Restore these objects: `kubectl patch KIND NAME --type merge -p PATCH`. `windrow diagnose -o json` has the whole patch. Until then Harvester starts no upgrade."
             "aabcca7163cc40cdba2c61c620ca91cc";
         ChartPaused "chart-paused" Warning
-            "{subject} is paused although no upgrade is under way: {why}"
-            "An upgrade that was stopped or has failed leaves it so. Set its spec.paused to false: `kubectl -n fleet-local edit managedcharts.management.cattle.io NAME`."
+            "{subject} is paused although no upgrade is running: {why}"
+            "An upgrade that was stopped or failed leaves it paused. Set its spec.paused to false: `kubectl -n fleet-local edit managedcharts.management.cattle.io NAME`."
             "62d46a8e3b2c4438b9d2c52ddc7e8a1d";
         ManagedChartNotReady "managed-chart-not-ready" Warning
             "{subject} is not Ready: {why}"
-            "Look at the objects that are named; the chart is Ready by itself once they are."
+            "Check the objects shown. The chart becomes Ready automatically once they are ready."
             "6a566a1dd62643f6a87ab9db13c1914d";
         PlatformImageMissing "platform-image-missing" Error
             "cannot pull {subject}: {why}"
-            "Load it on the node (ctr -n k8s.io images import), or let the node reach its registry; see that the disk is not full again."
+            "Load the image on the node (ctr -n k8s.io images import), or give the node access to its registry. Make sure that the disk does not fill up again."
             "cfdcef3f235a4dd7ae0874ce4909a409";
         PlatformPodPending "platform-pod-pending" Warning
-            "{subject} finds no node: {why}"
-            "The evidence says why each node refuses. Make room there, or mend the labels and taints that are named."
+            "no node accepts {subject}: {why}"
+            "The evidence shows why each node refuses it. Free space there, or fix these labels and taints."
             "e877074fb2204cfb9bfcd910dfe043f2";
         PlatformPodTerminating "platform-pod-terminating" Warning
-            "{subject} is being deleted and does not end: {why}"
-            "Look for the pod's UID in agent/logs/kubelet.log below RKE2's data directory on its node. Where the kubelet cannot unmount a volume that is gone, `kubectl delete pod NAME -n NAMESPACE --force` lets what waits go on."
+            "{subject} is being deleted and does not terminate: {why}"
+            "Search agent/logs/kubelet.log in RKE2's data directory on its node for the pod's UID. If its volume is gone and cannot be unmounted: `kubectl delete pod NAME -n NAMESPACE --force`."
             "38cf80720bea46eab44656f29907f5c1";
         ReleaseHalfWay "release-half-way" Warning
-            "{subject} was left in the middle of a change: {why}"
-            "`helm history RELEASE -n NAMESPACE` shows the last revision that was deployed; `helm rollback RELEASE REVISION -n NAMESPACE` goes back to it."
+            "{subject} is stuck in the middle of a change: {why}"
+            "`helm history RELEASE -n NAMESPACE` shows the last deployed revision. `helm rollback RELEASE REVISION -n NAMESPACE` restores it."
             "c3140d4b708142ac849e2798e0e082cb";
         MixedVersions "mixed-versions" Warning
             "{subject} of one cluster run different versions: {why}"
-            "Finish the upgrade, or bring the nodes that are behind to the version of the others; servers first."
+            "Finish the upgrade, or upgrade the older nodes to the version of the others, servers first."
             "11f00cbafe7346539b7115f32f3e22d7";
         NotPromoted "not-promoted" Warning
             "Harvester promotes no agent of {subject} to a server: {why}"
-            "The evidence shows what is in the way on each Node. Remove it, and Harvester promotes the oldest agent at the next change of a Node."
+            "The evidence shows the obstacle on each Node. Remove it. Harvester then promotes the oldest agent at the next change of a Node."
             "d311352343394d35b2c8183ca06d0160";
         RancherWebhookPanics "rancher-webhook-panics" Error
-            "rancherd is blocked; rancher-webhook panics at its Cluster: {why}"
-            "Install a Harvester whose Rancher has it mended, v1.6.1 or newer; see the page for what else was tried."
+            "rancherd is blocked; rancher-webhook panics on its Cluster: {why}"
+            "Install Harvester v1.6.1 or newer, whose Rancher has the fix. Scaling the webhook down does not help (docs/incidents/bootstrap.md)."
             "a4ef68f58d74467a93680a5aeb59dd45";
         Rke2BootstrapLoop "rke2-bootstrap-loop" Error
-            "rke2-server of {subject} starts again and again: {why}"
-            "Move its machines away; then stop rke2-server there, run rke2-killall.sh, which ends its pods and etcd, and start it again. One server at a time."
+            "rke2-server of {subject} keeps restarting: {why}"
+            "Move its VMs away. Then stop rke2-server there, run rke2-killall.sh (it ends the pods and etcd), and start rke2-server again. Do one server at a time."
             "5541d0338d2546d2a0e4add6ae4aa1a2";
         RuleFinding "rule-finding" Warning
             "{subject}: {why}"
-            "The rule that found it is named with it; who wrote the rule says there what to do."
+            "The rule that reported this describes the fix."
             "032bc78438674fb193ffc21fc342e7d4";
         ApplyStorm "apply-storm" Warning
-            "{subject} applies everything again every 15 s: {why}"
-            "Mend the file that is named, or take it out of the manifests directory."
+            "{subject} re-applies everything every 15 s: {why}"
+            "Fix the file shown, or remove it from the manifests directory."
             "b6a9cbcc13604b0ab967c31a79acae89";
     }
     "How the node is judged" {
