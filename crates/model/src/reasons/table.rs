@@ -239,7 +239,7 @@ reasons! {
             "19abc5dd13f741179aac1a56870b862b";
         AnnotationInvalid "annotation-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
-            "windrow-rules(5) lists the valid values: `man windrow-rules`."
+            "See the valid values in windrow-rules(5): run `man windrow-rules`."
             "2c8bb90bfdca48f88c582b7964ac8db5";
         RuleFailed "rule-failed" Warning
             "{why}"
@@ -947,23 +947,23 @@ reasons! {
             "57b1bd257ec0447482bdfc3e32d813a0";
         ProbeUnknown "probe-unknown" Warning
             "{probe} is not known: {why}"
-            "Unknown is not a `no`: look at what was asked and why there was no answer."
+            "Unknown does not mean failed. Check the request shown, and why it got no answer."
             "088111511eaf4fb7bef8c2c3a5215107";
         ProbeRefused "probe-refused" Warning
             "{probe} is not known: {why}"
-            "The credential that asked may not ask this (401, 403). That says nothing about the node: look at the credential's rights, or whether it has expired."
+            "The credential lacks this permission (401, 403), which says nothing about the node. Check its rights, and whether it has expired."
             "432c3681629f4162beced7bed8fa13d6";
         ProbePending "probe-pending" Info
             "{probe}: {why}"
-            "Wait. A probe has to give the same answer more than once before it counts."
+            "Wait. A probe counts only after it has given the same answer more than once."
             "aec42514bd0d5b0e99b9c9f1d296d785";
         ProbeOff "probe-off" Warning
             "{probe} is {why}"
-            "If the node needs it, it is not known to be Ready without it. `severity: wanted` beside `enabled: false` lets the others decide."
+            "If the node requires this probe, Windrow cannot report it as Ready. To let the other probes decide, set `severity: wanted` together with `enabled: false`."
             "eff6ee7ec86c4b819edccddc0824ab18";
         RoleUnknown "role-unknown" Info
-            "the role of this node is not known yet (server or agent)"
-            "Normal before RKE2 is installed. Later: look for rke2-server.service or rke2-agent.service."
+            "this node's role is still unknown (server or agent)"
+            "This is normal before RKE2 is installed. Later, check for rke2-server.service or rke2-agent.service."
             "39e80d3ffef149d880a3aab2254dd891";
         ShuttingDown "shutting-down" Info
             "the machine is shutting down: {why}"
@@ -971,7 +971,7 @@ reasons! {
             "0e4943a1a6964b908dae5875188fae19";
         Upgrading "upgrading" Info
             "the node is being upgraded: {why}"
-            "Wait for the upgrade; `windrow status` shows since when it runs."
+            "Wait for the upgrade. `windrow status` shows when it started."
             "148d434539c54188bb2b4a1838f4a27f";
         Draining "draining" Info
             "the node is being drained: {why}"
@@ -979,41 +979,41 @@ reasons! {
             "865eb223a28a473ba5f61f775ca453bf";
         Promoting "promoting" Info
             "the node is becoming a server: {why}"
-            "Wait: RKE2 is restarted as a server."
+            "Wait: RKE2 restarts as a server."
             "d44f68a2867c4a77908fef8b6b81d601";
         Restarting "restarting" Info
             "RKE2 is being restarted: {why}"
-            "Wait: its unit is restarted by hand. `journalctl -u rke2-server -u rke2-agent` shows how far it is."
+            "Wait: its unit is being restarted manually. `journalctl -u rke2-server -u rke2-agent` shows the progress."
             "6194711ce13ef0632e0280b3983a8ea1";
     }
     "Where the node stands" {
         BecameReady "became-ready" Notice
             "the node is Ready{was}: {why}"
-            "Everything that the node is for works. Nothing to do."
+            "Nothing to do: all functions of the node work."
             "0ade1aebde9d6bbfcce64af356444fa3";
         BecameSettingUp "became-setting-up" Notice
             "the node is setting up{was}, step \"{phase}\": {why}"
-            "It is on its way, or a transition (an upgrade, a drain, a restart) explains what does not work. Wait; `windrow status` shows how far it is and whether it moves."
+            "The boot is in progress, or a transition (an upgrade, a drain, a restart) explains the failures. Wait. `windrow status` shows the progress."
             "af03ffc959473d487d8dc8dfd98cc548";
         BecameDegraded "became-degraded" Warning
             "the node is {word}{was}: {why}"
-            "It works, and something is wrong that should be mended."
+            "The node works, but has a problem to fix. `windrow why` explains it."
             "4335426c07ae4ad95c26495c638dd228";
         BecameFailed "became-failed" Error
             "the node is {word}{was}, step \"{phase}\": {why}"
-            "It lost what it needs after it was Ready, or it is proved that it will not come right by itself. Look at the reason; `windrow why` explains it."
+            "The node lost a dependency after it was Ready, or it will not recover without a fix. `windrow why` explains the reason."
             "d64e5688d5cb5d065e37c63151d860c4";
         BecameUnknown "became-unknown" Warning
             "the node is Unknown{was}, step \"{phase}\": {why}"
-            "Unknown is not a `no`: something could not be found out. `windrow status --json` shows under probes what was asked and why there was no answer."
+            "Unknown does not mean failed: Windrow could not check something. `windrow status --json` shows each request under probes, and why it got no answer."
             "e4851752902d1105cbd2345554377951";
         BootStalled "boot-stalled" Warning
             "the boot has stalled, step \"{phase}\" ({expected}): nothing has moved for 20 minutes. {why}"
-            "It proves nothing: a slow disk or a slow registry looks the same. `windrow status` shows the first blocker and for how long; `journalctl -b -u rke2-server -u rke2-agent -u rancherd` shows what they wait for."
+            "This proves no failure: a slow disk or registry looks the same. `windrow status` shows the first blocker, and `journalctl -b -u rke2-server -u rke2-agent -u rancherd` its cause."
             "294bb04298354426ab0f491ccbdf4965";
         BootStuck "boot-stuck" Warning
             "the boot is stuck, step \"{phase}\": {why}"
-            "It will not come right by itself: mend what the line names."
+            "The node will not recover automatically. Fix this cause."
             "87991bff3e3646729487fc3cd2fa27b3";
         BootMoves "boot-moves" Notice
             "the boot moves again, step \"{phase}\": {why}"
@@ -1021,7 +1021,7 @@ reasons! {
             "6e69e48506c140849e1225963f7f8f6b";
         ProbeTurned "probe-turned" Info
             "the probe {probe} is {state}: {why}"
-            "Readiness changes are logged separately."
+            "Nothing to do: changes of the node's readiness are logged separately."
             "0b8cdd9c05dc9a59a44a3ba97b307c06";
         ProbePasses "probe-passes" Info
             "the probe {probe} is passing again"
