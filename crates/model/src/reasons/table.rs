@@ -1035,7 +1035,7 @@ reasons! {
             "682c703845bc4949a95f5fa32f69c3bd";
         NoCarrier "no-carrier" Warning
             "no network link: {why}"
-            "Check cables, bond and switch."
+            "Check the cables, the bond and the switch."
             "b62ce29d35554a98b10e09d9277733e2";
         VipUnreachable "vip-unreachable" Error
             "the VIP does not answer: {why}"
@@ -1043,7 +1043,7 @@ reasons! {
             "a9f8330af1554a71b418d85b7d831e98";
         JoinUnreachable "join-unreachable" Warning
             "nodes cannot join over the VIP: {why}"
-            "Port 9345 of the VIP has to reach a server's supervisor."
+            "Make sure that port 9345 of the VIP reaches the supervisor of a server."
             "3158636c3f2f4b4e81c212e48a8db77d";
         DhcpClash "dhcp-client-clash" Warning
             "UDP port 68 is taken; kube-vip cannot get the VIP's address from DHCP: {why}"
@@ -1051,51 +1051,51 @@ reasons! {
             "334a9d3b590f4030975e9e4ec2591fb2";
         RkeNotInstalled "rke-not-installed" Info
             "RKE2 is not installed: {why}"
-            "Normal on a first boot: rancherd installs it. Later: `journalctl -u rancherd -u rancher-system-agent`."
+            "This is normal on a first boot: rancherd installs RKE2. Later, run `journalctl -u rancherd -u rancher-system-agent`."
             "09b1a383d68f4505825f18c36bd17f52";
         RkeServiceDown "rke-service-down" Error
             "RKE2 does not run: {why}"
-            "`journalctl -u rke2-server -u rke2-agent` says why."
+            "`journalctl -u rke2-server -u rke2-agent` shows the cause."
             "fff3c371d33d46b59ecd6fc9ce22360c";
         RkeCrashLoop "rke-crash-loop" Error
             "RKE2 is started again and again: {why}"
-            "`journalctl -u rke2-server -u rke2-agent` says why it ends."
+            "`journalctl -u rke2-server -u rke2-agent` shows why it ends."
             "9b25b94f3a2742c887cfeb9ed316cae6";
         SupervisorDown "supervisor-down" Error
             "RKE2's supervisor does not answer: {why}"
-            "Look at `journalctl -u rke2-server`; port 9345 must be free."
+            "Check `journalctl -u rke2-server`. Port 9345 must be free."
             "d986ffca9efc40508edf731949155ab6";
         EtcdUnhealthy "etcd-unhealthy" Warning
             "etcd is not healthy: {why}"
-            "Look at the etcd pod's log and at the disk's latency; a quorum of servers has to be up."
+            "Check the etcd pod's log and the latency of the disk. A quorum of servers must be up."
             "0a1c4754e5984a9aa39f71bd86fd5bfc";
         EtcdAlarm "etcd-alarm" Error
             "etcd refuses writes: {why}"
-            "NOSPACE: find what fills etcd, or raise quota-backend-bytes, then restart rke2-server on one server after the other: that clears the alarm, and while the database is too large it comes again. CORRUPT: restore a snapshot, or remove the member that differs."
+            "NOSPACE: find the data that fills etcd, or raise quota-backend-bytes, then restart rke2-server on each server in turn. CORRUPT: restore a snapshot, or remove the member that differs."
             "156a26dceb9d47079dcc94bef556407f";
         EtcdNotVoting "etcd-not-voting" Warning
             "this node has no vote in etcd: {why}"
-            "`kubectl describe node` shows the condition EtcdIsVoter. While it is a learner, do not take another server away; RKE2's log tells why it is not promoted."
+            "`kubectl describe node` shows the condition EtcdIsVoter. While this node is a learner, do not remove another server. RKE2's log shows why it is not promoted."
             "6204d8dbb0ae4439824863eda501fe68";
         ApiNotReady "apiserver-not-ready" Error
             "kube-apiserver is not ready: {why}"
-            "Look at the kube-apiserver pod's log under /var/log/pods."
+            "Check the kube-apiserver pod's log under /var/log/pods."
             "66991c6e7270492380171dad27f8b96e";
         ControllerManagerDown "controller-manager-down" Warning
             "kube-controller-manager does not work on this server: {why}"
-            "Look at its log in /var/log/pods. Another server does its work until that server stops too."
+            "Check its log in /var/log/pods. Another server does its work until that server stops too."
             "8f6323ea02b248ba82ce92a31931b2e0";
         SchedulerDown "scheduler-down" Warning
             "kube-scheduler does not work on this server: {why}"
-            "Look at its log in /var/log/pods. Another server does its work until that server stops too."
+            "Check its log in /var/log/pods. Another server does its work until that server stops too."
             "617ef86d0c004441b0bda42512ab5505";
         NoActiveLeader "no-active-leader" Error
-            "no server does the cluster's work: {why}"
-            "Look at the component's log in /var/log/pods. Until it works, no pod is replaced or scheduled, and the state of Nodes and Deployments stays as it was."
+            "no server is the active leader: {why}"
+            "Check the component's log in /var/log/pods. Until it works, pods are not replaced or scheduled, and the state of Nodes and Deployments is not updated."
             "5f591c224aa042a59e870609f94fd848";
         KubeletUnhealthy "kubelet-unhealthy" Error
             "the kubelet is not healthy: {why}"
-            "Look at agent/logs/kubelet.log below RKE2's data directory."
+            "Check agent/logs/kubelet.log in RKE2's data directory."
             "a269a1f17da543998b275ff36944c68b";
         NodeNotReady "node-not-ready" Error
             "the Node object is not Ready: {why}"
@@ -1103,91 +1103,91 @@ reasons! {
             "807315f4b1614005a34450203f669f63";
         NodeCondition "node-condition" Warning
             "the Node object reports {why}"
-            "Under DiskPressure, MemoryPressure and PIDPressure the kubelet evicts pods and takes no new ones: free what is short. NetworkUnavailable: look at the pods of the network plug-in on this node."
+            "DiskPressure, MemoryPressure, PIDPressure: the kubelet evicts pods and accepts no new ones; free this resource. NetworkUnavailable: check the network plug-in's pods on this node."
             "163b5a85832a4e6c8a7f9e617f177b9f";
         RancherdAtWork "rancherd-at-work" Info
             "rancherd has not bootstrapped the node yet: {why}"
-            "Wait: it repeats what fails by itself. `journalctl -u rancherd` has all that it says; an instruction that has run for more than 15 minutes waits for something that is missing."
+            "Wait: rancherd retries automatically. `journalctl -u rancherd` shows its progress. An instruction that runs for more than 15 minutes waits for a missing dependency."
             "734c9c9bc4ac4fd5b21d274b1219ccfb";
         RancherNotReady "rancher-not-ready" Error
             "Rancher is not available: {why}"
-            "Look at the pods in cattle-system."
+            "Check the pods: `kubectl -n cattle-system get pods`."
             "3763de856cf646d7bc806edd9c84de13";
         ChartNotReady "chart-not-ready" Info
             "Harvester's chart is not installed yet: {why}"
-            "Wait; `kubectl -n fleet-local get managedcharts,bundles` shows more."
+            "Wait. `kubectl -n fleet-local get managedcharts,bundles` shows more."
             "c540bf26e1154745b85b5bbebf45d13b";
         HarvesterNotReady "harvester-not-ready" Error
             "Harvester is not ready: {why}"
-            "Look at the pods in harvester-system and longhorn-system."
+            "Check the pods in harvester-system and longhorn-system."
             "4565467a516b4075835e91a3f1508f4b";
         WebhookDown "webhook-down" Error
             "a webhook does not answer: {why}"
-            "Look at the pods of the service that is named; until it answers, every change of what it guards is refused."
+            "Check the pods of this service. Until it answers, all changes that this webhook checks are refused."
             "bde3d40a4923438cbd634d79c1f5c759";
         SettingMissing "setting-missing" Info
             "Harvester has no settings yet: {why}"
-            "Wait; if it stays so, the harvester pod's log in harvester-system tells why."
+            "Wait. If this continues, check the log of the harvester pod in harvester-system."
             "ed0671cc1ffe4aaa85bd5273f187764b";
         StorageNetworkPending "storage-network-pending" Info
             "the storage network is not configured: {why}"
-            "Wait; it needs every VM stopped and every volume detached."
+            "Wait. Every VM must be stopped and every volume detached first."
             "c76c816d6855405da064c33e90764d47";
         UpgradeControllerNotReady "upgrade-controller-not-ready" Info
             "system-upgrade-controller is not ready yet: {why}"
-            "Wait; later look at its pod in cattle-system and at `kubectl -n cattle-system get plans.upgrade.cattle.io`."
+            "Wait. Later, check its pod in cattle-system and `kubectl -n cattle-system get plans.upgrade.cattle.io`."
             "e0ab526420e3435f87c376582c2155b8";
         ClusterNotProvisioned "cluster-not-provisioned" Warning
             "Rancher has not provisioned its own cluster: {why}"
-            "Look at `kubectl -n fleet-local get clusters.provisioning.cattle.io,machines.cluster.x-k8s.io`. While it is so, neither nodes join nor upgrades end."
+            "Check `kubectl -n fleet-local get clusters.provisioning.cattle.io,machines.cluster.x-k8s.io`. Until then no node joins and no upgrade finishes."
             "79617a5f92ec479d8bdb1e593729c765";
         ChartsNotReady "charts-not-ready" Warning
             "a chart of the platform is not ready: {why}"
-            "Look at `kubectl -n fleet-local get managedcharts,bundles`. Harvester begins no upgrade while a ManagedChart is not ready."
+            "Check `kubectl -n fleet-local get managedcharts,bundles`. Harvester starts no upgrade while a ManagedChart is not ready."
             "546ac3460334472d9d90275e20074cd2";
         KubevirtNotReady "kubevirt-not-ready" Warning
             "KubeVirt is not ready: {why}"
-            "Look at `kubectl -n harvester-system get kubevirt` and at the pods virt-operator, virt-api and virt-controller."
+            "Check `kubectl -n harvester-system get kubevirt` and the pods of virt-operator, virt-api and virt-controller."
             "34f54e6234fe4e8985a65a765b71ed33";
         VirtHandlerSilent "virt-handler-silent" Warning
             "virt-handler does not report from this node: {why}"
-            "Look at the node's pod virt-handler in harvester-system. No machine is started here or moved here while it is silent."
+            "Check the node's virt-handler pod in harvester-system. Until it reports, no VM can start here or migrate here."
             "eb12b9eebd9c41f0b9c12264a15b865c";
         LonghornNodeNotReady "longhorn-node-not-ready" Warning
             "Longhorn is not ready on this node: {why}"
-            "Look at the node's pod longhorn-manager in longhorn-system, and at the node in Longhorn's console."
+            "Check the node's longhorn-manager pod in longhorn-system, and the node in Longhorn's console."
             "ad34c645e5be4151a543ff3f5efc5bd4";
         LonghornDiskUnusable "longhorn-disk-unusable" Warning
             "Longhorn cannot use a disk of this node: {why}"
-            "Look at the disk in Longhorn's console: whether it is mounted and healthy, and has room."
+            "Check in Longhorn's console that the disk is mounted and healthy, and has space."
             "0b4c5dc81bcf4d4882d91ba18efaef4b";
         AddonInTrouble "addon-in-trouble" Warning
-            "an Addon of Harvester is not deployed: {why}"
-            "Look at its HelmChart and at the Job helm-install-NAME in its namespace. One that failed is tried again when it is switched off and on. Until all are settled, Harvester refuses upgrades."
+            "a Harvester Addon is not deployed: {why}"
+            "Check its HelmChart and the Job helm-install-NAME in its namespace. To retry a failed Addon, disable it and enable it again. Until all Addons are settled, Harvester refuses upgrades."
             "cb7477b3aa894c289396053482637bbf";
         CertificateExpiring "certificate-expiring" Warning
             "a certificate runs out: {why}"
-            "Restart rke2-server or rke2-agent: RKE2 renews its certificates at a start."
+            "Restart rke2-server or rke2-agent: RKE2 renews its certificates at each start."
             "124e606ed1f049cfa07467a20ff3b4ea";
         ComponentCertificateExpiring "component-certificate-expiring" Warning
             "a certificate of the control plane runs out: {why}"
-            "RKE2 from v1.30.13, v1.31.9, v1.32.5 and v1.33.1 on: restart rke2-server. Before, a restart keeps it: remove the component's .crt and .key in its directory below server/tls and its container (`crictl rm -f ID`); the kubelet starts it again, and it makes new ones."
+            "RKE2 v1.30.13, v1.31.9, v1.32.5, v1.33.1 or newer: restart rke2-server. Older: delete the component's .crt and .key in its directory below server/tls, and its container (`crictl rm -f ID`)."
             "ec42e2085f464c499085b16712e41814";
         ClockNotSynchronised "clock-not-synchronised" Warning
             "the clock is not synchronised: {why}"
-            "Check the NTP servers; certificates and etcd need a right clock."
+            "Check the NTP servers. Certificates and etcd need a correct clock."
             "170d1836577d402fb35939a86d71385a";
         DiskFull "disk-full" Error
             "{why}"
-            "Free space there. Until then RKE2, etcd, the kubelet and Windrow cannot write, and RKE2 may not stay up."
+            "Free space there. Until then RKE2, etcd, the kubelet and Windrow cannot write, and RKE2 can stop."
             "656a441b293a4ff3b049a51fa4605f25";
         DiskLow "disk-low" Warning
             "the disk is almost full: {why}"
-            "Free space: the kubelet evicts pods and removes images, and etcd stops writing."
+            "Free space. Otherwise the kubelet evicts pods and removes images, and etcd stops writing."
             "b5ff56a6d48240c9b0d8f82065d1ed40";
         InodesLow "inodes-low" Warning
             "the file system is almost out of inodes: {why}"
-            "Remove files: the kubelet evicts pods."
+            "Remove files. Otherwise the kubelet evicts pods."
             "7f5b500170454a2489cfe0d53b3466e5";
         MemoryLow "memory-low" Warning
             "memory is almost used up: {why}"
@@ -1195,23 +1195,23 @@ reasons! {
             "76f3e4a1d6954effbc19f1428e081e64";
         LoadHigh "load-high" Warning
             "the load is high: {why}"
-            "Look for what uses the processors or waits for the disk (`top`, `iostat`)."
+            "Find the processes that use the CPU or wait for the disk (`top`, `iostat`)."
             "30677f5f8a0242fcae7b1381d3f683ac";
         TemperatureHigh "temperature-high" Warning
-            "the machine is hot: {why}"
-            "Check fans, air filters and the room. A processor slows itself down before it switches itself off."
+            "the host is hot: {why}"
+            "Check the fans, the air filters and the room. A CPU first slows down, and then switches itself off."
             "057248f8366140f89d65aaa666ca56c3";
         LinkErrors "link-errors" Warning
             "a network link loses packets: {why}"
-            "Change cable or transceiver, and try another port of the switch."
+            "Replace the cable or the transceiver, and try another port of the switch."
             "a04d371a170947df9c6bfc20fa0ffef9";
         HardwareChanged "hardware-changed" Warning
             "hardware is missing, or slower than it was: {why}"
-            "Look at the machine. Where the change was meant: `rm /var/lib/rancher/windrow/hardware.json; systemctl restart windrow`."
+            "Check the host. If the change was planned: `rm /var/lib/rancher/windrow/hardware.json; systemctl restart windrow`."
             "fcaeae70d3e7498ea021a00f8497e4c5";
         ProbeFailed "probe-failed" Error
             "{probe} fails: {why}"
-            "The probe is one of the configuration; who wrote it knows what to do."
+            "This probe is defined in the configuration; ask its author for the fix."
             "c8e2e3d69f544834b17f4c896cb1efcb";
     }
 }
