@@ -254,7 +254,7 @@ fn gate(own: &OwnNode) -> Vec<IncidentFinding> {
     vec![finding]
 }
 
-/// Files that share an Addon: each prunes what the other applied.
+/// Files that share an Addon: each prunes the other's objects.
 fn names(own: &OwnNode) -> Vec<IncidentFinding> {
     let mut addons: BTreeMap<&str, Vec<&OwnManifest>> = BTreeMap::new();
     for manifest in &own.manifests {

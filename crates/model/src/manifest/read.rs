@@ -363,7 +363,7 @@ fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> Mani
         FileContent::DanglingSymlink { target } => (
             Code::DanglingSymlink,
             format!(
-                "broken symbolic link ({target}): RKE2 applies no files while it exists; remove it or create its target"
+                "broken symbolic link ({target}): RKE2 applies no files while the link exists; remove it or create its target"
             ),
         ),
         FileContent::SymlinkOutside { target } => (

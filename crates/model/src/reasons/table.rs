@@ -94,7 +94,7 @@ reasons! {
             "Rename the object, and update all references to it. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "efd0a2a32d780def6e5f955598d4f8d4";
         AddonCollision "addon-collision" Error
-            "these files share the Addon {name}; each prunes what the other applied"
+            "these files share the Addon {name}; each prunes the other's objects"
             "Rename all but one: RKE2 names an Addon after the file name up to its first dot."
             "459e3e35ac5a45a79aeb4b768cde5b4a";
         SameBaseName "same-base-name" Warning
@@ -102,7 +102,7 @@ reasons! {
             "Rename all but one: a marker hides every file with this name, in all directories."
             "e8ab1dcc69234e49a936730c8fbeacc3";
         DanglingSymlink "dangling-symlink" Error
-            "broken symbolic link ({target}): RKE2 applies no files while it exists"
+            "broken symbolic link ({target}): RKE2 applies no files while the link exists"
             "Remove the link or create its target."
             "8f11f24dd6c74a1e8c3cceb0aef2b99a";
         SymlinkOutside "symlink-outside" Warning
@@ -207,7 +207,7 @@ reasons! {
             "51e8162ed9644333918284bf3fa75c0d";
         SameFile "same-file-order" Warning
             "{what} comes from the same file as the objects that need it: RKE2's first pass fails and is repeated"
-            "Move its provider to a separate file. `windrow rehearse --fix DIR` writes both files."
+            "Move the object that provides it to a separate file. `windrow rehearse --fix DIR` writes both files."
             "73c7c38104eb4ed382c18755d1cc000d";
         InstallerInFile "installer-in-file" Warning
             "{what}, and {file} also needs it, so RKE2 fails and repeats the file: move the dependent objects to {other}"
@@ -451,7 +451,7 @@ reasons! {
             "bca28882cce94157b70ea94845fa8876";
         NotApplied "not-applied" Warning
             "RKE2 has not applied {file}: {why}"
-            "On its server, run `journalctl -u rke2-server | grep 'Failed to process config'`: events can be missing. Give servers the same content. `touch` makes RKE2 apply a file again."
+            "Kubernetes can drop the failure's event. Run `journalctl -u rke2-server | grep 'Failed to process config'` on the file's server. Keep copies on all servers identical. `touch` makes RKE2 apply a file again."
             "76241485c18003c3e3a41b11da51aa93";
         Escaped "escaped" Warning
             "{file} was applied before its marker was in place"
@@ -463,7 +463,7 @@ reasons! {
             "1e2cb549992b47db859b11867456c63b";
         Overdue "overdue" Warning
             "{file} stays held past its deadline: {why}"
-            "`windrow why FILE` shows the root cause, and whether a release would do harm, for example with a VM that a rule holds back."
+            "`windrow why FILE` shows the root cause, and whether a release would do harm, for example if a rule holds back a VM."
             "14b49729cb1b4671972bcf315d6d3ef9";
         Regressed "regressed" Warning
             "{what} was ready when {file} was released, and is not ready now"
@@ -600,7 +600,7 @@ reasons! {
             "Run `kubectl get nodes`, or enable probes (`probes.enabled` in the configuration)."
             "a15c2262ab894a0480d313fa2fbab2d5";
         StateUnknown "state-unknown" Warning
-            "nothing is known: {why}"
+            "state unknown: {why}"
             "Check that kube-apiserver runs and that the kubeconfig is valid."
             "e7a0fc6a59b044afbf59e8206fc3169d";
     }
@@ -651,7 +651,7 @@ reasons! {
             "f4db8c5308d34f9c9f666f3432cd00a6";
         GateUndecided "gate-undecided" Warning
             "Windrow cannot tell how {component} uses its feature gates"
-            "Check the argument shown: it decides, and Windrow does not know its effect."
+            "Check the argument shown. It changes how the gates work, and Windrow does not know its effect."
             "c27e91d4058b4f3fa96d1b7083ce54aa";
         GateGroup "gate-group" Error
             "{gate} sets every gate of a stage"
@@ -699,7 +699,7 @@ reasons! {
             "92a9aff7349e482c8dafb030e87418cf";
         GateLeftOut "gate-left-out" Warning
             "the feature gate {gate} is not written: {why}"
-            "`windrow gates check` shows all gates that are left out."
+            "`windrow gates check` shows all omitted gates."
             "466cff2b5c0248199c83654b889a7c0c";
         GateTargetUnknown "gate-target-unknown" Warning
             "Windrow cannot tell which Kubernetes version will start: {why}"
@@ -805,7 +805,7 @@ reasons! {
             "4fa8fb07dde54ad8a77aa293fb41036e";
         MachineMissing "machine-missing" Warning
             "{subject} has no matching Node or Machine, so no upgrade can finish: {why}"
-            "Rancher upgrades Machines, not nodes. Check rancher-system-agent on that node and fix the node's annotation. Remove a Machine if its node is gone, but nothing of a node that runs."
+            "Rancher upgrades Machines, not nodes. Check rancher-system-agent on that node and fix the node's annotation. Remove a Machine only if its node is gone, and nothing of a node that still runs."
             "edc74776b1374fedbaa99ef58a06e9f5";
         NodeNotUpgraded "node-not-upgraded" Warning
             "{subject} does not start its next node: {why}"
@@ -959,7 +959,7 @@ reasons! {
             "aec42514bd0d5b0e99b9c9f1d296d785";
         ProbeOff "probe-off" Warning
             "{probe} is {why}"
-            "If the node requires this probe, Windrow cannot report it as Ready. To let the other probes decide, set `severity: wanted` together with `enabled: false`."
+            "If this probe is required, Windrow cannot report the node as Ready. To let the other probes decide, set `severity: wanted` together with `enabled: false`."
             "eff6ee7ec86c4b819edccddc0824ab18";
         RoleUnknown "role-unknown" Info
             "this node's role is still unknown (server or agent)"
@@ -983,7 +983,7 @@ reasons! {
             "d44f68a2867c4a77908fef8b6b81d601";
         Restarting "restarting" Info
             "RKE2 is being restarted: {why}"
-            "Wait: its unit is being restarted manually. `journalctl -u rke2-server -u rke2-agent` shows the progress."
+            "Wait: the unit is being restarted manually. `journalctl -u rke2-server -u rke2-agent` shows the progress."
             "6194711ce13ef0632e0280b3983a8ea1";
     }
     "Where the node stands" {
@@ -1009,7 +1009,7 @@ reasons! {
             "e4851752902d1105cbd2345554377951";
         BootStalled "boot-stalled" Warning
             "the boot has stalled, step \"{phase}\" ({expected}): nothing has moved for 20 minutes. {why}"
-            "This proves no failure: a slow disk or registry looks the same. `windrow status` shows the first blocker, and `journalctl -b -u rke2-server -u rke2-agent -u rancherd` its cause."
+            "This does not prove a failure: a slow disk or registry looks the same. `windrow status` shows the first blocker, and `journalctl -b -u rke2-server -u rke2-agent -u rancherd` its cause."
             "294bb04298354426ab0f491ccbdf4965";
         BootStuck "boot-stuck" Warning
             "the boot is stuck, step \"{phase}\": {why}"
@@ -1183,7 +1183,7 @@ reasons! {
             "656a441b293a4ff3b049a51fa4605f25";
         DiskLow "disk-low" Warning
             "the disk is almost full: {why}"
-            "Free space. Otherwise the kubelet evicts pods and removes images, and etcd stops writing."
+            "Free disk space. Otherwise the kubelet evicts pods and removes images, and etcd stops writing."
             "b5ff56a6d48240c9b0d8f82065d1ed40";
         InodesLow "inodes-low" Warning
             "the file system is almost out of inodes: {why}"
