@@ -245,7 +245,7 @@ pub(super) fn pairs(file: &Rke2ConfigFile) -> Result<Vec<MapEntry>, Finding> {
         severity: Code::ConfigFileRefused.severity(),
         // The reader's own words can quote the file, and the file can hold secrets.
         message: format!(
-            "RKE2 cannot read this configuration file: {what}. rke2 exits at once and is restarted every 5 s, without end. Mend the line named, or remove the file"
+            "RKE2 cannot read this configuration file: {what}. rke2 exits at once and is restarted every 5 s, without end. Fix this line, or remove the file"
         ),
         at: vec![line.map_or_else(|| Location::file(file.shown.clone()), |line| file.at(line))],
     };

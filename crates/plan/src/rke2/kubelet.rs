@@ -169,7 +169,7 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
                 }
             }
             Err(refused) => config.findings.push(Finding {
-                message: "kubelet cannot read this KubeletConfiguration and does not start. Mend the line named, or remove the file".to_owned(),
+                message: "kubelet cannot read this KubeletConfiguration and does not start. Fix this line, or remove the file".to_owned(),
                 ..refused
             }),
         }
