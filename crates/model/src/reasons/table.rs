@@ -122,11 +122,11 @@ reasons! {
             "Rename the file."
             "ceb0376f8ce8445592bfaa596f2ef36f";
         ApiUnknownKind "api-unknown-kind" Error
-            "{why}"
+            "RKE2 will refuse the object: {why}"
             "Correct apiVersion or kind. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "f60b6c1e0a7f4d5cb3e19d4287ab5c01";
         ApiRemovedVersion "api-removed-version" Error
-            "{why}"
+            "RKE2 will refuse the object: {why}"
             "Use a version that is still served, and check for renamed fields. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "0d9b7c42f5e84e0f9a3167c8d2b4e590";
         ApiOffByDefault "api-off-by-default" Warning
@@ -242,7 +242,7 @@ reasons! {
             "See the valid values in windrow-rules(5): run `man windrow-rules`."
             "2c8bb90bfdca48f88c582b7964ac8db5";
         RuleFailed "rule-failed" Warning
-            "{why}"
+            "a rule could not be applied: {why}"
             "Fix the object's field or the rule's expression. The rule was not applied."
             "c59db126d7c14c16bb552e61924bf3bf";
         DuplicateObject "duplicate-object" Warning
