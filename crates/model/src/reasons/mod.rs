@@ -1,7 +1,7 @@
 //! The one table of reason codes.
 //!
-//! Whatever Windrow holds, finds, does or reports has a row here: a stable code, a severity, a
-//! one-line template, what to do, a journal MESSAGE_ID and an anchor in `docs/reasons.md`. The
+//! Everything that Windrow holds, finds, does or reports has a row here: a stable code, a severity, a
+//! one-line template, an advice, a journal MESSAGE_ID and an anchor in `docs/reasons.md`. The
 //! journal catalogue, the documentation and the texts of the command line come from it. Codes and
 //! MESSAGE_IDs are promises: once released they do not change.
 
@@ -45,7 +45,7 @@ pub struct Reason {
     pub code: Code,
     /// The stable code, as printed.
     pub id: &'static str,
-    /// Which part of `docs/reasons.md` it stands in.
+    /// Its section of `docs/reasons.md`.
     pub section: &'static str,
     /// How much it matters.
     pub severity: Severity,
@@ -135,7 +135,7 @@ impl Code {
     }
 }
 
-/// In a schema any text of a code's form: a reader that goes by an older schema takes a document with a newer code.
+/// In a schema, any text in the form of a code: a reader with an older schema accepts a document with a newer code.
 impl JsonSchema for Code {
     fn schema_name() -> Cow<'static, str> {
         "Code".into()

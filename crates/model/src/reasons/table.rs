@@ -1,5 +1,5 @@
-//! The table itself, by the part of `docs/reasons.md` that a code stands in: code, severity, template,
-//! advice, MESSAGE_ID. See the module above for what each is.
+//! The table, by section of `docs/reasons.md`: code, severity, template, advice and MESSAGE_ID of each
+//! reason. The module above explains these columns.
 
 use serde::{Deserialize, Serialize};
 
