@@ -20,13 +20,15 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A report's flights, the older one first.
 const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
 
-/// Show where the time of a boot went, and what decided when it ended
+/// Show where the boot spent its time
+///
+/// Also shows the chain of waits that decided when the boot ended.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A flight, or the archive of `windrow report`, or `-` [default: this node's flight]
+    /// A boot log, an archive of `windrow report`, or `-` [default: this node's boot log]
     #[arg(value_name = "FLIGHT|REPORT")]
     from: Option<PathBuf>,
-    /// Which boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one
+    /// The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one
     #[arg(
         short,
         long,

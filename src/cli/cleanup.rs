@@ -18,9 +18,10 @@ use crate::report::{flight, login};
 /// The script that also removes the unit for a boot without Windrow.
 const FAILSAFE: &str = "/usr/lib/windrow/failsafe";
 
-/// Remove what Windrow put on this node and into the cluster: its holds, its feature gates, its condition and annotation on the
-/// Node, and its Leases if no other node uses them. Holds that you made (`windrow hold`) stay. For the removal of Windrow; the
-/// packages run it automatically
+/// Remove Windrow's changes from this node and the cluster
+///
+/// Removes its holds, its feature gates, its condition and annotation on the Node, and its Leases if no other node uses them.
+/// Manual holds (`windrow hold`) stay. Run it before you remove Windrow; the packages run it automatically.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}
 

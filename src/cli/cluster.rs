@@ -22,8 +22,8 @@ use crate::observe::rke2::admin_kubeconfig;
 /// Where a cluster's objects come from.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ObjectSource {
-    /// Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a
-    /// directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`
+    /// Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory
+    /// with lists from `kubectl get KIND -A -o json`, or `-`
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["kubeconfig", "context"])]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -33,11 +33,11 @@ pub(super) struct ObjectSource {
 /// Which cluster a verb asks, and as whom.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// The admin credential; when not given, what KUBECONFIG names, or else RKE2's own, or else ~/.kube/config. With --root, the
-    /// cluster is only contacted with this option
+    /// Kubeconfig with admin access [default: $KUBECONFIG, then RKE2's own, then ~/.kube/config]. With --root, Windrow only
+    /// contacts the cluster if you set this option
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; when not given, its current one
+    /// The context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }

@@ -25,23 +25,23 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum ConfigVerb {
-    /// Show the configuration in force
+    /// Show the effective configuration
     Show(ShowArgs),
-    /// Check settings and rules, and name every error
+    /// Check settings and rules, and list all errors
     Check(CheckArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct CheckArgs {
-    /// Files of `windrow.yaml`'s kind, rule packs, directories of them, Harvester configurations, cloud-init
-    /// user-data or yip files that write them, or `-`; the node's own configuration when none is given
+    /// Settings files (`windrow.yaml`), rule packs, directories of them, `-`, or Harvester configurations,
+    /// cloud-init user-data or yip files that write them [default: this node's configuration]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
-    /// Say which file and line set each value
+    /// Show the file and line that set each value
     #[arg(long)]
     origin: bool,
     /// Output format

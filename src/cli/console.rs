@@ -43,13 +43,13 @@ const UNIT: &str = "windrow";
 /// Show the node's state full-screen, for tty1
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Print one line of at most 65 characters and end
+    /// Print one line of at most 65 characters and exit
     #[arg(long)]
     once: bool,
-    /// Ignore q: this terminal has nothing else to show
+    /// Ignore the key q, because this terminal shows nothing else
     #[arg(long, conflicts_with = "once")]
     stay: bool,
-    /// Print the unit of the terminal that Harvester's own console takes, and end
+    /// Print the unit of the terminal with Harvester's own console, and exit
     #[arg(long, conflicts_with_all = ["once", "stay"])]
     unit: bool,
 }

@@ -22,7 +22,7 @@ use crate::observe::objects::ask_for_a_person;
 use crate::observe::platform;
 use crate::render::diagnosis_table;
 
-/// Recognise known incidents, with the evidence, the proof and the cure
+/// Find known problems, and show evidence and fix
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -11,13 +11,15 @@ use crate::fs;
 use crate::observe::objects::list;
 use crate::render::{drain_list_table, drain_table};
 
-/// Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement
+/// Check whether a drain of a node would finish
+///
+/// Shows each blocking pod, its disruption budget, and why no other node accepts a replacement.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The node; this one when none is given
+    /// The node [default: this node]
     #[arg(value_name = "NODE")]
     node: Option<String>,
-    /// Every node, each as if it alone were drained
+    /// Check every node, each as if you drained only this one
     #[arg(long, conflicts_with = "node")]
     all: bool,
     #[command(flatten)]

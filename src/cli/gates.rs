@@ -20,7 +20,7 @@ use crate::daemon::gates::hook;
 use crate::layout::Layout;
 use crate::report::journal;
 
-/// Check feature gates before they keep a component from starting, and show what is set
+/// Check, show, try and roll back feature gates
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -29,17 +29,18 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum GatesVerb {
-    /// Check whether every component would start; all problems are printed at once
+    /// Check whether every component would start, and print all problems
     Check(LookArgs),
-    /// Show which gates are set, and where each comes from
+    /// Show all gates and the source of each
     Show(LookArgs),
-    /// Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is
-    /// put back when kube-apiserver does not come up with them
+    /// Try the configured gates on this running server
+    ///
+    /// Restarts rke2-server, and rolls everything back if kube-apiserver does not come up with the gates.
     Apply(trial::ApplyArgs),
-    /// Put back what was in force before the last change, or end the running trial
+    /// Undo the last change of gates, or end the running trial
     Rollback(trial::RollbackArgs),
-    /// Remove from Windrow's drop-in what the RKE2 that is about to start would refuse (systemd runs this before each
-    /// of its starts)
+    /// Remove the gates from Windrow's drop-in that the starting RKE2 would refuse (systemd runs this before each start of
+    /// RKE2)
     #[command(hide = true)]
     Settle,
 }
@@ -47,10 +48,10 @@ enum GatesVerb {
 #[derive(Debug, clap::Args)]
 struct LookArgs {
     /// Directories of RKE2 drop-ins, single configuration files, Harvester configurations, cloud-init
-    /// user-data, yip files, or `-`; the node's own configuration when none is given
+    /// user-data, yip files, or `-` [default: this node's configuration]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given
+    /// The version that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]
     #[arg(long, value_name = "VERSION")]
     target: Option<Version>,
     /// Output format

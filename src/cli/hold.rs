@@ -4,13 +4,13 @@ use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};
 use crate::orders::holds;
 
-/// Hold files by hand: RKE2 does not apply them until they are released
+/// Hold manifests, so that RKE2 does not apply them
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Manifest files: below the manifests directory, or their base names
+    /// Manifest files: paths below the manifests directory, or base names
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// Why; it is recorded with who and when
+    /// The reason; Windrow records it with your name and the time
     #[arg(long, default_value = NO_REASON)]
     reason: String,
 }

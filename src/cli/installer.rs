@@ -14,16 +14,18 @@ use crate::fs;
 /// Where the script and what it lays are on the node meanwhile; gone at the end, and with the next boot.
 const PLACE: &str = "run/windrow-installer";
 
-/// Lay Windrow onto the node whose root is mounted here; for the installer image
+/// Install Windrow on the node whose root is mounted here
+///
+/// For the installer image.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The node's root
     #[arg(long, value_name = "DIR", default_value = "/host")]
     host: PathBuf,
-    /// What the image has: `install` and `tree`
+    /// The image's directory with `install` and `tree`
     #[arg(long, value_name = "DIR", default_value = "/windrow")]
     image: PathBuf,
-    /// What the script is told: `install` or `remove`
+    /// The script's command: `install` or `remove`
     arguments: Vec<String>,
 }
 

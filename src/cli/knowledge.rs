@@ -16,7 +16,9 @@ use crate::files::read_text;
 use crate::printable::printable_colours;
 use crate::render::{explanation_text, knowledge_diff_table, knowledge_table};
 
-/// Show who brings what and how long things take, as it is known, and from where
+/// Show known facts about components and their durations
+///
+/// Shows which component provides which kinds and objects, how long each step takes, and the source of each fact.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -25,7 +27,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum KnowledgeVerb {
-    /// Show everything that is known
+    /// Show all facts
     Show {
         #[command(flatten)]
         from: From,
@@ -35,15 +37,15 @@ enum KnowledgeVerb {
     },
     /// Compare two knowledge files
     Diff {
-        /// The first one, or a directory of them
+        /// The first file, or a directory of files
         before: PathBuf,
-        /// The second one
+        /// The second file, or a directory of files
         after: PathBuf,
         /// Output format
         #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
         output: Output,
     },
-    /// Tell what is known of a kind, an object, a chart, an operator or a phase
+    /// Explain a kind, an object, a chart, an operator or a phase
     Explain {
         /// A kind (`Widget.example.com`, `Widget`), an object (`Namespace widgets`), a chart, an operator, an entry or a phase
         what: String,
@@ -58,7 +60,7 @@ enum KnowledgeVerb {
 /// Where knowledge comes from beside what is shipped and this node's files.
 #[derive(Debug, clap::Args)]
 struct From {
-    /// Further knowledge (a file or directory; can be repeated)
+    /// Additional knowledge (a file or directory; can be repeated)
     #[arg(long, value_name = "PATH")]
     rules: Vec<PathBuf>,
 }

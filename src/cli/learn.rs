@@ -16,17 +16,19 @@ use crate::files::{Durability, read_text, replace};
 use crate::printable::printable_colours;
 use crate::render::{backtest_picture, backtest_table};
 
-/// Learn from recorded boots who brings what, and how long things take
+/// Learn providers and durations from recorded boots
+///
+/// Learns which component provides which kinds and objects, and how long each step takes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Flights, archives of `windrow report`, knowledge files that were learned, or directories of them
+    /// Boot logs, archives of `windrow report`, learned knowledge files, or directories of them
     #[arg(value_name = "FLIGHT|REPORT|DIRECTORY", required = true)]
     from: Vec<PathBuf>,
     /// The knowledge file to write [default: standard output]
     #[arg(short, long, value_name = "KNOWLEDGE")]
     output: Option<PathBuf>,
-    /// Instead of writing knowledge: leave each boot out, predict it from the others, and compare; -o is then a format (table,
-    /// json, yaml, svg)
+    /// Measure the accuracy instead of writing knowledge: predict each boot from the other boots, and compare. -o is then a
+    /// format (table, json, yaml, svg)
     #[arg(long)]
     backtest: bool,
 }

@@ -62,11 +62,11 @@ const VERSION: &str = match option_env!("WINDROW_BUILD") {
     None => concat!(env!("CARGO_PKG_VERSION"), " (development build)"),
 };
 
-/// Bootstrap agent of a bare-metal RKE2 / Harvester node.
+/// Bootstrap agent for bare-metal RKE2 and Harvester nodes.
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version = VERSION, arg_required_else_help = true)]
 struct Cli {
-    /// The node below this directory instead of this machine's: a sandbox, or the disk of another one
+    /// Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host
     #[arg(
         long,
         global = true,

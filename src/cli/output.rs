@@ -17,13 +17,13 @@ pub(super) enum Output {
     Mermaid,
     /// A picture
     Svg,
-    /// For code hosts that show findings beside the source
+    /// For code hosts that show findings next to the source
     Sarif,
     /// For CI systems that show test reports
     Junit,
     /// Annotations of GitHub Actions
     Github,
-    /// A page of its own, to be looked at in a browser
+    /// A single page for your browser
     Html,
 }
 

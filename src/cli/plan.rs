@@ -20,23 +20,23 @@ use crate::observe::platform::detect;
 use crate::observe::rke2::config_files;
 use crate::render;
 
-/// Show offline what would be held, in which order, and why
+/// Show the order in which manifests are applied, and why
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Manifests directories, manifest files, Harvester configurations, cloud-init user-data, yip
-    /// files, Ignition, Butane, Edge Image Builder definitions, or `-`; the node's manifests directory
-    /// when none is given
+    /// files, Ignition, Butane, Edge Image Builder definitions, or `-` [default: this node's manifests
+    /// directory]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     output: Output,
-    /// What the manifests are for; a Harvester configuration and --harvester say so themselves
+    /// The platform of the manifests, if neither a Harvester configuration nor --harvester names it
     #[arg(long, value_parser = inputs::platform(), conflicts_with = "harvester")]
     platform: Option<Platform>,
     #[command(flatten)]
     versions: NamedVersions,
-    /// A directory or file with further rule packs or knowledge; can be repeated
+    /// A directory or file with additional rule packs or knowledge; can be repeated
     #[arg(long, value_name = "DIR")]
     rules: Vec<PathBuf>,
 }

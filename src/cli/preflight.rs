@@ -16,36 +16,37 @@ use super::{Context, Exit, style};
 use crate::observe::host::read_host;
 use crate::render::preflight_table;
 
-/// Can this machine become the node that is wanted? Its processors, memory, disks, links and what it needs around it,
-/// before anything is installed
+/// Check CPU, memory, disks and network before installing
+///
+/// Compares this host and its network with the requirements of the node that you want to install.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What the node is to be: a Harvester configuration, cloud-init user-data, or `-`; when not given, this node's own
+    /// The node's configuration: a Harvester configuration, cloud-init user-data, or `-` [default: this node's]
     #[arg(value_name = "CONFIG")]
     config: Option<PathBuf>,
-    /// The platform; when not given, that of the configuration, of the machine that was read, or of this node
+    /// The platform [default: the platform of the configuration, of the --host file, or of this node]
     #[arg(long, value_parser = platform(), value_name = "PLATFORM")]
     platform: Option<Platform>,
-    /// Harvester's version or RKE2's; when not given, that for which a machine was read, that of the image, or else the newest
-    /// that is known
+    /// The version of Harvester or RKE2 [default: the version in the --host file, then the image's version, then the newest
+    /// known one]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// The role; when not given, that of the configuration, or that for which a machine was read
+    /// The role [default: the role in the configuration or in the --host file]
     #[arg(long, value_enum, value_name = "ROLE")]
     role: Option<NamedRole>,
-    /// Hold it against what is published for production, or recommended
+    /// Require the published values for production, or the recommended ones
     #[arg(long)]
     production: bool,
     /// Measure writes in this directory, on the disk that etcd will use
     #[arg(long, value_name = "DIR")]
     disk_test: Option<PathBuf>,
-    /// The link on which to ask whether addresses are free; when not given, the first one of the configuration
+    /// The interface for the check of free addresses [default: the first one of the configuration]
     #[arg(long, value_name = "LINK")]
     interface: Option<String>,
-    /// Ask nothing of the network
+    /// Send nothing to the network
     #[arg(long)]
     offline: bool,
-    /// Judge a machine that was read before (`-o json`), and nothing of this one
+    /// Judge a host from its saved output (`-o json`), and read nothing from this host
     #[arg(long, value_name = "FILE", conflicts_with_all = ["disk_test", "interface", "offline"])]
     host: Option<PathBuf>,
     /// Output format

@@ -43,60 +43,62 @@ const ONCE: Duration = Duration::from_secs(20);
 /// How often `--wait` looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Show many nodes on one page: from their webhooks, their status servers, and Kubernetes
+/// Show many nodes on one page
+///
+/// Reads the nodes' webhooks, their status servers, and Kubernetes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Take events (POST /events) and serve the page here: over HTTP on loopback, else over HTTPS and with a token
+    /// Accept events (POST /events) and serve the page here: over HTTP on loopback, otherwise over HTTPS and with a token
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: SocketAddr,
-    /// Who is expected: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory
+    /// The expected nodes: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory
     /// objects of Harvester's Seeder
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
-    /// Ask this status server (https://node:9346/status); again and again
+    /// Poll this status server (https://node:9346/status); can be repeated
     #[arg(long, value_name = "URL")]
     from: Vec<String>,
     /// The token of the nodes' status servers
     #[arg(long, value_name = "FILE")]
     ask_token_file: Option<PathBuf>,
-    /// Whom to trust for their certificates, where no fingerprint is given
+    /// CA certificates for status servers without a fingerprint
     #[arg(long, value_name = "FILE")]
     ask_authority: Option<PathBuf>,
-    /// Ask the status servers that nodes announce in their events, too: never another machine than the sender
+    /// Also poll the status servers that nodes announce in their events, but only on the sending host
     #[arg(long, value_name = "WHICH", value_enum, requires = "ask_token_file")]
     ask_announced: Option<AskAnnounced>,
-    /// Watch the Nodes of this cluster: their condition windrow.dev/BootstrapIncomplete and their annotation windrow.dev/bootstrap
+    /// Watch the Nodes of this cluster: condition windrow.dev/BootstrapIncomplete and annotation windrow.dev/bootstrap
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The token to show: as a bearer token, or as the password in a browser
+    /// The token that clients must send: as a bearer token, or as the password in a browser
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Serve over HTTPS with this certificate (PEM), here and on loopback; read again when it changes. Without it: a
-    /// self-signed one, kept in --state
+    /// Serve over HTTPS with this certificate (PEM), also on loopback; reloaded when it changes [default: a self-signed
+    /// certificate, kept in --state]
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
     /// The certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// Serve over HTTP on any address: where a proxy speaks HTTPS, or nobody else can listen
+    /// Serve over HTTP on any address: for an HTTPS proxy, or a network where no one else can listen
     #[arg(long, conflicts_with = "certificate")]
     plain_http: bool,
-    /// With --once and --wait: the SHA-256 of the certificate of a rack on another machine
+    /// With --once and --wait: the SHA-256 of the certificate of a rack on another host
     #[arg(long, value_name = "SHA256", value_parser = fingerprint)]
     fingerprint: Option<String>,
-    /// Keep what comes in here, over restarts
+    /// Keep the received state in this directory, across restarts
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Print what is known and end: of the rack that listens at that address, or else by asking once
+    /// Print the nodes and exit: from the rack that listens at this address, otherwise after polling once
     #[arg(long)]
     once: bool,
     /// Output format, with --once
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table", requires = "once")]
     output: Output,
-    /// End when every expected node is Ready; with --timeout, or then
+    /// Exit when all expected nodes are Ready, or after --timeout
     #[arg(long, value_name = "WHAT", value_parser = ["ready"], conflicts_with = "once")]
     wait: Option<String>,
-    /// How long to wait (90s, 15m, 2h); without it, without an end
+    /// Maximum time to wait, for example 90s, 15m or 2h [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "wait")]
     timeout: Option<Duration>,
 }

@@ -19,19 +19,19 @@ use crate::printable::shell_word;
 use crate::render::lasted;
 use crate::report::journal;
 
-/// Release held files by hand: RKE2 applies them at its next pass
+/// Release held manifests, so that RKE2 applies them
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Manifest files: below the manifests directory, or their base names
+    /// Manifest files: paths below the manifests directory, or base names
     #[arg(required_unless_present_any = ["all", "failsafe"], value_name = "FILE")]
     files: Vec<String>,
     /// Release everything that Windrow holds
     #[arg(long, conflicts_with_all = ["files", "failsafe"])]
     all: bool,
-    /// Lift every hold that may be lifted without the daemon; needs neither it nor a configuration
+    /// Lift all holds that may be lifted without the daemon; works without the daemon and without a configuration
     #[arg(long, conflicts_with = "files")]
     failsafe: bool,
-    /// Why; it is recorded with who and when
+    /// The reason; Windrow records it with your name and the time
     #[arg(long, default_value = NO_REASON)]
     reason: String,
 }

@@ -40,7 +40,9 @@ const WAIT: Duration = Duration::from_secs(120);
 /// The pause between two tries to get the turn.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes
+/// Fix a problem that `windrow diagnose` found
+///
+/// Asks before it changes anything, and saves the old values so that you can undo the repair.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The incident's code, as `windrow diagnose` prints it
@@ -50,16 +52,16 @@ pub(super) struct Args {
         conflicts_with = "undo"
     )]
     code: Option<String>,
-    /// The subject, where there is more than one: `Kind namespace/name` or a part of it
+    /// The subject, if there are several: `Kind namespace/name` or a part of it
     #[arg(value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Only show the exact requests, and whether kube-apiserver would take those that can be tried
+    /// Only show the exact requests, and whether kube-apiserver would accept those that it can dry-run
     #[arg(long)]
     dry_run: bool,
-    /// Undo a repair, without a name the newest: what nobody else has changed since becomes as it was
+    /// Undo this repair (default: the newest): restore all values that nothing else has changed since
     #[arg(long, value_name = "RECORD", num_args = 0..=1, default_missing_value = "")]
     undo: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
     #[command(flatten)]

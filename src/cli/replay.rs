@@ -24,29 +24,29 @@ use crate::files::read_at_most;
 
 use crate::fs;
 
-/// Make recorded decisions again, and compare
+/// Replay recorded decisions, and compare the results
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A flight (`/var/lib/rancher/windrow/flight.jsonl`, or the copy of it), or `-`
+    /// A boot log (`/var/lib/rancher/windrow/flight.jsonl` or a copy), or `-`
     #[arg(value_name = "FLIGHT")]
     flight: PathBuf,
-    /// Only this one of several flights in the file, counted from 1; a process that begins, begins
-    /// one
+    /// Only this one of several recordings in the file, counted from 1; each start of the daemon begins
+    /// a new one
     #[arg(long, value_name = "N")]
     number: Option<usize>,
-    /// Stop after each decision, until Enter is pressed (q ends)
+    /// Stop after each decision until you press Enter (q quits)
     #[arg(long)]
     step: bool,
-    /// Stop before the first decision after this time, or after this long from the flight's beginning
-    /// (`2026-01-01T00:05:00Z`, `4m30s`), and show how things stood
+    /// Stop before the first decision after this time or this duration since the recording began
+    /// (`2026-01-01T00:05:00Z`, `4m30s`), and show the state
     #[arg(long, value_name = "TIME", value_parser = until)]
     until: Option<Until>,
-    /// Explain this file or object as it stood at the end, or where --until stops
+    /// Explain this file or object in its state at the end, or at the time of --until
     #[arg(long, value_name = "FILE|OBJECT")]
     why: Option<String>,
-    /// Tell what would have been held and released instead with these rule packs (a file or
-    /// directory; can be repeated); a pack takes the place of a recorded one of its name. Or a version
-    /// (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it
+    /// Show the holds and releases with these rule packs instead (a file or directory; can be
+    /// repeated); a pack replaces the recorded pack of the same name. Or simulate the recorded files
+    /// with this version of Harvester (of RKE2 on a node without Harvester)
     #[arg(long, value_name = "RULES|VERSION", conflicts_with = "step")]
     with: Vec<PathBuf>,
     /// Output format

@@ -28,19 +28,19 @@ use crate::render::PlanReport;
 /// Largest foreign marker that is shown, in bytes.
 const FOREIGN_MARKER: u64 = 64 << 10;
 
-/// Collect the node's state and its causes, without secrets, in one archive to send
+/// Collect the node's state in one archive, without secrets
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]
+    /// The archive to write; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Include the manifests themselves, not only what they declare; Secrets without their data
+    /// Also include the manifests, not only a list of their objects; Secrets without their data
     #[arg(long)]
     with_manifests: bool,
-    /// The kubeconfig of the cluster; when not given, the node's own. With --root, the cluster is only contacted with this option
+    /// The cluster's kubeconfig [default: the node's own]. With --root, Windrow only contacts the cluster if you set this option
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// How long collecting may take, at most 1h; whatever is missing by then is left out. A number alone is in seconds
+    /// Maximum time to collect, at most 1h; the archive omits anything that takes longer. A number without a unit is in seconds
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = patience)]
     timeout: Duration,
 }

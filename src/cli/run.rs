@@ -42,23 +42,23 @@ use crate::report::journal;
 /// Run the daemon
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run over a simulated node in this empty directory; nothing else is needed or touched [without DIR: a new directory
-    /// among the temporary ones]
+    /// Run with a simulated node in this empty directory; needs and changes nothing else [without DIR: a new temporary
+    /// directory]
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     sandbox: Option<Option<PathBuf>>,
-    /// How much faster than real time the sandbox runs
+    /// Speed of the sandbox's clock, as a multiple of real time
     #[arg(long, value_name = "N", default_value_t = 60, requires = "sandbox",
           value_parser = clap::value_parser!(u32).range(1..=600))]
     speed: u32,
-    /// Harvester configuration with which the sandbox's node is installed [default: one with a
-    /// virtual machine and a preset storage network]; or `-`
+    /// Harvester configuration of the sandbox's node, or `-` [default: a configuration with a VM and a
+    /// preset storage network]
     #[arg(long, value_name = "FILE", requires = "sandbox")]
     config: Option<PathBuf>,
-    /// Stop the sandbox's clock at this phase, or once this file waits for what it needs, until Enter is pressed (can be
-    /// repeated): Windrow goes on answering
+    /// Stop the sandbox's clock at this phase, or once this file waits for its dependencies, until you press Enter (can be
+    /// repeated). Windrow keeps answering
     #[arg(long, value_name = "PHASE|FILE", requires = "sandbox")]
     pause_at: Vec<String>,
-    /// Which of the possible courses of events the sandbox takes
+    /// Seed of the simulated timing: each seed gives another course of events
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sandbox")]
     seed: u64,
 }

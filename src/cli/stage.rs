@@ -26,13 +26,13 @@ use crate::orders::holds::{list_manifests, marker_of};
 /// Add manifests to a running node without a race
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files to add; each keeps its base name. `-` has none: --name says it
+    /// Files to add; each keeps its base name. `-` needs --name
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The name of what comes from standard input
+    /// The file name for standard input
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Add even what RKE2 would refuse
+    /// Also add files that RKE2 would refuse
     #[arg(long)]
     force: bool,
     /// Replace files of the same name with different content

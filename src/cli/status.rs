@@ -24,10 +24,10 @@ use crate::render::{Style, fit, point_in_time, wrap};
 /// Show the node's state and its causes
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Show every change as a line with time and host, until interrupted; with -v the whole state at each change
+    /// Print a line with time and host for every change, until interrupted; with -v the whole state at each change
     #[arg(long)]
     watch: bool,
-    /// Show everything: also what is applied and what passes
+    /// Show everything, including applied files and passing probes
     #[arg(short, long)]
     verbose: bool,
     /// Output format

@@ -17,10 +17,12 @@ use crate::observe::objects::{Room, ask, look_in_rounds, on_this_thread};
 use crate::observe::upgrade_check::read_nodes;
 use crate::render::upgrade_table;
 
-/// Would Harvester let an upgrade begin, and would it end? Every check of its preflight at once, and what it does not look at
+/// Check whether a Harvester upgrade would start and finish
+///
+/// Runs all checks of Harvester's preflight, and additional checks that it does not make.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The release to upgrade to; without it what depends on that is not asked
+    /// The release to upgrade to; without it, Windrow skips the checks that depend on it
     #[arg(long, value_name = "VERSION")]
     to: Option<HarvesterVersion>,
     #[command(flatten)]

@@ -20,16 +20,18 @@ const ELSEWHERE: &str =
     "the node below --root is not this machine; name the address to look for it here";
 const LEADER: &str = "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others.";
 
-/// Does another machine use the VIP's address? Asked by ARP or, for IPv6, by neighbour discovery, which takes the right CAP_NET_RAW
+/// Check whether another host uses the VIP
+///
+/// Uses ARP, or neighbour discovery for IPv6. Requires CAP_NET_RAW.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The address; when not given, `install.vip` of the configuration
+    /// The address [default: `install.vip` of the configuration]
     #[arg(value_name = "ADDRESS", conflicts_with = "config")]
     address: Option<IpAddr>,
-    /// The link to ask on; when not given, the one whose network the address is in
+    /// The network interface to use [default: the interface in the address's network]
     #[arg(short, long, value_name = "LINK")]
     interface: Option<String>,
-    /// The Harvester configuration; when not given, this node's own
+    /// The Harvester configuration [default: this node's own]
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Output format

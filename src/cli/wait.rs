@@ -16,13 +16,13 @@ use super::follow::Follow;
 use super::{Context, Exit};
 use crate::orders::holds::list_manifests;
 
-/// Wait until the node or a file has reached a state
+/// Wait until the node or a file reaches a state
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to wait for: ready (or degraded), staged, released=FILE or applied=FILE. FILE must be there when the command starts
+    /// The state: ready (or degraded), staged, released=FILE or applied=FILE. FILE must exist when the command starts
     #[arg(long = "for", value_name = "WHAT", default_value = "ready")]
     what: What,
-    /// Give up after this long (90s, 15m, 2h); without it, never
+    /// Maximum time to wait, for example 90s, 15m or 2h [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
 }

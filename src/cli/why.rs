@@ -25,7 +25,9 @@ use crate::render::{Style, wrap};
 /// Findings, signs and places that the short answer names.
 const SHORT_LIST: usize = 3;
 
-/// Show what a held file or object waits for, down to the root, what a probe found, or what another word means
+/// Explain a held file, object, probe, code or state
+///
+/// Shows the dependencies of a held file or object down to the root cause, the result of a probe, or the meaning of another word.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A manifest file, an object (`Kind/namespace/name`, `Kind namespace/name` or a name), a probe, a code, a step of
@@ -35,10 +37,10 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
-    /// Explain from this status document, whoever wrote it and whenever, or from `-`
+    /// Use this status document (from any node and time), or `-`
     #[arg(long, value_name = "FILE")]
     status: Option<PathBuf>,
-    /// Show everything: who asks for what, in which state or by which expression, and every sign
+    /// Show everything: the rule behind each requirement, its state or expression, and every piece of evidence
     #[arg(short, long)]
     verbose: bool,
 }

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(60 * 60);
 pub(crate) enum AskAnnounced {
     /// Servers whose certificate is in the list of expected nodes
     Known,
-    /// Every server: whoever may send events gets the token of the nodes' status servers, too
+    /// All servers: every host that may send events also gets the token of the nodes' status servers
     Any,
 }
 

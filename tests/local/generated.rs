@@ -43,9 +43,9 @@ fn current(path: &str, expected: &[u8]) {
 #[test]
 fn the_reason_table_is_current() {
     let mut text = String::from(
-        "# Reason codes\n\nWhatever Windrow holds, finds, does or reports has one of these codes: in \
-         the journal (field `WINDROW_CODE`; `journalctl -x` shows the advice), in the status \
-         document, in plans. Codes and MESSAGE_IDs do not change once released. Made from \
+        "# Reason codes\n\nEvery hold, finding, action and report of Windrow has one of these codes: in the journal \
+         (field `WINDROW_CODE`; `journalctl -x` shows the advice), in the status document and in \
+         plans. Codes and MESSAGE_IDs never change after a release. This page is generated from \
          `crates/model/src/reasons/table.rs`.\n",
     );
     let mut section = "";
@@ -71,8 +71,8 @@ fn the_reason_table_is_current() {
 
 fn catalogue() -> String {
     let mut text = String::from(
-        "# Journal catalogue: what to do about each message, shown by journalctl -x.\n\
-         # Made from crates/model/src/reasons/table.rs; the format is that of https://systemd.io/CATALOG.\n",
+        "# Journal catalogue: the advice for each message, as journalctl -x shows it.\n\
+         # Generated from crates/model/src/reasons/table.rs in the format of https://systemd.io/CATALOG.\n",
     );
     for reason in REASONS {
         let page = incidents::page(reason.code).map_or(String::new(), |page| {
@@ -292,7 +292,7 @@ fn the_manual_pages_of_the_files_are_current() {
             Page {
                 name: "windrow-rules",
                 section: 5,
-                about: "what manifests need before they can work, and when a kind is ready",
+                about: "requirements of manifests, and readiness of kinds",
                 see_also: &[("windrow", 1), ("windrow-plan", 1), ("windrow.yaml", 5)],
             },
         ),
@@ -326,7 +326,7 @@ fn the_manual_page_of_the_journal_is_current() {
     let page = Page {
         name: "windrow-journal",
         section: 7,
-        about: "what Windrow writes to the journal, and what to do about it",
+        about: "messages of Windrow in the journal, with advice",
         see_also: &[("windrow", 1), ("journalctl", 1)],
     };
     current(
@@ -336,43 +336,43 @@ fn the_manual_page_of_the_journal_is_current() {
 }
 
 const JOURNAL: &str = r#".SH DESCRIPTION
-Each entry says one thing that has happened, with one of the codes below. \fBjournalctl \-u windrow\fR shows them,
-\fBjournalctl \-x \-u windrow\fR with what to do, and \fBjournalctl MESSAGE_ID=\fR\fIid\fR those of one code, over all
-boots.
+Each entry reports one event, with one of the codes below. \fBjournalctl \-u windrow\fR shows the entries,
+\fBjournalctl \-x \-u windrow\fR adds the advice, and \fBjournalctl MESSAGE_ID=\fR\fIid\fR shows the entries of one
+code, over all boots.
 .PP
-Codes and MESSAGE_IDs do not change once released.
+Codes and MESSAGE_IDs never change after a release.
 .SH FIELDS
 .TP
 \fBMESSAGE_ID\fR
-Which code, as journald has it: 128 bits, hexadecimal.
+The code in journald's form: 128 bits, hexadecimal.
 .TP
 \fBWINDROW_CODE\fR
 The code itself.
 .TP
 \fBWINDROW_FILE\fR
-The manifest file that it is about, below RKE2's manifests directory.
+The manifest file, below RKE2's manifests directory.
 .TP
 \fBPRIORITY\fR
-\fI3\fR what keeps the node from coming up, \fI4\fR what a person should look at, \fI5\fR what is normal and worth
-seeing, \fI6\fR the rest.
+\fI3\fR the node cannot come up, \fI4\fR needs your attention, \fI5\fR normal but important, \fI6\fR all other
+entries.
 "#;
 
 const REST_OF_THE_PAGE: &str = r#".SH EXIT STATUS
 .TP
 \fB0\fR
-Fine; ready.
+Fine or ready.
 .TP
 \fB1\fR
 An error of the system, such as a file that cannot be written.
 .TP
 \fB3\fR
-Not yet: the node is on its way, the file is held.
+Not yet: the node is setting up, or the file is held.
 .TP
 \fB4\fR
 It cannot work, or it failed.
 .TP
 \fB5\fR
-Not known, for example because the daemon does not run.
+Unknown, for example because the daemon does not run.
 .TP
 \fB64\fR
 Wrong use of the command line.
@@ -394,20 +394,20 @@ Rule packs, in the same directories.
 The status document.
 .TP
 \fI/var/lib/rancher/windrow/ledger.json\fR
-What was decided, over restarts.
+The state file: the decisions, kept across restarts.
 .TP
 \fI/var/lib/rancher/windrow/flight.jsonl\fR
-What was observed, decided and done; \fBwindrow replay\fR reads it.
+The boot log: observations, decisions and actions. \fBwindrow replay\fR reads it.
 .TP
 \fI/var/lib/rancher/rke2/server/manifests/FILE.skip\fR
-A hold. One that Windrow made says so, why, since when, and how to release it.
+A hold. Windrow's own holds contain the reason, the time, and the command to release them.
 .SH ENVIRONMENT
 .TP
 \fBNO_COLOR\fR
 When set and not empty, tables have no colour.
 .SH SEE ALSO
 \fBwindrow.yaml\fR(5), \fBwindrow\-rules\fR(5), \fBwindrow\-journal\fR(7);
-\fBjournalctl\fR(1) with \fB\-x\fR, which explains every message of Windrow.
+\fBjournalctl\fR(1) with \fB\-x\fR, which explains all messages of Windrow.
 "#;
 
 #[test]

@@ -1,5 +1,4 @@
-//! What the manual page of each verb says beside its options: the exit status, and examples. A test tries the examples on the
-//! command line's grammar.
+//! The exit status and the examples on each verb's manual page. A test parses the examples as command lines.
 
 use std::fmt::Write as _;
 
@@ -8,9 +7,9 @@ use super::manual::inline;
 /// The end of a verb's manual page.
 pub(crate) struct VerbPage {
     pub(crate) verb: &'static str,
-    /// What the numbers mean here, beside those that mean the same everywhere.
+    /// The exit codes with a special meaning for this verb.
     exits: &'static [(u8, &'static str)],
-    /// What is typed, and what for.
+    /// A command line and its purpose.
     pub(crate) examples: &'static [(&'static str, &'static str)],
 }
 
@@ -31,100 +30,109 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
     VerbPage {
         verb: "check",
         exits: &[
-            (0, "It works: fine, or slower or noisier without a change."),
+            (
+                0,
+                "The verdict is fine, or slower or noisier without a change.",
+            ),
             (
                 4,
-                "It cannot work; with --fail-on warning also what is slower or noisier without a change.",
+                "The verdict is cannot work; with --fail-on warning also slower or noisier without a change.",
             ),
             (
                 5,
-                "Unknown: part of it could not be judged. 0 with --fail-on error.",
+                "The verdict is unknown, because Windrow could not judge a part. 0 with --fail-on error.",
             ),
             (
                 78,
-                "Only Windrow's own configuration, or the accepted findings, are wrong.",
+                "The only errors are in Windrow's own configuration or in the accepted findings.",
             ),
         ],
         examples: &[
             (
                 "windrow check harvester-config.yaml",
-                "One verdict over one node's configuration.",
+                "Check the configuration of one node.",
             ),
             (
                 "windrow check --fail-on=warning --write=sarif=check.sarif manifests/",
-                "In a pipeline, with a report for the code host.",
+                "Check a directory in a pipeline, and write a report for the code host.",
             ),
             (
                 "windrow check --node n1=first.yaml --node n2=second.yaml",
-                "Two nodes of one cluster.",
+                "Check two nodes of one cluster.",
             ),
         ],
     },
     VerbPage {
         verb: "plan",
         exits: &[
-            (0, "No error was found."),
-            (4, "It cannot work: at least one error."),
-            (5, "Not everything was looked at."),
+            (0, "Windrow found no error."),
+            (4, "There is at least one error: it cannot work."),
+            (5, "Windrow could not check everything."),
             (78, "Bad settings or rules."),
         ],
         examples: &[
             (
                 "windrow plan",
-                "What the node's own manifests directory will do.",
+                "Show the plan for this node's manifests directory.",
             ),
             (
                 "windrow plan -o svg harvester-config.yaml",
-                "The plan as a picture.",
+                "Draw the plan as a picture.",
             ),
         ],
     },
     VerbPage {
         verb: "rehearse",
         exits: &[
-            (0, "Every node comes up with Windrow in every seed."),
+            (
+                0,
+                "With Windrow, every node comes up in every simulated boot.",
+            ),
             (
                 4,
-                "One does not, or something is proved to keep it from working.",
+                "A node does not come up, or an error makes this impossible.",
             ),
             (
                 5,
-                "Whether it comes up is not known, or the time was up before all seeds were played.",
+                "Windrow cannot tell whether a node comes up, or the time ended before all boots were simulated.",
             ),
             (78, "Bad settings or rules."),
         ],
         examples: &[
             (
                 "windrow rehearse harvester-config.yaml --harvester v1.6.0",
-                "A boot with a version of Harvester.",
+                "Simulate a boot with this version of Harvester.",
             ),
             (
                 "windrow rehearse -o html harvester-config.yaml",
-                "The same as a page.",
+                "Write the result as an HTML page.",
             ),
         ],
     },
     VerbPage {
         verb: "run",
         exits: &[
-            (0, "It was asked to stop; in the sandbox, the node came up."),
+            (
+                0,
+                "The daemon stopped on request; in the sandbox, the node came up.",
+            ),
             (4, "In the sandbox, the node did not come up."),
             (75, "Another daemon runs on this node already."),
         ],
         examples: &[(
             "windrow run --sandbox",
-            "The same daemon over a simulated node in a directory.",
+            "Run the same daemon with a simulated node in a directory.",
         )],
     },
     VerbPage {
         verb: "status",
         exits: STATE,
         examples: &[
-            ("windrow status", "What the node is, and why."),
-            ("windrow status --json", "The status document."),
+            ("windrow status", "Show the node's state and its reason."),
+            ("windrow status --json", "Print the status document."),
             (
                 "windrow status --watch",
-                "A line for each change, with time and host.",
+                "Print a line with time and host for each change.",
             ),
         ],
     },
@@ -134,15 +142,15 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         examples: &[
             (
                 "windrow why 00-registry.yaml",
-                "What a file waits for, down to what blocks everything.",
+                "Show the dependencies of a file, down to the root cause.",
             ),
             (
                 "windrow why VirtualMachine orchard/registry",
-                "The same of an object.",
+                "Show the same for an object.",
             ),
             (
                 "windrow why addon-collision",
-                "What a code means, and where this node shows it.",
+                "Explain a code, and list its occurrences on this node.",
             ),
         ],
     },
@@ -152,82 +160,91 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         examples: &[
             (
                 "windrow wait --for ready --timeout 30m",
-                "In a script, until the node is Ready or Degraded.",
+                "Wait in a script until the node is Ready or Degraded.",
             ),
             (
                 "windrow wait --for applied=web-vm.yaml",
-                "Until RKE2 has applied a file. One that is not there is refused.",
+                "Wait until RKE2 has applied a file. The file must exist.",
             ),
         ],
     },
     VerbPage {
         verb: "console",
         exits: &[
-            (0, "It was left; the unit is printed."),
+            (0, "You left the console; Windrow printed the unit."),
             (4, "Harvester's console has no terminal."),
-            (5, "The kernel's consoles are not known."),
+            (5, "Windrow cannot read the kernel's consoles."),
         ],
         examples: &[
-            ("windrow console", "The full-screen view."),
-            ("windrow console --once", "One line for another console."),
+            ("windrow console", "Show the full-screen view."),
+            (
+                "windrow console --once",
+                "Print one line for another console.",
+            ),
             (
                 "windrow console --unit",
-                "The unit whose terminal has Harvester's own console.",
+                "Print the unit of the terminal with Harvester's own console.",
             ),
         ],
     },
     VerbPage {
         verb: "stage",
         exits: &[
-            (0, "The files lie in the manifests directory."),
-            (4, "A file has an error: nothing was written."),
+            (0, "The files are in the manifests directory."),
+            (4, "A file has an error; Windrow wrote nothing."),
         ],
         examples: &[(
             "windrow stage app.yaml",
-            "Adds a manifest to a running node; it is held before RKE2 can read it.",
+            "Add a manifest to a running node. Windrow holds it before RKE2 can read it.",
         )],
     },
     VerbPage {
         verb: "hold",
-        exits: &[(0, "It is held, or will be when the daemon starts.")],
+        exits: &[(0, "The file is held, or will be when the daemon starts.")],
         examples: &[(
             "windrow hold app.yaml --reason maintenance",
-            "Keeps a file from RKE2, with who and why.",
+            "Hold a file, and record your name and the reason.",
         )],
     },
     VerbPage {
         verb: "release",
-        exits: &[(0, "It is released."), (4, "Something is still held.")],
+        exits: &[(0, "The files are released."), (4, "A file is still held.")],
         examples: &[
             (
                 "windrow release app.yaml",
-                "Lets RKE2 apply a file, whatever it waits for.",
+                "Let RKE2 apply a file, even if its dependencies are missing.",
             ),
             (
                 "windrow release --all",
-                "Lets RKE2 apply everything that Windrow holds.",
+                "Let RKE2 apply all files that Windrow holds.",
             ),
         ],
     },
     VerbPage {
         verb: "gates",
         exits: &[
-            (0, "Every component would start; the change is in effect."),
-            (4, "One would not start; the change was rolled back."),
+            (
+                0,
+                "Every component would start, or the change is in effect.",
+            ),
+            (
+                4,
+                "A component would not start, or the change was rolled back.",
+            ),
             (
                 5,
-                "The version that will start is not known, or not everything was looked at.",
+                "Windrow cannot tell which version will start, or could not check everything.",
             ),
             (78, "Bad configuration."),
         ],
         examples: &[
             (
                 "windrow gates check --target v1.35",
-                "Before an upgrade: would everything start with the gates that are set?",
+                "Check before an upgrade whether every component would start with the current gates.",
             ),
             (
                 "windrow gates check harvester-config.yaml",
-                "Before the image is burned.",
+                "Check before you burn the image.",
             ),
         ],
     },
@@ -235,81 +252,90 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         verb: "drain-check",
         exits: &[
             (0, "The drain would finish."),
-            (4, "It would not, and it says why."),
-            (5, "That is not known."),
+            (
+                4,
+                "The drain would not finish; the output gives the reason.",
+            ),
+            (5, "Windrow cannot tell."),
         ],
         examples: &[
             (
                 "windrow drain-check n1",
-                "Would a drain of this node finish?",
+                "Check whether a drain of this node would finish.",
             ),
             (
                 "windrow drain-check --all",
-                "Of which nodes would it not? The worst decides the exit status.",
+                "Check all nodes. The worst one decides the exit status.",
             ),
         ],
     },
     VerbPage {
         verb: "preflight",
         exits: &[
-            (0, "Nothing is known that is against this machine."),
-            (4, "It cannot become what is wanted."),
-            (5, "Something that counts is not known."),
-            (78, "The configuration cannot be read."),
+            (0, "No check failed."),
+            (4, "This host does not meet the requirements."),
+            (
+                5,
+                "Windrow cannot tell, because an important value is unknown.",
+            ),
+            (78, "Windrow cannot read the configuration."),
         ],
         examples: &[
             (
                 "windrow preflight harvester-config.yaml",
-                "Can this machine become that node?",
+                "Check whether this host can become this node.",
             ),
             (
                 "windrow preflight --platform harvester --version v1.8.1 --role witness",
-                "Without a configuration.",
+                "Check without a configuration.",
             ),
             (
                 "windrow preflight --platform rke2 --production --disk-test /mnt",
-                "Against what is recommended, and with writes to a disk of your choice.",
+                "Check against the recommended values, and measure writes to a disk of your choice.",
             ),
             (
                 "windrow preflight -o json harvester-config.yaml",
-                "For an inventory; saved, --host judges it again elsewhere.",
+                "Print the result for an inventory. If you save it, --host judges it on another host.",
             ),
         ],
     },
     VerbPage {
         verb: "rack",
         exits: &[
-            (0, "All nodes are ready; or the service was ended."),
-            (3, "Some are on their way, or never came."),
-            (4, "At least one has failed."),
+            (0, "All nodes are ready, or you stopped the service."),
+            (3, "Some nodes are setting up, or never reported."),
+            (4, "At least one node has failed."),
             (
                 5,
-                "None has failed, and at least one is unknown or silent; or nothing is known of any.",
+                "No node has failed, but at least one is unknown or silent, or there are no nodes.",
             ),
-            (75, "Another rack has its state."),
-            (78, "The list of nodes or a token cannot be used."),
+            (75, "Another rack uses this state directory."),
+            (78, "The list of nodes or a token is not valid."),
         ],
         examples: &[
             (
                 "windrow rack --nodes rack1.csv",
-                "Take events on loopback, serve the page, show the table.",
+                "Accept events on loopback, serve the page, and show the table.",
             ),
             (
                 "windrow rack --listen 10.0.0.5:9347 --token-file token --state /var/lib/rack",
-                "For nodes that report to this machine, with a memory.",
+                "Accept events from nodes on the network, and keep the state.",
             ),
-            ("windrow rack --once -o json", "What the running one knows."),
+            (
+                "windrow rack --once -o json",
+                "Print the state of the running rack.",
+            ),
             (
                 "windrow rack --wait ready --timeout 45m --nodes rack1.csv",
-                "For scripts.",
+                "Wait in a script until all nodes are ready.",
             ),
         ],
     },
     VerbPage {
         verb: "vip-check",
         exits: &[
-            (0, "Nobody else uses the address."),
-            (4, "Another machine does, or is about to."),
+            (0, "No other host uses the address."),
+            (4, "Another host uses it, or is about to."),
             (
                 5,
                 "It could not be looked for: no right to, no link, an IPv6 address.",
@@ -318,181 +344,184 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         examples: &[
             (
                 "windrow vip-check --config harvester-config.yaml",
-                "Before the installation: is the VIP free?",
+                "Check before the installation whether the VIP is free.",
             ),
             (
                 "windrow vip-check 10.0.0.10 --interface eth0",
-                "Any address, on a link of your choice.",
+                "Check any address on an interface of your choice.",
             ),
         ],
     },
     VerbPage {
         verb: "upgrade-check",
         exits: &[
-            (0, "Nothing known is against the upgrade."),
+            (0, "Windrow found no reason against the upgrade."),
             (
                 4,
-                "Harvester would refuse it, or it would begin and not end.",
+                "Harvester would refuse the upgrade, or it would start and not finish.",
             ),
-            (5, "That is not known."),
+            (5, "Windrow cannot tell."),
         ],
         examples: &[(
             "windrow upgrade-check --to v1.8.2",
-            "Would Harvester let the upgrade begin, and would it end?",
+            "Check whether Harvester would accept the upgrade, and whether it would finish.",
         )],
     },
     VerbPage {
         verb: "diagnose",
         exits: &[
-            (0, "No known incident."),
-            (4, "At least one."),
-            (5, "None among what could be judged."),
+            (0, "There is no known incident."),
+            (4, "There is at least one known incident."),
+            (
+                5,
+                "There is no known incident, but Windrow could not check all of them.",
+            ),
         ],
         examples: &[(
             "windrow diagnose",
-            "Known incidents, with what was seen and what to do.",
+            "Show known incidents with their evidence and fix.",
         )],
     },
     VerbPage {
         verb: "repair",
         exits: &[
-            (0, "It is repaired or undone, or nothing was to be done."),
+            (
+                0,
+                "The repair or the undo succeeded, or nothing had to be done.",
+            ),
             (
                 4,
-                "The repair failed or did not help, or part of an undo was left because it was changed since.",
+                "The repair failed or did not help, or the undo skipped a value that has changed since.",
             ),
-            (5, "The cluster cannot be asked."),
+            (5, "Windrow cannot reach the cluster."),
             (
                 6,
-                "kube-apiserver or a webhook would refuse it: nothing was changed.",
+                "kube-apiserver or a webhook would refuse the repair. Windrow changed nothing.",
             ),
         ],
         examples: &[
             (
                 "windrow repair addon-stuck --dry-run",
-                "Shows the requests that the cure would make, and whether they would be taken.",
+                "Show the requests of the repair, and whether kube-apiserver would accept them.",
             ),
             (
                 "windrow repair --undo",
-                "Undoes the newest repair, where nobody has changed anything since.",
+                "Undo the newest repair, except for values that have changed since.",
             ),
         ],
     },
     VerbPage {
         verb: "config",
         exits: &[
-            (0, "No error."),
-            (5, "Not everything was looked at."),
+            (0, "There is no error."),
+            (5, "Windrow could not check everything."),
             (78, "Bad settings or rules."),
         ],
         examples: &[
             (
                 "windrow config show --origin",
-                "What is in force, and which file says so.",
+                "Show the effective values, and the file that sets each.",
             ),
             (
                 "windrow config check conf.d rules.d",
-                "Every mistake, with file and line.",
+                "List all mistakes with file and line.",
             ),
         ],
     },
     VerbPage {
         verb: "replay",
         exits: &[
-            (0, "Every decision comes out as it was recorded."),
-            (4, "One differs."),
-            (5, "Played with another version, its end is not known."),
+            (0, "All decisions are as recorded."),
+            (4, "At least one decision differs."),
+            (5, "Windrow cannot tell the result with the other version."),
             (78, "Bad rules."),
         ],
         examples: &[(
             "windrow replay flight.jsonl",
-            "Makes the recorded decisions again.",
+            "Replay the recorded decisions.",
         )],
     },
     VerbPage {
         verb: "blame",
         exits: &[
-            (0, "The boot came to its end."),
-            (3, "It is not at its end, as far as the flight goes."),
-            (4, "It failed."),
-            (5, "There is no flight, or nothing was decided in it."),
+            (0, "The boot is complete."),
+            (3, "The boot was not complete at the end of the boot log."),
+            (4, "The boot failed."),
+            (5, "There is no boot log, or it has no decisions."),
         ],
         examples: &[
-            (
-                "windrow blame",
-                "What decided when this node's last boot ended.",
-            ),
-            ("windrow blame --boot -1", "The same of the boot before it."),
+            ("windrow blame", "Show the time of this node's last boot."),
+            ("windrow blame --boot -1", "Show the boot before it."),
             (
                 "windrow blame report.tar.gz",
-                "Of a node from which there is only a report.",
+                "Show the boot of a node from its report.",
             ),
         ],
     },
     VerbPage {
         verb: "learn",
         exits: &[
-            (0, "Everything that was named was read and merged."),
+            (0, "Windrow read and merged all inputs."),
             (
                 5,
-                "Some of it could not be read, each with its reason on standard error; the rest is merged. Or no boot is in it.",
+                "Windrow could not read some inputs (the reasons are on standard error) and merged the rest; or the inputs contain no boot.",
             ),
         ],
         examples: &[
             (
                 "windrow learn reports/ -o learned.yaml",
-                "Learns from every flight and report below a directory.",
+                "Learn from all boot logs and reports below a directory.",
             ),
             (
                 "windrow learn learned.yaml report.tar.gz -o learned.yaml",
-                "Adds a boot to what is known.",
+                "Add a boot to the learned knowledge.",
             ),
             (
                 "windrow learn --backtest reports/",
-                "How true is it? Each boot predicted from the others.",
+                "Measure the accuracy: predict each boot from the others.",
             ),
         ],
     },
     VerbPage {
         verb: "knowledge",
         exits: &[
-            (0, "It is shown."),
-            (5, "Nothing is known of what was to be explained."),
-            (78, "A rule pack or a knowledge file is wrong."),
+            (0, "Windrow showed the facts."),
+            (5, "Windrow has no facts about this subject."),
+            (78, "A rule pack or a knowledge file has an error."),
         ],
         examples: &[
-            ("windrow knowledge show", "Everything that is known here."),
+            ("windrow knowledge show", "Show all facts on this node."),
             (
                 "windrow knowledge explain Widget.example.com",
-                "Who brings a kind, after how long, and from where that is known.",
+                "Show which component provides a kind, after how long, and the source of this fact.",
             ),
             (
                 "windrow knowledge diff old.yaml new.yaml",
-                "What two knowledge files say differently.",
+                "Show the differences between two knowledge files.",
             ),
         ],
     },
     VerbPage {
         verb: "cleanup",
-        exits: &[(0, "What Windrow made is taken away.")],
-        examples: &[("windrow cleanup", "Before the package is removed.")],
+        exits: &[(0, "Windrow removed its changes.")],
+        examples: &[("windrow cleanup", "Clean up before you remove the package.")],
     },
     VerbPage {
         verb: "report",
-        exits: &[(0, "The archive is written.")],
+        exits: &[(0, "Windrow wrote the archive.")],
         examples: &[(
             "windrow report -o report.tar.gz",
-            "One redacted archive for who cannot log in.",
+            "Write one redacted archive for support.",
         )],
     },
 ];
 
-/// What a node or a file is.
+/// The state of a node or a file.
 const STATE: &[(u8, &str)] = &[
-    (0, "Ready; released; as it should be."),
+    (0, "The node or file has reached its state."),
     (3, "Not yet."),
     (4, "Failed."),
-    (5, "Not known, for example because the daemon does not run."),
+    (5, "Unknown, for example because the daemon does not run."),
 ];
 
 /// What follows the options on the page of a verb.

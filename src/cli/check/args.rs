@@ -8,7 +8,9 @@ use windrow_simulate::rehearse::check::CheckVerdict;
 use super::super::rehearse::SetupArgs;
 use crate::cli::output::Output;
 
-/// Check everything that can be known before the image is burned, and say one verdict
+/// Validate a node's configuration and simulate its boot
+///
+/// Runs all offline checks before you burn an image, and ends in one verdict.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -16,14 +18,14 @@ pub(in crate::cli) struct Args {
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     pub(super) output: Output,
-    /// Also write the report in a format into a file; can be repeated
+    /// Also write the report to a file in this format; can be repeated
     #[arg(long, value_name = "FORMAT=FILE", value_parser = written)]
     pub(super) write: Vec<(Output, PathBuf)>,
-    /// What makes the command fail
+    /// The least severe verdict that makes the command fail
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Unknown)]
     pub(super) fail_on: FailOn,
-    /// A file with accepted findings, each with its reason [default: .windrow-accept.yaml beside the
-    /// first input]
+    /// A file with accepted findings and their reasons [default: .windrow-accept.yaml in the directory
+    /// of the first input]
     #[arg(long, value_name = "FILE")]
     pub(super) accept: Option<PathBuf>,
 }
@@ -40,11 +42,11 @@ const FORMATS: &[Output] = &[
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FailOn {
-    /// Only what cannot work
+    /// Fail only if something cannot work
     Error,
-    /// That, and what could not be judged
+    /// Fail also if something could not be judged
     Unknown,
-    /// That, and what is slower or noisier without a change
+    /// Fail also on warnings
     Warning,
 }
 

@@ -22,8 +22,8 @@ const DAEMON_RETURNS: Duration = Duration::from_secs(120);
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ApplyArgs {
-    /// Try gates that the check refuses, too: the trial shows whether it was right. Also ignore an upgrade in progress, other
-    /// servers that are not ready, and failed trials of other servers
+    /// Also try gates that the check refuses: the trial shows whether the check was right. Ignores an upgrade in progress,
+    /// other servers that are not ready, and failed trials on other servers
     #[arg(long)]
     force: bool,
     /// Do not ask whether rke2-server may be restarted

@@ -21,16 +21,16 @@ use crate::fs;
 /// The versions that the command line names, and the machine.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(in crate::cli) struct NamedVersions {
-    /// Harvester's version [default: the newest that is modelled, where a Harvester configuration is
-    /// given]
+    /// Harvester's version [default: the newest one that Windrow models, if a Harvester configuration is
+    /// among the inputs]
     #[arg(long, value_name = "VERSION")]
     pub(in crate::cli) harvester: Option<HarvesterVersion>,
-    /// RKE2's version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked
-    /// against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]
+    /// RKE2's version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are
+    /// valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]
     #[arg(long, value_name = "VERSION")]
     pub(in crate::cli) rke2: Option<Version>,
-    /// The machine's class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what
-    /// `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all
+    /// The server's hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output
+    /// of `windrow preflight -o json`: times that Windrow learned on this class take precedence
     #[arg(long, value_name = "CLASS|FILE", value_parser = hardware)]
     pub(in crate::cli) hardware: Option<String>,
 }

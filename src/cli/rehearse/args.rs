@@ -16,7 +16,7 @@ pub(super) type UnusableInput = (Exit, Vec<String>);
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
 pub(super) const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// Rehearse a boot in simulated time, with Windrow and without it
+/// Simulate a node's boot, with and without Windrow
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
@@ -30,33 +30,32 @@ pub(in crate::cli) struct Args {
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupArgs {
     /// Harvester configurations, cloud-init user-data, yip files, Ignition, Butane, Edge Image Builder
-    /// definitions, manifests or directories of them, or `-`: together one node
+    /// definitions, manifests or directories of them, or `-`; all of them describe one node
     #[arg(value_name = "CONFIG", required_unless_present = "node")]
     pub(in crate::cli) paths: Vec<PathBuf>,
-    /// One of several nodes of a cluster and its configuration; once for each file of it
+    /// One of several nodes of a cluster with its configuration; repeat it for each file of the node
     #[arg(long, value_name = "NAME=CONFIG", value_parser = node, conflicts_with = "paths")]
     pub(in crate::cli) node: Vec<(String, PathBuf)>,
     #[command(flatten)]
     pub(super) versions: NamedVersions,
-    /// Restart a node (the first one, or the one that is named) so long after power-on; can be
-    /// repeated
+    /// Restart a node (default: the first one) this long after power-on; can be repeated
     #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
     pub(super) reboot: Vec<(Option<String>, Duration)>,
-    /// A directory or file with further rule packs or knowledge; can be repeated
+    /// A directory or file with additional rule packs or knowledge; can be repeated
     #[arg(long, value_name = "DIR")]
     pub(super) rules: Vec<PathBuf>,
-    /// A list of the images of an air-gapped bundle, one image a line: every image that is in no list
-    /// is a finding; can be repeated
+    /// A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in
+    /// none of these lists are findings
     #[arg(long, value_name = "FILE")]
     pub(super) images: Vec<PathBuf>,
-    /// Write a corrected copy of all files into this directory, where correcting is mechanical
+    /// Write a copy of all files with all mechanical corrections into this directory
     #[arg(long, value_name = "DIR")]
     pub(super) fix: Option<PathBuf>,
-    /// By how many seeds: each is one possible course of events
+    /// Number of boots to simulate, each with different timing
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(super) seeds: u64,
-    /// End the rehearsal after so long, whatever is played by then
+    /// Stop simulating after this long, and report the results so far
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(super) timeout: Duration,
 }
