@@ -1,4 +1,4 @@
-//! Windrow: the bootstrap agent of a bare-metal RKE2 / Harvester node. This is the program; what it decides with is in `crates/`.
+//! Windrow: the bootstrap agent for bare-metal RKE2 and Harvester nodes. This is the program; its decisions are in `crates/`.
 //!
 //! Data flows one way: `observe` fills a [`windrow_decide::Observation`], [`windrow_decide::decide`] turns it into
 //! actions and a status, `act` carries the actions out and `report` publishes. `observe`, `act` and `report` never use

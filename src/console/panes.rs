@@ -307,7 +307,7 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
         }
     }
     if lines.is_empty() {
-        lines.push(Line::raw("Nothing was found to be wrong."));
+        lines.push(Line::raw("No problems found."));
     }
     lines
 }
@@ -315,39 +315,33 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
 /// The keys and the words.
 pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
     const KEYS: &[(&str, &str)] = &[
-        ("Tab, 1 2 3", "another pane"),
+        ("Tab, 1 2 3 4", "another pane"),
         (
             "Up Down PgUp PgDn",
             "scroll (also k, b, Space); Home and End",
         ),
-        ("j", "the journal of windrow, its last lines"),
-        ("Esc", "back, and to the pane that matters most"),
+        ("j", "the last lines of Windrow's journal"),
+        ("Esc", "back, and to the most important pane"),
         ("Ctrl-L", "repaint the screen"),
     ];
     const WORDS: &[(&str, &str)] = &[
-        ("Ready", "everything that the node is for works"),
-        (
-            "Ready, degraded",
-            "it works, and something is wrong besides",
-        ),
-        ("Setting up node", "RKE2 or its manifests are on their way"),
+        ("Ready", "everything on this node works"),
+        ("Ready, degraded", "the node works, but something is wrong"),
+        ("Setting up node", "RKE2 or its manifests are not ready yet"),
         (
             "Setting up Harvester",
-            "the node is there, Harvester on its way",
+            "the node is up, Harvester is not ready yet",
         ),
         (
             "NotReady",
-            "it lost what it needs; Failed: cannot get there",
+            "it stopped working; Failed: it cannot become Ready",
         ),
-        (
-            "Unknown",
-            "could not be found out; the line beneath says why",
-        ),
+        ("Unknown", "Windrow cannot tell; the reason is below"),
     ];
     const PANES: &[(&str, &str)] = &[
-        ("HELD", "kept from RKE2 until what it needs is ready"),
-        ("released", "given to RKE2, which has not applied it yet"),
-        ("FAILED", "RKE2 cannot apply it; its own message"),
+        ("HELD", "hidden from RKE2 until its dependencies are ready"),
+        ("released", "visible to RKE2, but not applied yet"),
+        ("FAILED", "RKE2 cannot apply it; with RKE2's own message"),
         ("applied", "RKE2 has applied it"),
     ];
     let mut lines = Vec::new();
@@ -368,19 +362,19 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
         true => table("Keys", &[KEYS, &[("q", "quit")]].concat()),
         false => table("Keys", KEYS),
     }
-    table("The word", WORDS);
+    table("State", WORDS);
     table("Manifests", PANES);
     table(
-        "More, at a shell",
+        "More, in a shell",
         &[
             ("windrow status", "all of this as text"),
             (
                 "windrow why FILE",
-                "what a held file waits for, down to the root",
+                "dependencies of a held file, down to the root cause",
             ),
-            ("windrow release FILE", "lift a hold by hand"),
-            ("windrow blame", "where the time of the boot went, as root"),
-            ("journalctl -xu windrow", "what happened, with explanations"),
+            ("windrow release FILE", "release a held file"),
+            ("windrow blame", "where the boot spent its time, as root"),
+            ("journalctl -xu windrow", "all events, with advice"),
         ],
     );
     lines

@@ -87,7 +87,7 @@ pub struct ProcessFacts {
     pub open_files: Option<usize>,
     /// When it started.
     pub started: Option<Timestamp>,
-    /// Requests to kube-apiserver but watches.
+    /// Requests to kube-apiserver, except watches.
     pub requests: u64,
     /// Watches that were opened.
     pub watches: u64,

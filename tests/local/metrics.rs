@@ -342,7 +342,7 @@ async fn a_real_prometheus_scrapes_a_daemon_and_fires_the_alert_of_its_boot_that
     assert_eq!(alert["state"], "firing");
     assert_eq!(alert["labels"]["instance"], address.to_string());
     let said = alert["annotations"]["description"].as_str().unwrap();
-    assert!(said.contains("Its reason is "), "{said}");
+    assert!(said.contains("The reason is "), "{said}");
     // It takes nothing of a text that it does not understand.
     let up = prometheus.query("up{job=\"windrow\"}").await;
     assert_eq!(up[0]["value"][1], "1", "{up:?}");

@@ -77,7 +77,7 @@ fn debians_source_package_has_what_the_deb_of_a_release_has() {
     for line in [
         "Source: windrow",
         "Package: windrow",
-        "Description: bootstrap agent of",
+        "Description: bootstrap agent for",
     ] {
         assert!(control.contains(line), "{control}");
     }

@@ -113,7 +113,7 @@ fn program(page: &mut Page<'_>, families: &Families) -> fmt::Result {
     let (counters, process) = (&families.counters, &families.process);
     page.info(
         "windrow_build",
-        "The program that runs",
+        "The running program",
         vec![("version", env!("CARGO_PKG_VERSION").to_owned())],
     )?;
     page.time(
@@ -147,12 +147,12 @@ fn program(page: &mut Page<'_>, families: &Families) -> fmt::Result {
     )?;
     page.counter(
         "windrow_apiserver_requests",
-        "Requests to kube-apiserver but watches",
+        "Requests to kube-apiserver, except watches",
         process.requests as f64,
     )?;
     page.counter(
         "windrow_apiserver_watches",
-        "Watches that were opened at kube-apiserver",
+        "Opened watches on kube-apiserver",
         process.watches as f64,
     )?;
     page.gauge(
@@ -163,7 +163,7 @@ fn program(page: &mut Page<'_>, families: &Families) -> fmt::Result {
     if let Some(cpu) = process.cpu {
         page.counter(
             "windrow_process_cpu_seconds",
-            "Time of the daemon on a processor",
+            "CPU time of the daemon",
             cpu.as_secs_f64(),
         )?;
     }
@@ -199,12 +199,12 @@ fn node(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     )?;
     page.gauges(
         "windrow_readiness",
-        "Where the node stands: 1 for the current state",
+        "State of the node: 1 for the current state",
         states("state", &READINESS, Some(&status.readiness)),
     )?;
     page.info(
         "windrow_reason",
-        "The code of the first blocker, or why there is none",
+        "The code of the first blocker, or the reason why there is none",
         vec![("code", status.reason.code.as_str().to_owned())],
     )?;
     page.time(
@@ -215,7 +215,7 @@ fn node(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     let transition = status.transition.as_ref();
     page.gauges(
         "windrow_transition",
-        "What is done to the node on purpose: 1 while it is done",
+        "Deliberate operation on the node: 1 while it is under way",
         states(
             "kind",
             &TRANSITIONS,
@@ -236,12 +236,12 @@ fn node(page: &mut Page<'_>, status: &Status) -> fmt::Result {
 fn phases(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     page.gauges(
         "windrow_phase",
-        "The part of the bootstrap that the node is in: 1 for the current one",
+        "Phase of the bootstrap: 1 for the current one",
         states("phase", Phase::ALL, Some(&status.phase)),
     )?;
     page.time(
         "windrow_current_phase_start_timestamp_seconds",
-        "Since when the node is in its current phase",
+        "When the node entered its current phase",
         status.phase_since,
     )?;
     let each = |value: fn(&PhaseStatus) -> Option<f64>| {
@@ -252,12 +252,12 @@ fn phases(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     };
     page.gauges(
         "windrow_phase_start_timestamp_seconds",
-        "When the node first came to a phase in this boot",
+        "When the node first reached a phase in this boot",
         each(|phase| phase.began.map(seconds)),
     )?;
     page.gauges(
         "windrow_phase_duration_seconds",
-        "How long a phase took in this boot, once it is over",
+        "Duration of a phase in this boot, once it is over",
         each(|phase| match phase.state {
             // Its earlier stays alone.
             PhaseState::Current => None,
@@ -266,13 +266,13 @@ fn phases(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     )?;
     page.gauges(
         "windrow_phase_expected_seconds",
-        "How long a phase may take before it is slow",
+        "Duration after which a phase is slow",
         each(|phase| Some(phase.expected.as_ref()?.seconds as f64)),
     )?;
     if let Some(pace) = &status.pace {
         page.gauges(
             "windrow_pace",
-            "How the bootstrap gets on: 1 for the current pace; absent when it is over",
+            "Progress of the bootstrap: 1 for the current pace; absent once it is over",
             states("state", &PACES, Some(pace)),
         )?;
     }
@@ -282,7 +282,7 @@ fn phases(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     }
     page.gauges(
         "windrow_boot_hangs",
-        "1 while the boot hangs: nothing has moved for a time (stalled), or it cannot go on by itself (stuck)",
+        "1 while the boot hangs: no progress for some time (stalled), or it cannot continue without help (stuck)",
         states("pace", &[Pace::Stalled, Pace::Stuck], status.hangs().as_ref()),
     )
 }
@@ -320,12 +320,12 @@ fn staging(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     )?;
     page.gauge(
         "windrow_staging_settled",
-        "1 once every manifest file is applied, or kept on purpose",
+        "1 once every manifest file is applied or deliberately held",
         Some(flag(staging.settled)),
     )?;
     page.time(
         "windrow_oldest_hold_start_timestamp_seconds",
-        "Since when the file is held that waits longest",
+        "Start of the hold of the file that has waited longest",
         held().map(|held| held.since).min(),
     )
 }
@@ -354,7 +354,7 @@ fn probes(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     });
     page.gauges(
         "windrow_probe_passing",
-        "1: the probe passes, 0: it fails; absent while that is not known or it is off",
+        "1: the probe passes, 0: it fails; absent while the result is unknown or the probe is off",
         rows,
     )?;
     if status.probes.is_empty() {
@@ -405,7 +405,7 @@ fn webhooks(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     });
     page.gauges(
         "windrow_webhooks",
-        "Webhooks by event and by how far their delivery is",
+        "Webhooks by event and state of delivery",
         rows,
     )
 }
@@ -422,7 +422,7 @@ fn gates(page: &mut Page<'_>, gates: &GatesStatus) -> fmt::Result {
     ];
     page.gauges(
         "windrow_feature_gates",
-        "Feature gates that the configuration asks for, and those of them that are not written",
+        "Configured feature gates, and the configured gates that are not written",
         counts.map(|(state, count)| (vec![("state", state.to_owned())], count as f64)),
     )?;
     page.gauge(
@@ -435,13 +435,13 @@ fn gates(page: &mut Page<'_>, gates: &GatesStatus) -> fmt::Result {
     };
     page.gauges(
         "windrow_gate_trial",
-        "Where the last trial of feature gates stands: 1 for the current state",
+        "State of the last trial of feature gates: 1 for the current state",
         states("state", &TRIALS, Some(&trial.state)),
     )?;
     match &trial.outcome {
         Some(outcome) => page.gauges(
             "windrow_gate_trial_outcome",
-            "How the last trial of feature gates ended: 1 for its outcome",
+            "Outcome of the last trial of feature gates: 1 for this outcome",
             states("outcome", &OUTCOMES, Some(outcome)),
         ),
         None => Ok(()),
