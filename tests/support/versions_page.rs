@@ -1,4 +1,4 @@
-//! `docs/versions.md`: what is known of Harvester's releases, and from which source.
+//! `docs/versions.md`: the facts about Harvester's releases, with their sources.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use windrow_harvester::versions::{Fact, HarvesterRelease, HarvesterVersions, Kno
 use windrow_simulate::rehearse::modelled::PLAYED;
 
 const RULES: &str = "
-| version | a fact holds | a rehearsal |
+| version | a fact holds | a simulation |
 |---|---|---|
-| was read | yes or no | as it is |
-| a patch between two that were read | as for both, where they agree; else unknown | says that it was not read; exit 5 where its start is unknown |
-| a patch after the newest | as for the newest, where nothing turned in the newest two minors; else unknown | the same |
-| a candidate or a build before a release | as for that release, but what turned with it is unknown | the same |
-| older than the oldest, or of a newer minor | unknown | is played like the nearest, exit 5 |
+| one of the releases below | yes or no | has no caveat |
+| a patch between two of them | as for both, if they agree; otherwise unknown | says that Windrow has no facts about it; exit 5 if its start is unknown |
+| a patch after the newest | as for the newest, if the fact did not change in the newest two minors; otherwise unknown | the same |
+| a candidate or a build before a release | as for this release; a fact that changed with it is unknown | the same |
+| older than the oldest, or of a newer minor | unknown | uses the nearest release, exit 5 |
 
-A verdict that rests on an unknown fact is unknown. So is a kind of a group of kube-apiserver, RKE2 or Harvester that no release here has. The RKE2 of a version that was not read is taken to have the minor of the release
-before it.
+A verdict is unknown if it depends on an unknown fact. A kind is unknown if its group belongs to kube-apiserver, RKE2 or Harvester, and no release here has this kind. For a version without facts, Windrow assumes
+the RKE2 minor of the release before it.
 ";
 
 /// The page.
@@ -25,10 +25,10 @@ pub(crate) fn versions_page() -> String {
     let (from, to) = (known.read.from, known.read.to);
     let mut page = format!(
         "# Versions of Harvester\n\n\
-         What Windrow says of Harvester, Rancher, KubeVirt and Longhorn holds for some versions. This page is made from\n\
-         `crates/harvester/data/versions.yaml`; the sources were read on {}, for v{from} to v{to}. Which kinds come with which\n\
-         version stands in [knowledge.md](knowledge.md). Nothing on this page was tried on a node.\n\
-         \n## Versions that were not read\n{RULES}",
+         Windrow's facts about Harvester, Rancher, KubeVirt and Longhorn hold for some versions. This page is generated from\n\
+         `crates/harvester/data/versions.yaml`. The facts come from the sources of v{from} to v{to}, as of {}. For the kinds of each\n\
+         version, see [knowledge.md](knowledge.md). Nothing on this page was tried on a node.\n\
+         \n## Versions without facts\n{RULES}",
         known.read.at
     );
     releases(&mut page, &known.releases);
@@ -39,8 +39,8 @@ pub(crate) fn versions_page() -> String {
 
 fn releases(page: &mut String, releases: &[HarvesterRelease]) {
     page.push_str(
-        "\n## What is in a release\n\n\
-         What was not read has a dash.\n\n\
+        "\n## Contents of each release\n\n\
+         A dash means that Windrow has no data.\n\n\
          | Harvester | RKE2 | Rancher | Fleet | rancher-webhook | helm-controller | KubeVirt | CDI | Longhorn | kube-vip | whereabouts | upgraded from |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
@@ -69,9 +69,9 @@ fn releases(page: &mut String, releases: &[HarvesterRelease]) {
 
 fn facts(page: &mut String, facts: &[KnownFact], newest: HarvesterVersion) {
     page.push_str(
-        "\n## What is known, by version\n\n\
-         `rehearse --harvester` plays what is marked, as far as the version has it.\n\n\
-         | fact | releases | what | played | source |\n|---|---|---|---|---|\n",
+        "\n## Facts by version\n\n\
+         `rehearse --harvester` simulates the marked facts if they hold for the version.\n\n\
+         | fact | releases | meaning | simulated | source |\n|---|---|---|---|---|\n",
     );
     for fact in facts {
         let played = if PLAYED.contains(&fact.name) {
@@ -94,7 +94,9 @@ fn facts(page: &mut String, facts: &[KnownFact], newest: HarvesterVersion) {
 fn range(fact: &KnownFact, newest: HarvesterVersion) -> String {
     let mut range = match (fact.since, fact.before) {
         (None, None) => "all".to_owned(),
-        (Some(since), None) if since > newest => format!("none; v{since} on, not read in full"),
+        (Some(since), None) if since > newest => {
+            format!("none; v{since} on, without all of its facts")
+        }
         (Some(since), None) => format!("v{since} on"),
         (None, Some(before)) => format!("before v{before}"),
         (Some(since), Some(before)) => format!("v{since} on, before v{before}"),
@@ -106,7 +108,7 @@ fn range(fact: &KnownFact, newest: HarvesterVersion) -> String {
 }
 
 fn changes(page: &mut String, known: &HarvesterVersions) {
-    page.push_str("\n## What each release turned\n\n| release | holds from here on | holds no more |\n|---|---|---|\n");
+    page.push_str("\n## Changes by release\n\n| release | holds from here on | no longer holds |\n|---|---|---|\n");
     let read: Vec<HarvesterVersion> = known.read_releases().collect();
     for pair in read.windows(2) {
         let turned = |to: bool| -> Vec<String> {
