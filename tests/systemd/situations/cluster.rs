@@ -9,8 +9,8 @@ fn all_well() {
     let machine = ready(node);
     compare(
         &machine,
-        "All is well",
-        "Every part of the node answers and every manifest is applied.",
+        "Everything works",
+        "Every part of the node responds, and every manifest is applied.",
     );
 }
 
@@ -23,8 +23,8 @@ fn an_api_that_does_not_answer_yet() {
     wait_reason(&machine, "rke-service-down");
     compare(
         &machine,
-        "The API is not there yet",
-        "RKE2 was started and its unit is not active yet: kube-apiserver refuses connections.",
+        "The API is not available yet",
+        "RKE2 was started, but its unit is not active yet. kube-apiserver refuses connections.",
     );
 }
 
@@ -36,8 +36,8 @@ fn an_api_that_went_away() {
     wait_readiness(&machine, "Failed");
     compare(
         &machine,
-        "The API went away",
-        "The node was Ready. kube-apiserver has ended, and RKE2 does not start it again.",
+        "The API has stopped",
+        "The node was Ready. kube-apiserver has exited, and RKE2 does not restart it.",
     );
 }
 
@@ -52,7 +52,7 @@ fn an_api_that_is_too_slow_to_answer() {
     compare(
         &machine,
         "The API takes too long to answer",
-        "kube-apiserver accepts connections and answers none of them in time.",
+        "kube-apiserver accepts connections, but answers no request in time.",
     );
 }
 
@@ -72,6 +72,6 @@ fn a_certificate_that_has_expired() {
     compare(
         &machine,
         "A certificate of RKE2 has expired",
-        "One of the certificates below RKE2's data directory is no longer valid.",
+        "A certificate below RKE2's data directory is no longer valid.",
     );
 }

@@ -36,7 +36,7 @@ fn a_file_that_is_held() {
     compare(
         &machine,
         "A manifest is held",
-        "It needs a kind that the API does not serve.",
+        "The API does not serve its kind yet.",
     );
 }
 
@@ -54,7 +54,7 @@ fn a_file_that_the_api_refuses() {
     compare(
         &machine,
         "The API refuses a manifest",
-        "A Service with a port that there is not. RKE2 tries it again and again.",
+        "A Service has an invalid port. RKE2 retries it forever.",
     );
 }
 
@@ -76,8 +76,8 @@ fn two_files_with_one_name() {
     wait_reason(&machine, "addon-collision");
     compare(
         &machine,
-        "Two manifests have one name",
-        "`db.yaml` and `sub/db.yaml`: RKE2 knows both by one Addon.",
+        "Two manifests have the same name",
+        "RKE2 uses one Addon for both `db.yaml` and `sub/db.yaml`.",
     );
 }
 
@@ -101,8 +101,8 @@ fn a_file_that_rke2_took_first() {
     });
     compare(
         &machine,
-        "RKE2 was quicker than Windrow",
-        "A manifest was laid while Windrow was stopped, and RKE2 tried it before its kind was there.",
+        "RKE2 was faster than Windrow",
+        "A manifest was added while Windrow was stopped, and RKE2 tried to apply it before its kind existed.",
     );
 }
 
@@ -116,7 +116,7 @@ fn a_marker_of_somebody_else() {
     });
     compare(
         &machine,
-        "Somebody else holds a manifest",
-        "`pump.yaml.skip` was not made by Windrow, which leaves it alone.",
+        "Another program holds a manifest",
+        "Windrow did not create `pump.yaml.skip`, and does not remove it.",
     );
 }

@@ -19,7 +19,7 @@ fn a_network_that_never_comes_up() {
     compare(
         &machine,
         "The network never comes up",
-        "The unit that sets up the network hangs. RKE2 waits for it and is not started.",
+        "The unit that sets up the network hangs. RKE2 waits for it and does not start.",
     );
 }
 
@@ -40,7 +40,7 @@ fn a_network_without_a_default_route() {
     compare(
         &machine,
         "There is no default route",
-        "The link has an address, and nothing leads away from it.",
+        "The interface has an address, but the host has no default route.",
     );
 }
 
@@ -67,7 +67,7 @@ fn a_node_that_was_rebooted() {
     compare(
         &machine,
         "The node was rebooted",
-        "It was Ready before. RKE2 has been started again and is not there yet; how long that took last time is known.",
+        "It was Ready before the reboot. RKE2 has been started again, but is not ready yet. Windrow knows the duration of the last boot.",
     );
     let status = status(&machine);
     assert_eq!(status["firstReady"], Value::Null, "{status}");
@@ -109,7 +109,7 @@ fn no_room_left_on_the_disk() {
     compare(
         &machine,
         "The disk is nearly full",
-        "Less is free than `disk-space` wants (a tenth; here it was set higher).",
+        "The disk has less free space than `disk-space` requires (a tenth; this test sets it higher).",
     );
 }
 
@@ -124,7 +124,7 @@ fn rke2_is_not_installed() {
     compare(
         &machine,
         "RKE2 is not installed",
-        "There is no unit of RKE2: the installation has not come so far, or went wrong.",
+        "RKE2 has no unit. The installation is not finished, or has failed.",
     );
 }
 
@@ -138,8 +138,8 @@ fn rke2_crashes_again_and_again() {
     wait_reason(&machine, "rke-crash-loop");
     compare(
         &machine,
-        "RKE2 crashes again and again",
-        "Its unit ends with an error a second after each start.",
+        "RKE2 crashes repeatedly",
+        "Its unit exits with an error one second after each start.",
     );
 }
 

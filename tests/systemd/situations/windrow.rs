@@ -14,7 +14,7 @@ fn a_daemon_that_is_dead() {
     compare(
         &machine,
         "The daemon is dead",
-        "Windrow was killed and is not started again. What it said last is no longer kept true.",
+        "Windrow was killed, and systemd does not restart it. Nothing updates its last state any more.",
     );
 }
 
@@ -39,7 +39,7 @@ fn a_daemon_that_is_masked() {
     compare(
         &machine,
         "Windrow is masked",
-        "`systemctl mask windrow.service` and a reboot, while a virtual machine's manifest was held.",
+        "`systemctl mask windrow.service` and a reboot, while the manifest of a VM was held.",
     );
 }
 
@@ -52,8 +52,8 @@ fn a_configuration_that_is_broken() {
     ));
     compare(
         &machine,
-        "A file of the configuration is broken",
-        "`conf.d/60-typo.yaml` has a key that there is not. The other files are in effect.",
+        "A configuration file has an error",
+        "`conf.d/60-typo.yaml` has an unknown key. The other files are in effect.",
     );
 }
 
@@ -67,6 +67,6 @@ fn a_webhook_that_is_off() {
     compare(
         &machine,
         "A webhook is off",
-        "Its URL uses a part of Go's templates that is not rendered.",
+        "Its URL uses an unsupported part of Go's templates.",
     );
 }
