@@ -107,7 +107,7 @@ async fn an_event_is_on_the_page_and_in_the_json_and_what_is_wrong_is_said() {
             .text()
             .await
             .unwrap()
-            .contains("Nothing was heard")
+            .contains("No node has reported")
     );
     let taken = rack.post(CLOUD_EVENT, event("n1", 1, "SettingUp")).await;
     assert_eq!(taken, (202, "taken\n".to_owned()));

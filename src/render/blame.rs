@@ -44,7 +44,10 @@ fn headline(out: &mut String, timeline: &BootTimeline, style: Style) {
     let line = end_line(timeline, style);
     let _ = writeln!(out, "{line}{}", usual(timeline.usual));
     if matches!(end.state, BootState::Staged) {
-        let _ = writeln!(out, "The node was not probed: no more is known of it.");
+        let _ = writeln!(
+            out,
+            "The node was not probed, so Windrow knows nothing more about it."
+        );
     } else if end.state != BootState::Ready {
         for line in wrap(&printable(&end.message), style.width) {
             let _ = writeln!(out, "{line}");
@@ -52,8 +55,8 @@ fn headline(out: &mut String, timeline: &BootTimeline, style: Style) {
     }
     let began = timeline.began.strftime("%Y-%m-%d %H:%M:%S UTC");
     let about = match timeline.boot.as_deref() {
-        Some(boot) => format!("boot {boot}, Windrow began at {began}"),
-        None => format!("Windrow began at {began}; which boot that was is not recorded"),
+        Some(boot) => format!("boot {boot}, Windrow started at {began}"),
+        None => format!("Windrow started at {began}; the boot ID is not recorded"),
     };
     let _ = writeln!(out, "{}\n", style.dim(&printable(&about)));
 }
@@ -74,7 +77,7 @@ pub(super) fn end_words(timeline: &BootTimeline) -> String {
         BootState::Degraded => "Ready, degraded, after",
         BootState::Staged => "Every manifest applied after",
         BootState::Failed => "Failed after",
-        BootState::Underway => "Not at its end after",
+        BootState::Underway => "Still booting after",
     };
     format!("{word} {}", span(timeline.end.at))
 }
@@ -82,13 +85,13 @@ pub(super) fn end_words(timeline: &BootTimeline) -> String {
 /// What is usual, after a time.
 pub(super) fn usual(usual: Option<MedianTime>) -> String {
     match usual {
-        None => "; what is usual is not known yet".to_owned(),
+        None => "; no earlier boots to compare with".to_owned(),
         Some(MedianTime {
             boots,
             median_seconds,
             ..
         }) => format!(
-            "; usual is {} (median of {boots} earlier boot{})",
+            "; usually {} (median of {boots} earlier boot{})",
             span(median_seconds),
             if boots == 1 { "" } else { "s" }
         ),
@@ -105,18 +108,18 @@ pub(super) fn usual_of_phase(usual: Option<MedianTime>) -> String {
         boots => format!("{boots} boots"),
     };
     let whose = match usual.from {
-        Some(ExpectationSource::Learned) => format!(" (median of {boots} of nodes like it)"),
-        Some(_) => format!(" (median of {boots} that it remembers)"),
+        Some(ExpectationSource::Learned) => format!(" (median of {boots} of similar nodes)"),
+        Some(_) => format!(" (median of {boots} of this node)"),
         None => String::new(),
     };
-    format!(", usual {}{whose}", span(usual.median_seconds))
+    format!(", usually {}{whose}", span(usual.median_seconds))
 }
 
 fn chain(out: &mut String, steps: &[ChainStep], style: Style) {
     if steps.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.strong("What decided it"));
+    let _ = writeln!(out, "{}", style.strong("Critical path"));
     self::steps(out, steps, style);
     out.push('\n');
 }
@@ -133,7 +136,7 @@ fn steps(out: &mut String, steps: &[ChainStep], style: Style) {
     if polls.clone().next().is_some() {
         let count = polls.count();
         let line = format!(
-            "  RKE2 reads its directory every 15 s: {count} time{} on this chain, {} in all.",
+            "  RKE2's polling every 15 s: {count} time{} on this path, {} in total.",
             if count == 1 { "" } else { "s" },
             span(spent)
         );
@@ -233,10 +236,10 @@ fn ended(file: &FileTime) -> Option<&'static str> {
     match file.cause.filter(|_| file.held.is_some())? {
         Cause::Yielded => Some("released at its deadline, without it"),
         Cause::ByHand => Some("released by hand"),
-        Cause::SamePass => Some("released: RKE2 applies what brings it in the same pass"),
-        Cause::Escaped => Some("RKE2 was quicker than the marker"),
+        Cause::SamePass => Some("released: RKE2 applies its provider in the same pass"),
+        Cause::Escaped => Some("RKE2 applied it before its marker existed"),
         Cause::Elsewhere => Some("applied although it was held, probably by another server"),
-        Cause::Off => Some("released because staging was switched off"),
+        Cause::Off => Some("released because staging was turned off"),
         Cause::Met | Cause::Free => None,
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn members(out: &mut String, nodes: &[(&str, MemberRole)], style: Sty
         let several = names.len() > 1;
         let text = match role {
             _ if names.is_empty() => continue,
-            MemberRole::First => "founds the cluster",
+            MemberRole::First => "initialises the cluster",
             MemberRole::Server if several => "join as servers, one after another",
             MemberRole::Server => "joins as a server",
             MemberRole::Promoted if several => {
@@ -68,7 +68,7 @@ pub(super) fn members(out: &mut String, nodes: &[(&str, MemberRole)], style: Sty
             MemberRole::Witness => {
                 "joins as an agent, and Harvester makes it a member of etcd (a witness)"
             }
-            MemberRole::Agent if several => "join as agents, side by side",
+            MemberRole::Agent if several => "join as agents, in parallel",
             MemberRole::Agent => "joins as an agent",
         };
         let text = format!("{} {text}", name_list(&names));

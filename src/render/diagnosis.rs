@@ -27,7 +27,7 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
         out.push('\n');
     }
     if !diagnosis.unknown.is_empty() {
-        let _ = writeln!(out, "{}", style.strong("Not judged"));
+        let _ = writeln!(out, "{}", style.strong("Not checked"));
         for why in &diagnosis.unknown {
             paragraph(&mut out, why, 2, style.width);
         }
@@ -35,7 +35,7 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     }
     let verdict = match (diagnosis.findings.len(), diagnosis.unknown.is_empty()) {
         (0, true) => style.good("No known incident."),
-        (0, false) => style.waiting("No known incident among what could be judged."),
+        (0, false) => style.waiting("No known incident found, but some checks could not run."),
         (1, _) => style.bad("1 known incident."),
         (many, _) => style.bad(&format!("{many} known incidents.")),
     };
@@ -51,12 +51,12 @@ fn write_finding(out: &mut String, finding: &IncidentFinding, style: Style) {
         style.strong(&printable(finding.code.as_str()))
     );
     paragraph(out, &finding.message, 2, style.width);
-    heading(out, "Seen", style);
+    heading(out, "Evidence", style);
     for evidence in &finding.evidence {
         paragraph(out, &evidence.in_short().to_string(), 4, style.width);
     }
     if !finding.proof.is_empty() {
-        heading(out, "Why it stays so", style);
+        heading(out, "Why it does not resolve itself", style);
         for line in &finding.proof {
             let deeper = line.len() - line.trim_start().len();
             paragraph(out, line, 4 + deeper, style.width);

@@ -14,7 +14,7 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     let node = printable(&check.node);
     let _ = writeln!(
         out,
-        "{}: {} pods to evict, {} left alone",
+        "{}: {} pods to evict, {} ignored",
         style.strong(&format!("Drain of {node}")),
         check.pods.len(),
         check.ignored
@@ -26,10 +26,10 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
         Drain::Finishes => style.good("The drain would finish."),
         Drain::Blocked => style.bad("The drain would never finish: see the proof above."),
         Drain::Unknown if check.why.is_empty() => {
-            style.waiting("It is not known whether the drain would finish: see above.")
+            style.waiting("Windrow cannot tell whether the drain would finish: see above.")
         }
         Drain::Unknown => style.waiting(&format!(
-            "It is not known whether the drain would finish: {}",
+            "Windrow cannot tell whether the drain would finish: {}",
             printable(&check.why)
         )),
     };
@@ -68,16 +68,16 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
         .iter()
         .filter(|check| check.drain == Drain::Blocked);
     let verdict = match checked.drain {
-        Drain::Finishes => style.good("Each drain would finish."),
+        Drain::Finishes => style.good("All drains would finish."),
         Drain::Blocked => style.bad(&format!(
-            "{} of {} drains would never finish; the proof: windrow drain-check NODE",
+            "{} of {} drains would never finish; for the proof, run: windrow drain-check NODE",
             blocked.count(),
             checked.nodes.len()
         )),
         Drain::Unknown => style.waiting(&match checked.why.as_str() {
-            "" => "It is not known whether each drain would finish: see above.".to_owned(),
+            "" => "Windrow cannot tell whether all drains would finish: see above.".to_owned(),
             why => format!(
-                "It is not known whether the drains would finish: {}",
+                "Windrow cannot tell whether the drains would finish: {}",
                 printable(why)
             ),
         }),
@@ -95,7 +95,7 @@ fn write_pod(out: &mut String, pod: &PodDrain, style: Style) {
     let _ = writeln!(out, "\n{fate} {}", style.strong(&printable(&pod.pod)));
     let mut why = pod.why.clone();
     if let Some(place) = &pod.place {
-        let _ = write!(why, "; {place} would take it");
+        let _ = write!(why, "; {place} would accept it");
     }
     for line in wrap(&printable(&why), style.width.saturating_sub(8)) {
         let _ = writeln!(out, "        {line}");

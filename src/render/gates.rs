@@ -207,7 +207,7 @@ impl GatesReport {
     pub fn to_table(&self, style: Style) -> String {
         let mut out = String::new();
         let versions = match self.versions.as_slice() {
-            [] => "a Kubernetes version that is not known".to_owned(),
+            [] => "an unknown Kubernetes version".to_owned(),
             versions => format!("Kubernetes {}", versions.join(" or ")),
         };
         let _ = writeln!(
@@ -227,9 +227,9 @@ impl GatesReport {
             Some(true) => style.good("Every component would start."),
             Some(false) => style.bad("Not every component would start, or a request is wrong."),
             None if !self.unread.is_empty() => style.waiting(
-                "It is not known whether every component would start: not everything could be read.",
+                "Windrow cannot tell whether every component would start: it could not read everything.",
             ),
-            None => style.waiting("It is not known whether every component would start."),
+            None => style.waiting("Windrow cannot tell whether every component would start."),
         };
         let _ = writeln!(out, "\n{verdict}");
         out
@@ -263,7 +263,7 @@ impl GatesReport {
         if self.left_out.is_empty() {
             return;
         }
-        let _ = writeln!(out, "\n{}", style.strong("Asked for and not written"));
+        let _ = writeln!(out, "\n{}", style.strong("Requested, but not written"));
         for left in &self.left_out {
             let same = |finding: &Finding| {
                 finding.message.starts_with(&left.why) && finding.at.contains(&left.at)
@@ -297,7 +297,7 @@ fn origin(gate: &GateReport) -> String {
 /// How many of a component's gates are in effect, where that was asked.
 fn write_in_effect(out: &mut String, view: &ComponentReport, style: Style) {
     if let Some(why) = &view.unobserved {
-        let line = format!("which of them are in effect is not known: {why}");
+        let line = format!("Windrow cannot tell which gates are in effect: {why}");
         let _ = writeln!(out, "  {}", style.waiting(&printable(&line)));
     } else if view.gates.iter().any(|gate| gate.in_effect.is_some()) {
         let as_set = view
@@ -332,18 +332,15 @@ fn trial_line(trial: &TrialStatus) -> String {
         (Some(TrialOutcome::RolledBack), why) => {
             format!(
                 "rolled back: {}",
-                why.as_deref().unwrap_or("no reason is known")
+                why.as_deref().unwrap_or("unknown reason")
             )
         }
         (Some(_), why) => {
-            format!(
-                "not tried: {}",
-                why.as_deref().unwrap_or("no reason is known")
-            )
+            format!("not tried: {}", why.as_deref().unwrap_or("unknown reason"))
         }
     };
     format!(
-        "{} (asked for by {} at {}): {how}",
+        "{} (requested by {} at {}): {how}",
         trial.gates, trial.by, trial.at
     )
 }

@@ -21,18 +21,14 @@ const MISSES: usize = 20;
 pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
     let mut out = String::new();
     let count = report.entries.len();
-    heading(
-        &mut out,
-        &format!("Who brings what ({count} entries)"),
-        style,
-    );
+    heading(&mut out, &format!("Providers ({count} entries)"), style);
     for entry in &report.entries {
         entry_row(&mut out, entry, style);
     }
     if !report.phases.is_empty() {
         heading(
             &mut out,
-            "\nHow long phases take, in nine of ten boots",
+            "\nDuration of phases, in nine of ten boots",
             style,
         );
     }
@@ -40,7 +36,7 @@ pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
         let _ = writeln!(out, "  {}", phase_line(phase));
     }
     if !report.refusals.is_empty() {
-        heading(&mut out, "\nWhat kube-apiserver refused", style);
+        heading(&mut out, "\nRefusals of kube-apiserver", style);
     }
     for refusal in &report.refusals {
         let cause = refusal
@@ -116,7 +112,7 @@ fn phase_line(phase: &PhaseReport) -> String {
 /// What two files say differently.
 pub fn knowledge_diff_table(diff: &KnowledgeDiff, style: Style) -> String {
     if diff.changes.is_empty() {
-        return "Both say the same.\n".to_owned();
+        return "Both are equal.\n".to_owned();
     }
     let mut out = String::new();
     let mut about = "";
@@ -148,13 +144,13 @@ pub fn knowledge_diff_table(diff: &KnowledgeDiff, style: Style) -> String {
 pub fn explanation_text(explanation: &Explanation, style: Style) -> String {
     let mut out = String::new();
     if explanation.things.is_empty() {
-        let text = format!("Nothing is known of {}.", explanation.asked);
+        let text = format!("Windrow has no facts about {}.", explanation.asked);
         paragraph(&mut out, &text, 0, style);
         if !explanation.nearest.is_empty() {
-            let text = format!("Known are {}.", explanation.nearest.join(", "));
+            let text = format!("It has facts about {}.", explanation.nearest.join(", "));
             paragraph(&mut out, &text, 0, style);
         }
-        let text = "Boot a node that has it and run `windrow learn` on its flight or report, or write what you know of it into a file of \
+        let text = "Boot a node that has it, and run `windrow learn` on its boot log or report. Or write the facts into a file in \
                     knowledge.d (docs/knowledge.md).";
         paragraph(&mut out, text, 0, style);
     }
@@ -178,7 +174,7 @@ fn thing_text(out: &mut String, thing: &KnownThing, style: Style) {
     if thing.sort == ThingSort::Phase && thing.phases.is_empty() {
         paragraph(
             out,
-            "A phase of the bootstrap. How long it takes was not learned.",
+            "A phase of the bootstrap. Windrow has not learned its duration.",
             2,
             style,
         );
@@ -186,7 +182,7 @@ fn thing_text(out: &mut String, thing: &KnownThing, style: Style) {
     if thing.known_by.is_empty() && !thing.observed.is_empty() {
         paragraph(
             out,
-            "No entry says who brings it: too few boots say so, or a knowledge file cannot say by whom it came.",
+            "No entry names its provider: too few boots show it, or a knowledge file cannot express this provider.",
             2,
             style,
         );
@@ -200,13 +196,13 @@ fn thing_text(out: &mut String, thing: &KnownThing, style: Style) {
             None => "did not come".to_owned(),
         };
         let text = format!(
-            "Against it: in boot {} of {} {} {how}, though {} was there.",
+            "Contradiction: in boot {} of {} {} {how}, although {} was there.",
             one.boot, one.day, one.what, one.by
         );
         paragraph(out, &text, 2, style);
     }
     if !thing.also.is_empty() {
-        let text = format!("Of the same group: {}.", thing.also.join(", "));
+        let text = format!("In the same group: {}.", thing.also.join(", "));
         paragraph(out, &text, 2, style);
     }
 }
@@ -217,8 +213,12 @@ fn known_text(out: &mut String, known: &KnownBy, sort: ThingSort, style: Style) 
         versions => format!(" {versions}"),
     };
     let mut text = match sort {
-        ThingSort::Bringer => format!("{}{versions} brings {}", known.by, known.brings.join(", ")),
-        _ => format!("Brought by {}{versions}", known.by),
+        ThingSort::Bringer => format!(
+            "{}{versions} provides {}",
+            known.by,
+            known.brings.join(", ")
+        ),
+        _ => format!("Provided by {}{versions}", known.by),
     };
     if let Some(times) = known.times {
         let _ = write!(
@@ -254,7 +254,7 @@ fn known_text(out: &mut String, known: &KnownBy, sort: ThingSort, style: Style) 
 fn observed_words(observed: &ObservedBy) -> String {
     let s = if observed.boots == 1 { "" } else { "s" };
     let times = match observed.times {
-        None => "no time is known".to_owned(),
+        None => "unknown duration".to_owned(),
         Some(times) => format!("{} (times of {})", nine_of_ten(times), observed.timed),
     };
     format!(
@@ -308,13 +308,18 @@ fn round_text(out: &mut String, round: &BacktestRound, style: Style) {
         let _ = writeln!(out, "  {of:WHO$}  {:>5}  {half:>8}  {most:>8}", row.cases);
     }
     let counts = format!(
-        "{} things came as it was said, {} of which nothing was said.",
+        "{} predictions were correct, {} objects had no prediction.",
         round.came, round.not_predicted
     );
     paragraph(out, &counts, 2, style);
     misses(out, "wrong verdicts", &round.wrong_verdicts, style);
     misses(out, "wrong providers", &round.wrong_providers, style);
-    misses(out, "said to come, and did not", &round.did_not_come, style);
+    misses(
+        out,
+        "predicted, but did not come",
+        &round.did_not_come,
+        style,
+    );
 }
 
 fn misses(out: &mut String, what: &str, misses: &[Miss], style: Style) {

@@ -169,15 +169,14 @@ mod tests {
         for foreign in [
             "<script", "http://", "https://", "src=", "<link", "@import", "url(",
         ] {
-            assert!(!page.contains(foreign), "{foreign} stands in the page");
+            assert!(!page.contains(foreign), "{foreign} is in the page");
         }
         assert!(page.contains("&lt;b&gt;node&lt;/b&gt;"));
         assert!(page.contains("It never comes up"));
         assert!(page.contains("00-registry.yaml"));
         assert!(page.contains("Where the time goes with Windrow, seed 1"));
-        assert!(page.contains("What decided it"));
-        let recognised =
-            "<td><b class=\"bad\">In every seed</b></td><td><b class=\"good\">In no seed</b></td>";
+        assert!(page.contains("Critical path"));
+        let recognised = "<td><b class=\"bad\">In every simulated boot</b></td><td><b class=\"good\">In no simulated boot</b></td>";
         assert!(page.contains(recognised), "{page}");
     }
 }

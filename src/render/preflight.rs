@@ -27,7 +27,7 @@ pub fn preflight_table(preflight: &Preflight, style: Style) -> String {
     };
     let version = match (&preflight.version, preflight.platform) {
         (Some(version), _) => format!(" {version}"),
-        (None, Platform::Harvester) => " (the newest release that is known)".to_owned(),
+        (None, Platform::Harvester) => " (the newest known release)".to_owned(),
         (None, Platform::Rke2) => String::new(),
     };
     let role = match preflight.role {
@@ -52,21 +52,22 @@ pub fn preflight_table(preflight: &Preflight, style: Style) -> String {
         .map(|row| format!("{} ({})", row.check, row.unknown.join("; ")))
         .collect();
     if !not_asked.is_empty() {
-        let text = format!("not asked: {}", not_asked.join(", "));
+        let text = format!("not checked: {}", not_asked.join(", "));
         paragraph(&mut out, &text, 0, style);
     }
     for what in &preflight.not_looked_at {
-        paragraph(&mut out, &format!("not looked at: {what}"), 0, style);
+        paragraph(&mut out, &format!("not checked: {what}"), 0, style);
     }
     if let Some(class) = &preflight.hardware_class {
-        paragraph(&mut out, &format!("class of hardware: {class}"), 0, style);
+        paragraph(&mut out, &format!("hardware class: {class}"), 0, style);
     }
     let verdict = match preflight.verdict {
-        PreflightVerdict::Fine => style.good("Nothing is known that is against this machine."),
-        PreflightVerdict::Fails => style.bad("This machine cannot become that: see above."),
-        PreflightVerdict::Unknown => {
-            style.waiting("Whether this machine can become that cannot be said: see above.")
+        PreflightVerdict::Fine => style.good("No check failed."),
+        PreflightVerdict::Fails => {
+            style.bad("This host does not meet the requirements: see above.")
         }
+        PreflightVerdict::Unknown => style
+            .waiting("Windrow cannot tell whether this host meets the requirements: see above."),
     };
     let _ = writeln!(out, "\n{verdict}");
     out
@@ -83,7 +84,7 @@ fn write_row(out: &mut String, row: &PreflightRow, style: Style) {
         (PreflightOutcome::NotAsked, _) => style.dim("-      "),
     };
     let should = match row.outcome {
-        PreflightOutcome::Fails => "should be so: ",
+        PreflightOutcome::Fails => "expected: ",
         _ => "",
     };
     let _ = writeln!(
@@ -96,10 +97,10 @@ fn write_row(out: &mut String, row: &PreflightRow, style: Style) {
         paragraph(out, text, 9, style);
     }
     for why in &row.unknown {
-        paragraph(out, &format!("not known: {why}"), 9, style);
+        paragraph(out, &format!("unknown: {why}"), 9, style);
     }
     if !row.advice.is_empty() {
-        paragraph(out, &format!("to do: {}", row.advice), 9, style);
+        paragraph(out, &format!("fix: {}", row.advice), 9, style);
     }
 }
 

@@ -14,7 +14,7 @@ use super::text::wrap;
 use crate::printable::printable;
 
 /// Above the known incidents.
-pub(super) const RECOGNISED: &str = "What windrow diagnose would recognise in what is left";
+pub(super) const RECOGNISED: &str = "Known incidents in the final state";
 
 /// A rehearsal as text.
 pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
@@ -27,7 +27,7 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
         let _ = writeln!(out, "{}", style.strong("Between the nodes"));
         out.push_str(&findings(&rehearsal.findings, style));
     }
-    let modelled = "Times and Harvester's controllers are modelled; RKE2's deploy controller is checked against a real API server.";
+    let modelled = "Times and Harvester's controllers are simulated. RKE2's deploy controller is checked against a real API server.";
     indented(&mut out, 0, modelled, style, |line| style.dim(line));
     out
 }
@@ -54,7 +54,7 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
 fn head(out: &mut String, name: &str, node: &NodeRehearsal, style: Style) {
     let _ = writeln!(
         out,
-        "{} on {}, by {} seeds",
+        "{} on {}, {} simulated boots",
         style.strong(name),
         platform(node),
         node.seeds
@@ -152,7 +152,7 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
         }
     }
     if seeds == 0 {
-        let text = "  not known: no seed was played to its end";
+        let text = "  unknown: no simulated boot was completed";
         let _ = writeln!(out, "{}\n", style.waiting(text));
         return;
     }
@@ -162,7 +162,7 @@ fn verdict(out: &mut String, title: &str, side: &Side, node: &NodeRehearsal, sty
     }
     if let Some(over) = side.over {
         let mostly = mostly(side.over_in);
-        let text = format!("all is there after {}{mostly}", span(over));
+        let text = format!("everything is up after {}{mostly}", span(over));
         indented(out, 2, &text, style, str::to_owned);
     }
     for (machine, states) in &side.machines {
@@ -190,7 +190,7 @@ fn later(out: &mut String, node: &NodeRehearsal, style: Style) {
     };
     let later = in_boots.nine_of_ten;
     let text = format!(
-        "With Windrow the last file is applied {:.0} to {:.0} s later than without it, which gets there too, in 9 of 10 of {} rehearsed boots: {} is held longest",
+        "With Windrow the last file is applied {:.0} to {:.0} s later than without it (which also succeeds), in 90 % of {} simulated boots: {} is held longest",
         later.from,
         later.to,
         in_boots.boots,
@@ -230,7 +230,7 @@ pub(super) fn platform(node: &NodeRehearsal) -> String {
 pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
     let unknown = match node.beyond.is_empty() {
         true => "",
-        false => "not known; as it is played, ",
+        false => "unknown; in the simulation, ",
     };
     format!(
         "{unknown}{}{}",
@@ -243,9 +243,9 @@ pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: End
 fn but_for_skipped(ended: Ending, side: &Side) -> String {
     let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
     match (ended, skipped.count()) {
-        (Ending::Complete, 1) => " but 1 file that a .skip marker keeps from RKE2".to_owned(),
+        (Ending::Complete, 1) => " except 1 file that a .skip marker hides from RKE2".to_owned(),
         (Ending::Complete, count @ 2..) => {
-            format!(" but {count} files that .skip markers keep from RKE2")
+            format!(" except {count} files that .skip markers hide from RKE2")
         }
         _ => String::new(),
     }
@@ -254,15 +254,15 @@ fn but_for_skipped(ended: Ending, side: &Side) -> String {
 /// In every seed, or in how many.
 pub(super) fn seeds_clause(count: u64, seeds: u64) -> String {
     match count == seeds {
-        true => ", in every seed".to_owned(),
-        false => format!(", in {count} of {seeds} seeds (a race)"),
+        true => ", in every simulated boot".to_owned(),
+        false => format!(", in {count} of {seeds} simulated boots (a race)"),
     }
 }
 
 /// In every seed, in how many, or in none.
 pub(super) fn in_seeds(count: u64, seeds: u64) -> String {
     match count {
-        0 => "in no seed".to_owned(),
+        0 => "in no simulated boot".to_owned(),
         count => seeds_clause(count, seeds)
             .trim_start_matches(", ")
             .to_owned(),
@@ -272,7 +272,7 @@ pub(super) fn in_seeds(count: u64, seeds: u64) -> String {
 /// When nine of ten rehearsed boots have something.
 fn nine_of_ten(prediction: Prediction) -> String {
     format!(
-        "after {} in 9 of 10 of {} rehearsed boots",
+        "after {} in 90 % of {} simulated boots",
         span(prediction.nine_of_ten),
         prediction.boots
     )
@@ -289,32 +289,29 @@ fn seen_phases(out: &mut String, node: &NodeRehearsal, style: Style) {
         let all = match (used.of_all, &used.hardware) {
             (0, _) => None,
             (count, None) => Some(format!(
-                "{count} of all machines (--hardware names a class)"
+                "{count} from all hosts (--hardware selects a class)"
             )),
-            (count, Some(_)) => Some(format!("{count} of all machines")),
+            (count, Some(_)) => Some(format!("{count} from all hosts")),
         };
         let class = used.hardware.as_ref().filter(|_| used.of_class > 0);
-        let class = class.map(|name| format!("{} of {name}", used.of_class));
+        let class = class.map(|name| format!("{} from {name}", used.of_class));
         let parts: Vec<String> = class.into_iter().chain(all).collect();
-        let text = format!(
-            "Times that are taken from earlier boots: {}",
-            parts.join(", ")
-        );
+        let text = format!("Times from earlier boots: {}", parts.join(", "));
         indented(out, 0, &text, style, str::to_owned);
         out.push('\n');
     }
     if node.seen_phases.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.strong("On boots of nodes like it"));
+    let _ = writeln!(out, "{}", style.strong("On earlier boots of similar nodes"));
     for seen in &node.seen_phases {
         let boots = if seen.boots == 1 { "boot" } else { "boots" };
         let text = format!(
-            "{} took {} in 9 of 10 (from {} {boots} of {})",
+            "{} took {} in 90 % of {} {boots} of {}",
             seen.phase.as_str(),
             span(seen.nine_of_ten),
             seen.boots,
-            seen.hardware.as_deref().unwrap_or("all machines")
+            seen.hardware.as_deref().unwrap_or("all hosts")
         );
         indented(out, 2, &text, style, str::to_owned);
     }
@@ -429,7 +426,7 @@ fn versions(out: &mut String, node: &NodeRehearsal, style: Style) {
     if node.versions.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}", style.strong("By Harvester's version, at worst"));
+    let _ = writeln!(out, "{}", style.strong("By Harvester version, worst case"));
     for version in &node.versions {
         let beyond = node.harvester.as_ref() == Some(&version.version) && !node.beyond.is_empty();
         let text = format!(

@@ -93,7 +93,7 @@ pub fn table(plan: &Plan, style: Style) -> String {
         if waits_for_needs(&plan.files[file]) {
             let text = match plan.advise_on_hold(file) {
                 HoldAdvice::Name(path) => advise_name(&path, advice),
-                HoldAdvice::NoName(why) => format!("no other spares the hold: {why}"),
+                HoldAdvice::NoName(why) => format!("no other name avoids the hold: {why}"),
             };
             paragraph(&mut out, style, "name", &text);
         }
@@ -198,8 +198,8 @@ fn advise_name(path: &str, advice: &NameAdvice) -> String {
         more => format!("{more} passes"),
     };
     format!(
-        "as {path} it would not be held: RKE2 would apply it behind what it needs, and everything in {passes} instead of {} ({} s less). \
-         Only for an image that has not booted yet",
+        "as {path} it would not be held: RKE2 would apply it after its dependencies, and all files in {passes} instead of {} ({} s less). \
+         Only rename it in an image that has not booted yet",
         advice.passes,
         advice.saves().as_secs(),
     )
@@ -247,7 +247,7 @@ fn waiting(out: &mut String, plan: &Plan, file: &PlanFile, style: Style) {
             out,
             style,
             "",
-            &format!("and {rest} more that only order; -o json lists them"),
+            &format!("and {rest} more that only affect the order; -o json lists them"),
         );
     }
 }
@@ -274,9 +274,9 @@ fn one_group(out: &mut String, plan: &Plan, file: &PlanFile, group: &NeedGroup<'
         SatisfiedBy::SameFile { .. } => "from the same file".to_owned(),
         SatisfiedBy::Cluster => "looked up in the cluster".to_owned(),
         SatisfiedBy::Installer { file, line } => {
-            format!("which {}:{line} may bring", plan.files[*file].path)
+            format!("which {}:{line} may provide", plan.files[*file].path)
         }
-        SatisfiedBy::Nobody => "which nothing known brings".to_owned(),
+        SatisfiedBy::Nobody => "which no known component provides".to_owned(),
     };
     let learned = group.first.learned.as_ref();
     let by = match learned {
@@ -371,14 +371,14 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
             count(errors, "error")
         )),
         Outlook::CannotWork { missing } => style.bad(&format!(
-            "It cannot work as it is: nothing known brings {}.",
+            "It cannot work as it is: no known component provides {}.",
             first_of(&missing)
         )),
         Outlook::Unknown { .. } if is_partly_read(plan) => {
-            style.waiting("It is not known whether it can work: not everything was looked at.")
+            style.waiting("Windrow cannot tell whether it can work: it could not check everything.")
         }
         Outlook::Unknown { unless } => style.waiting(&format!(
-            "It is not known whether it can work. It can if {}.",
+            "Windrow cannot tell whether it can work. It can if {}.",
             first_of(&unless)
         )),
         Outlook::Works if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
@@ -412,10 +412,10 @@ fn every_file(plan: &Plan, style: Style) -> String {
     let skipped = plan.files.iter().filter(|file| file.skipped.is_some());
     match skipped.count() {
         0 => style.good(
-            "It can work, by names and needs: every file can be released. `windrow check` proves more.",
+            "All dependencies can be met: every file can be released. `windrow check` validates more.",
         ),
         skipped => style.waiting(&format!(
-            "It can work without what RKE2 skips ({}): every other file can be released. `windrow check` proves more.",
+            "RKE2 skips {}; every other file can be released. `windrow check` validates more.",
             count(skipped, "file")
         )),
     }

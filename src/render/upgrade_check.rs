@@ -26,8 +26,8 @@ pub fn upgrade_table(check: &UpgradeCheck, style: Style) -> String {
     };
     let head = format!(
         "Upgrade of Harvester from {} to {}",
-        release(&check.from, "a release that is not known"),
-        release(&check.to, "a release that was not named (--to)")
+        release(&check.from, "an unknown release"),
+        release(&check.to, "an unnamed release (--to)")
     );
     let mut out = format!("{}\n\n", style.strong(&printable(&head)));
     for outcome in ORDER {
@@ -42,21 +42,20 @@ pub fn upgrade_table(check: &UpgradeCheck, style: Style) -> String {
     if !not_asked.is_empty() {
         paragraph(
             &mut out,
-            &format!("not asked: {}", not_asked.join(", ")),
+            &format!("not checked: {}", not_asked.join(", ")),
             0,
             style,
         );
     }
     for what in &check.not_looked_at {
-        paragraph(&mut out, &format!("not looked at: {what}"), 0, style);
+        paragraph(&mut out, &format!("not checked: {what}"), 0, style);
     }
     let verdict = match check.upgrade {
-        UpgradeOutcome::Fine => style.good("Nothing known is against the upgrade."),
+        UpgradeOutcome::Fine => style.good("Windrow found no reason against the upgrade."),
         UpgradeOutcome::Refused => style.bad("Harvester would refuse the upgrade: see above."),
-        UpgradeOutcome::Stops => style.bad("The upgrade would begin and not end: see above."),
-        UpgradeOutcome::Unknown => {
-            style.waiting("It is not known whether the upgrade would begin and end: see above.")
-        }
+        UpgradeOutcome::Stops => style.bad("The upgrade would start, but not finish: see above."),
+        UpgradeOutcome::Unknown => style
+            .waiting("Windrow cannot tell whether the upgrade would start and finish: see above."),
     };
     let _ = writeln!(out, "\n{verdict}");
     out
@@ -88,7 +87,7 @@ fn write_row(out: &mut String, row: &CheckedRow, style: Style) {
         paragraph(out, &format!("and {} more", row.more), 9, style);
     }
     for why in &row.unknown {
-        paragraph(out, &format!("not known: {why}"), 9, style);
+        paragraph(out, &format!("unknown: {why}"), 9, style);
     }
 }
 

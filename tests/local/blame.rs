@@ -47,8 +47,8 @@ fn a_flight_that_was_kept_says_what_decided_it_and_what_each_file_waited_for() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for words in [
-        "Every manifest applied after 14m51s; what is usual is not known yet",
-        "What decided it",
+        "Every manifest applied after 14m51s; no earlier boots to compare with",
+        "Critical path",
         "00-registry.yaml waited: Harvester has not configured the storage network yet",
         "00-registry.yaml: RKE2 took it up and applied it",
         "waiting for kube-apiserver",
@@ -98,7 +98,7 @@ fn a_flight_that_was_cut_off_is_not_at_its_end_and_says_what_it_waits_for() {
     let output = blame(&[cut.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let text = said(&output);
-    for words in ["Not at its end after", "(still)", "torn, and left out"] {
+    for words in ["Still booting after", "(still)", "torn, and left out"] {
         assert!(text.contains(words), "{words:?} is not in\n{text}");
     }
 }

@@ -195,7 +195,7 @@ fn the_page_begins_with_the_verdict_and_needs_nothing_else() {
     for foreign in [
         "<script", "http://", "https://", "src=", "<link", "@import", "url(",
     ] {
-        assert!(!page.contains(foreign), "{foreign} stands in the page");
+        assert!(!page.contains(foreign), "{foreign} is in the page");
     }
 }
 

@@ -475,7 +475,7 @@ fn what_can_be_read_beside_an_unreadable_file_is_checked_all_the_same() {
     assert_eq!(report["starts"], serde_json::Value::Null, "{report}");
     assert_eq!(report["unread"].as_array().unwrap().len(), 2, "{report}");
     let said = check("v1.33", &[]);
-    assert!(text(&said).contains("not everything could be read"));
+    assert!(text(&said).contains("it could not read everything"));
     // Wrong settings beside gates are the configuration's fault.
     let own = "featureGates:\n  kubeApiserver: {ImageVolume: maybe}\n";
     write(root.path(), "e/windrow.yaml", own);

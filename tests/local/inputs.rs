@@ -118,7 +118,7 @@ fn a_misspelt_key_is_an_error_with_the_key_that_was_meant() {
         5,
         &[
             "c.yaml:1 cloud-init ignores this: its first line is not `#cloud-config`",
-            "It is not known whether it can work: not everything was looked at.",
+            "Windrow cannot tell whether it can work: it could not check everything.",
         ],
     );
 }

@@ -189,7 +189,7 @@ fn a_chart_that_is_known_brings_its_kinds_and_an_unknown_one_may() {
     assert!(
         ended
             .2
-            .contains("It cannot work as it is: nothing known brings"),
+            .contains("It cannot work as it is: no known component provides"),
         "{}",
         ended.2
     );
@@ -384,10 +384,10 @@ fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that
         let mut lines = lines.filter(|line| line.starts_with("Times that are taken"));
         lines.next().unwrap().to_owned()
     };
-    let of_class = format!("Times that are taken from earlier boots: 1 of {class}");
+    let of_class = format!("Times from earlier boots: 1 from {class}");
     assert_eq!(used(&["--hardware", class]), of_class);
     assert_eq!(used(&["--hardware", "machine.json"]), of_class);
-    let of_all = "Times that are taken from earlier boots: 1 of all machines";
+    let of_all = "Times from earlier boots: 1 from all hosts";
     assert_eq!(used(&["--hardware", "1cpu-1g-hdd"]), of_all);
     assert_eq!(used(&[]), format!("{of_all} (--hardware names a class)"));
     for (wrong, why) in [

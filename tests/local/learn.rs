@@ -284,7 +284,7 @@ fn what_is_known_of_a_kind_is_explained_from_entry_boots_and_line() {
         let text = said(&output).replace("\n  ", " ");
         assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
         for words in [
-            "Brought by the chart widgets >=1.4.2 <1.4.3",
+            "Provided by the chart widgets >=1.4.2 <1.4.3",
             "on 4 of 5 boots, last on 2026-01-04",
             "learned.yaml:8: learned from 5 boots; times of 4",
             "In 4 recorded boots it came from the chart widgets",
@@ -293,7 +293,7 @@ fn what_is_known_of_a_kind_is_explained_from_entry_boots_and_line() {
             assert!(text.contains(words), "{words:?} is not in\n{text}");
         }
     }
-    assert!(said(&explain("widgets")).contains("brings Widget.widgets.example.com"));
+    assert!(said(&explain("widgets")).contains("provides Widget.widgets.example.com"));
     assert!(
         said(&explain("api")).contains("on 5 of 5 boots; rke2, >=1.35.3 <1.35.4, 16cpu-64g-nvme")
     );
@@ -301,7 +301,7 @@ fn what_is_known_of_a_kind_is_explained_from_entry_boots_and_line() {
     let unknown = explain("Wigdet");
     assert_eq!(unknown.status.code(), Some(5));
     assert!(
-        said(&unknown).contains("Known are Widget.widgets.example.com"),
+        said(&unknown).contains("It has facts about Widget.widgets.example.com"),
         "{}",
         said(&unknown)
     );
@@ -337,7 +337,7 @@ fn two_files_differ_in_what_their_boots_differ_in() {
             &["knowledge", "diff", one, other],
         ))
     };
-    assert_eq!(diff("a.yaml", "a.yaml"), "Both say the same.\n");
+    assert_eq!(diff("a.yaml", "a.yaml"), "Both are equal.\n");
     let text = diff("a.yaml", "b.yaml");
     assert!(text.contains("entry learned/chart-widgets"), "{text}");
     assert!(

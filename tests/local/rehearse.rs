@@ -51,16 +51,16 @@ fn the_first_example_may_come_up_without_its_storage_network_and_never_does_with
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for line in [
-        "Harvester v1.8.2, storage network preset, by 20 seeds",
+        "Harvester v1.8.2, storage network preset, 20 simulated boots",
         "it comes up, but the storage network you preset is never configured, in ",
-        "of 20 seeds (a race)",
+        "of 20 simulated boots (a race)",
         "Harvester configures a storage network only while every Longhorn volume is",
         "VirtualMachine orchard/registry keeps pvc-orchard-registry-system attached",
-        "the node comes up, and everything is applied, in every seed",
-        "VirtualMachine orchard/registry: Running, in every seed",
-        "What windrow diagnose would recognise in what is left",
+        "the node comes up, and everything is applied, in every simulated boot",
+        "VirtualMachine orchard/registry: Running, in every simulated boot",
+        "Known incidents in the final state",
         "storage-network-waits: Setting storage-network",
-        "with Windrow in no seed",
+        "with Windrow in no simulated boot",
         "v1.5.0",
         "modelled",
     ] {
@@ -76,12 +76,12 @@ fn without_the_preset_an_old_version_never_comes_up_alone_and_always_with_windro
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for line in [
-        "Harvester v1.5.0, by 3 seeds",
-        "it never comes up, in every seed",
+        "Harvester v1.5.0, 3 simulated boots",
+        "it never comes up, in every simulated boot",
         "the empty setting storage-network that the pod creates",
-        "the node comes up, and everything is applied, in every seed",
+        "the node comes up, and everything is applied, in every simulated boot",
         "machines-block-settings: Harvester",
-        "without Windrow in every seed; with Windrow in no seed",
+        "without Windrow in every simulated boot; with Windrow in no simulated boot",
         "windrow repair machines-block-settings",
         "v1.5.1   without Windrow the node comes up, and everything is applied;",
     ] {
@@ -142,7 +142,7 @@ fn a_file_that_stays_held_for_ever_fails_and_names_the_rule() {
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let text = said(&output);
     assert!(
-        text.contains("it stays unfinished, in every seed"),
+        text.contains("it stays unfinished, in every simulated boot"),
         "{text}"
     );
     assert!(text.contains("Stays held forever"), "{text}");
@@ -161,7 +161,7 @@ fn manifests_of_plain_rke2_are_rehearsed_too_and_healthy_ones_pass() {
     let output = windrow(&[text(&path), "--seeds", "2"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(
-        said(&output).contains("on RKE2, by 2 seeds"),
+        said(&output).contains("on RKE2, 2 simulated boots"),
         "{}",
         said(&output)
     );
@@ -527,7 +527,7 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         let second = said(&output).lines().nth(1).unwrap().to_owned();
         assert!(second.starts_with(says), "{second}");
         assert!(
-            said(&output).contains("  not known; as it is played, the node comes up"),
+            said(&output).contains("  unknown; in the simulation, the node comes up"),
             "{output:?}"
         );
         let json = windrow(&[&arguments[..], &["-o", "json"]].concat());
@@ -578,11 +578,11 @@ fn a_proof_stands_before_what_follows_from_it_and_a_cluster_before_its_nodes() {
             .unwrap_or_else(|| panic!("{words}\n{text}"))
     };
     assert!(
-        text.starts_with("2 nodes of one cluster on RKE2, by 2 seeds"),
+        text.starts_with("2 nodes of one cluster on RKE2, 2 simulated boots"),
         "{text}"
     );
     assert!(
-        at("n1 founds the cluster") < at("n2 joins as a server"),
+        at("n1 initialises the cluster") < at("n2 joins as a server"),
         "{text}"
     );
     let proof = at("addon-name-invalid");

@@ -67,7 +67,10 @@ fn a_machine_that_cannot_become_the_node_waits_for_a_person_before_the_installer
     });
     let shown = screen(&machine);
     assert!(shown.contains("/dev/nothere"), "{shown}");
-    assert!(shown.contains("This machine cannot become that"), "{shown}");
+    assert!(
+        shown.contains("This host does not meet the requirements"),
+        "{shown}"
+    );
     assert!(!shown.contains("never-shown"), "{shown}");
     assert!(!machine.exists("/run/installer-came"), "{shown}");
     // The configuration holds the token of the cluster.

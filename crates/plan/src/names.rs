@@ -106,11 +106,11 @@ impl Plan {
             requirement.at_once && matches!(requirement.satisfied_by, SatisfiedBy::File { .. })
         };
         HoldAdvice::NoName(match () {
-            () if !can_be_held(file) => "it is not what it needs that holds it",
+            () if !can_be_held(file) => "its dependencies are not the reason for the hold",
             () if !requirements.all(by_order) => {
-                "it waits for more than the order of the files can give"
+                "it waits for more than another file order can provide"
             }
-            () => "what it needs would not be there in an earlier pass either",
+            () => "its dependencies would not exist in an earlier pass either",
         })
     }
 

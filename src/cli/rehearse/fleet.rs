@@ -338,7 +338,7 @@ fn unread(agent: &ReadNode, servers: &[(&str, &[LaidManifest])]) -> Option<Findi
                 false => ", and Harvester makes no server of it here",
             }
         ),
-        None => "another node founds the cluster".to_owned(),
+        None => "another node initialises the cluster".to_owned(),
     };
     (!files.is_empty()).then(|| Finding {
         incident: None,

@@ -80,6 +80,6 @@ fn what(part: &CheckPart) -> &'static str {
         CheckPart::Config => "Windrow's own configuration",
         CheckPart::Plan => "the files, as RKE2 reads and orders them",
         CheckPart::Gates => "the feature gates",
-        CheckPart::Rehearsal => "the simulated bootstraps",
+        CheckPart::Rehearsal => "the simulated boots",
     }
 }

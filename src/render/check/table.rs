@@ -35,7 +35,7 @@ pub fn check_table(report: &CheckReport, style: Style) -> String {
         }
     }
     out.push('\n');
-    let modelled = "Times and Harvester's controllers are modelled. `windrow rehearse` shows the whole course, `windrow plan` the order.";
+    let modelled = "Times and Harvester's controllers are simulated. `windrow rehearse` shows the whole boot, `windrow plan` the order.";
     for line in wrap(modelled, style.width) {
         let _ = writeln!(out, "{}", style.dim(&line));
     }
@@ -91,7 +91,7 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
     if rest.is_empty() {
         let _ = writeln!(
             out,
-            "{} on {}, by {} seeds",
+            "{} on {}, {} simulated boots",
             style.strong(&printable(&first.name)),
             platform(first),
             first.seeds
@@ -99,7 +99,7 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
     } else {
         let _ = writeln!(
             out,
-            "{} on {}, by {} seeds",
+            "{} on {}, {} simulated boots",
             style.strong(&format!("{} nodes of one cluster", nodes.len())),
             platform(first),
             first.seeds
@@ -135,7 +135,11 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
         }
     }
     if let Some(over) = first.over {
-        let text = format!("all is there after {}{}", span(over), mostly(first.over_in));
+        let text = format!(
+            "everything is up after {}{}",
+            span(over),
+            mostly(first.over_in)
+        );
         paragraph(out, &text, 2, style);
     }
 }

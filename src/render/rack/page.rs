@@ -134,8 +134,8 @@ fn headline(view: &RackView) -> String {
     let need = group(view, RowGroup::NeedsPerson).len();
     match need {
         0 => format!("Rack: {}/{} ready", view.counts.ready, view.counts.total),
-        1 => "Rack: 1 node needs a person".to_owned(),
-        number => format!("Rack: {number} nodes need a person"),
+        1 => "Rack: 1 node needs attention".to_owned(),
+        number => format!("Rack: {number} nodes need attention"),
     }
 }
 

@@ -40,7 +40,7 @@ pub fn rack_lines(view: &RackView, width: usize) -> Vec<Vec<RackSegment>> {
     let mut first = vec![RackSegment::new("strong", words::total(view))];
     let counts = words::counts(view);
     if counts.is_empty() {
-        first.push(RackSegment::new("", ": nothing was heard of any yet"));
+        first.push(RackSegment::new("", ": no node has reported yet"));
     }
     for (number, (tone, count, what)) in counts.into_iter().enumerate() {
         let comma = if number == 0 { ": " } else { ", " };

@@ -58,11 +58,11 @@ fn the_table_says_first_who_needs_a_person() {
         table,
         "4 nodes, 2 of them not in the inventory: 2 setting up (1 hangs), 1 never came, 1 ready\n\
          \n\
-         Need a person (2)\n\
+         Need attention (2)\n\
          \x20 n2     Setting up: kube-apiserver, stalled  23m40s    40s ago  127.0.0.1:6443 refuses connections\n\
          \x20 absent Never came                                       never\n\
          \n\
-         On their way (1)\n\
+         Setting up (1)\n\
          \x20 n3     Setting up: node                      9m00s    40s ago  127.0.0.1:6443 refuses connections\n\
          \n\
          Ready (1)\n\
@@ -87,7 +87,7 @@ fn the_table_says_first_who_needs_a_person() {
         assert!(widest(width) <= width, "{width}");
     }
     let nothing = rack_table(&Rack::default().view(at(0)), Style::default());
-    assert_eq!(nothing, "0 nodes: nothing was heard of any yet\n");
+    assert_eq!(nothing, "0 nodes: no node has reported yet\n");
 }
 
 fn hostile() -> RackView {

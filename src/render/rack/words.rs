@@ -33,8 +33,8 @@ impl RowGroup {
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Self::NeedsPerson => "Need a person",
-            Self::OnItsWay => "On their way",
+            Self::NeedsPerson => "Need attention",
+            Self::OnItsWay => "Setting up",
             Self::Fine => "Ready",
         }
     }

@@ -105,7 +105,7 @@ fn about(timeline: &BootTimeline) -> String {
         Some(boot) => format!(", boot {}", printable(boot)),
         None => String::new(),
     };
-    format!("Windrow began at {began}{boot}{usual}")
+    format!("Windrow started at {began}{boot}{usual}")
 }
 
 /// What is drawn, row by row.
@@ -232,7 +232,7 @@ impl Chart {
         if steps.is_empty() {
             return;
         }
-        self.heading("What decided it");
+        self.heading("Critical path");
         for step in steps {
             let y = self.y;
             let times = format!("{}, for {}", clock(step.from), span(step.to - step.from));
@@ -306,7 +306,7 @@ impl Chart {
                 from: applied - poll,
                 to: applied,
                 class: "rke2",
-                hint: "RKE2 takes it up and applies it",
+                hint: "RKE2 reads and applies it",
             };
             self.bar(&bar, y + 3.0, 15.0);
         }
@@ -344,8 +344,8 @@ impl Chart {
         let mut x = MARGIN;
         for (class, words) in [
             ("node", "the node"),
-            ("requirement", "what a held file needs"),
-            ("other", "what another file brings"),
+            ("requirement", "dependency of a held file"),
+            ("other", "object of another file"),
             ("rke2", "RKE2's poll and apply"),
             ("applied", "applied"),
         ] {

@@ -130,7 +130,7 @@ fn draw_headings(out: &mut String, drawn: &[DrawnBox<'_>], frame: &PictureFrame)
             (column, _) => {
                 let wave = column - usize::from(elsewhere);
                 if wave == 1 {
-                    "When that is there".to_owned()
+                    "After dependencies".to_owned()
                 } else {
                     format!("Then ({wave})")
                 }
@@ -293,7 +293,7 @@ fn legend(graph: &BoxGraph) -> Vec<(&'static str, &'static str)> {
         ),
         (
             "advisory",
-            "only orders: gives way at its deadline",
+            "ordering only: released at its deadline",
             any(&|edge| edge.tier == Tier::Advisory && !edge.cycle && !edge.yields),
         ),
         (

@@ -41,7 +41,7 @@ fn commands_downloads_and_further_configurations_are_unknown_to_every_verb() {
             &text,
             PLAN,
             5,
-            &["It is not known whether it can work: not everything was looked at."],
+            &["Windrow cannot tell whether it can work: it could not check everything."],
         );
     }
 }

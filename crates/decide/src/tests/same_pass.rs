@@ -292,7 +292,7 @@ fn a_held_file_says_whether_another_name_would_have_spared_the_hold() {
             (name.as_deref().map(str::to_owned), why.as_deref())
         })
         .collect();
-    let no = "it waits for more than the order of the files can give";
+    let no = "it waits for more than another file order can provide";
     assert_eq!(
         said,
         [(Some("zz-a.yaml".to_owned()), None), (None, Some(no))]

@@ -210,15 +210,15 @@ fn every_hold_says_whether_a_name_would_have_spared_it() {
     let waits = depends_on("a", "/Namespace/t (exists)");
     assert_eq!(
         no(&[("a.yaml", &waits), ("common.yaml", &space)]),
-        "it waits for more than the order of the files can give"
+        "it waits for more than another file order can provide"
     );
     assert_eq!(
         no(&[("a.yaml", WIDGET), ("crds.yaml", CRD)]),
-        "what it needs would not be there in an earlier pass either"
+        "its dependencies would not exist in an earlier pass either"
     );
     let hold = config_map("h", "windrow.dev/hold: not yet");
     assert_eq!(
         no(&[("a.yaml", &hold)]),
-        "it is not what it needs that holds it"
+        "its dependencies are not the reason for the hold"
     );
 }

@@ -174,8 +174,8 @@ fn text(wait: &FileWait, cause: Option<Cause>) -> String {
     let ended = match cause {
         Some(Cause::Yielded) => " (released at its deadline, without it)",
         Some(Cause::ByHand) => " (released by hand)",
-        Some(Cause::SamePass) => " (released: RKE2 applies what brings it in the same pass)",
-        Some(Cause::Escaped) => " (RKE2 was quicker than the marker)",
+        Some(Cause::SamePass) => " (released: RKE2 applies its provider in the same pass)",
+        Some(Cause::Escaped) => " (RKE2 applied it before its marker existed)",
         Some(Cause::Elsewhere) => " (applied although it was held, probably by another server)",
         Some(Cause::Off) => " (staging was switched off)",
         Some(Cause::Met | Cause::Free) | None => "",

@@ -107,8 +107,8 @@ fn beyond(why: &str) -> Finding {
 
 fn describe(end: &EndCount, seeds: u64) -> String {
     let how_often = match end.seeds == seeds {
-        true => "in every seed".to_owned(),
-        false => format!("in {} of {seeds} seeds (a race)", end.seeds),
+        true => "in every simulated boot".to_owned(),
+        false => format!("in {} of {seeds} simulated boots (a race)", end.seeds),
     };
     let because = match end.because.is_empty() {
         true => String::new(),
