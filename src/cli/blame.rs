@@ -54,14 +54,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let boots = boots(&flights);
     if boots.is_empty() {
-        complain(&["no decision is in the flight: nothing is known of any boot"]);
+        complain(&["the boot log has no decision, so Windrow knows nothing about any boot"]);
         complain(&flights.damage);
         return Ok(Exit::Unknown);
     }
     let Some(chosen) = chosen(args.boot, boots.len()) else {
         let (count, s) = (boots.len(), if boots.len() == 1 { "" } else { "s" });
         complain(&[format!(
-            "there is no boot {} in the flight: it holds {count} boot{s} (0 is the last one, -1 the one before it, 1 the first one)",
+            "there is no boot {} in the boot log: it has {count} boot{s} (0 is the last one, -1 the one before it, 1 the first one)",
             args.boot
         )]);
         return Ok(Exit::Usage);
@@ -97,7 +97,7 @@ pub(super) fn summary_of(layout: &Layout, style: Style) -> String {
     };
     let boots = boots(&flights);
     let timeline = match boots.split_last() {
-        None => Err("nothing was decided".to_owned()),
+        None => Err("there are no decisions".to_owned()),
         Some((last, earlier)) => BootTimeline::from_boot(last, earlier),
     };
     match timeline {
@@ -152,7 +152,7 @@ fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
     if found.iter().all(Option::is_none) {
         return Err(Unreadable {
             why: format!(
-                "{shown}: no flight is in this report: there was none on {}",
+                "{shown}: this report has no boot log: there was none on {}",
                 archive.index.host
             ),
             exit: Exit::Unknown,
@@ -170,7 +170,7 @@ fn own(layout: &Layout) -> Result<Flights, Unreadable> {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let hint = match error.kind() {
-                    ErrorKind::PermissionDenied => " (only root may read a flight)",
+                    ErrorKind::PermissionDenied => " (only root may read a boot log)",
                     _ => "",
                 };
                 let why = format!("{}: cannot be read: {error}{hint}", path.display());

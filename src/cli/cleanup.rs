@@ -29,7 +29,7 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     // Held to the end: a daemon that starts meanwhile would put everything back.
     let Some(_lock) = Lock::take(&context.layout.lock())? else {
         eprintln!(
-            "windrow: the daemon runs and would put everything back; stop it first: systemctl stop \
+            "windrow: the daemon runs, and would create everything again; stop it first: systemctl stop \
              windrow.service"
         );
         return Ok(Exit::Failure);
@@ -73,7 +73,7 @@ fn remove_gates(context: &Context) -> bool {
             "removed {}: RKE2's next start is without these feature gates. A boot before you remove the package writes them again",
             drop_in.display()
         ),
-        Ok(false) => println!("{} is not there: no gates to take back", drop_in.display()),
+        Ok(false) => println!("{} is not there: no gates to remove", drop_in.display()),
         Err(error) => {
             eprintln!("windrow: {}: {error}", drop_in.display());
             is_done = false;
@@ -83,7 +83,7 @@ fn remove_gates(context: &Context) -> bool {
         Ok(()) => {
             if let Some(trial) = under_way {
                 println!(
-                    "ended the trial of feature gates that {} asked for: rolled back",
+                    "ended the trial of feature gates that {} requested: rolled back",
                     trial.by
                 );
             }
@@ -146,7 +146,7 @@ fn name_the_rest(context: &Context) {
     let rest = [
         (
             Some(layout.state_dir()),
-            "a later installation does not hold again what was released",
+            "a later installation will not hold the released files again",
         ),
         (Some(layout.path("/etc/windrow")), "your configuration"),
         (
@@ -155,7 +155,7 @@ fn name_the_rest(context: &Context) {
         ),
         (
             textfile.map(|path| layout.path(&path)),
-            "the metrics of a daemon that did not end properly",
+            "metrics of a daemon that did not exit properly",
         ),
     ];
     for (path, why) in rest {
@@ -177,7 +177,7 @@ fn name_the_rest(context: &Context) {
     if fs::is_file(&unit) {
         println!(
             "left {}: it lifts holds at a boot without Windrow, and the removal of the package removes it. \
-             By hand: {FAILSAFE} cleanup",
+             To remove it yourself: {FAILSAFE} cleanup",
             unit.display()
         );
     }

@@ -65,14 +65,14 @@ impl ClusterArgs {
 
     /// Prints why the cluster cannot be asked, and what `$KUBECONFIG` has to do with it.
     pub(super) fn complain(&self, why: &str, context: &Context) {
-        eprintln!("windrow: the cluster cannot be asked: {why}");
+        eprintln!("windrow: cannot query the cluster: {why}");
         match (self.chosen_by_variable(context), &self.kubeconfig) {
-            (Some(files), _) => eprintln!("The kubeconfig is what KUBECONFIG names: {files}"),
+            (Some(files), _) => eprintln!("The kubeconfig comes from KUBECONFIG: {files}"),
             (None, None) if !context.layout.is_this_machine() => {
                 if KubeconfigFiles::from_environment().is_some() {
                     eprintln!("KUBECONFIG is ignored, because --root is set");
                 }
-                eprintln!("To contact the cluster, name its kubeconfig with --kubeconfig");
+                eprintln!("To contact the cluster, set its kubeconfig with --kubeconfig");
             }
             _ => {}
         }
@@ -155,8 +155,8 @@ impl ObjectSource {
                     false => "",
                 };
                 eprintln!(
-                    "The admin credential is needed: run it as root on a server, or name one with \
-                     --kubeconfig{variable}; or look at saved objects with --from"
+                    "The admin credential is needed: run it as root on a server, or set one with \
+                     --kubeconfig{variable}; or read saved objects with --from"
                 );
             }
             NoObjects::NotAsked(why)

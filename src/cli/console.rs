@@ -68,7 +68,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     if !theme.screen {
         return lines(context);
     }
-    let signals = ConsoleSignals::take().context("signals cannot be taken")?;
+    let signals = ConsoleSignals::take().context("signals cannot be handled")?;
     let terminal = Terminal::take(theme.alternate).context(
         "the console needs a terminal; `windrow status --watch` and `windrow console --once` do not",
     )?;
@@ -99,20 +99,18 @@ fn harvesters_unit(context: &Context) -> anyhow::Result<Exit> {
     let units = match console_units(&context.layout) {
         Ok(units) => units,
         Err(error) => {
-            eprintln!("windrow: the kernel's consoles are not known: {error}");
+            eprintln!("windrow: the kernel's consoles cannot be read: {error}");
             return Ok(Exit::Unknown);
         }
     };
     for left in &units.left {
         eprintln!(
-            "windrow: Harvester's console is started by {left} too, for an earlier command line; if it is not wanted: \
+            "windrow: Harvester's console is started by {left} too, for an earlier command line; if you do not want this: \
              rm -r /etc/systemd/system/{left}.d"
         );
     }
     let Some(unit) = units.chosen else {
-        eprintln!(
-            "windrow: none of the kernel's consoles is a terminal that Harvester's console takes"
-        );
+        eprintln!("windrow: Harvester's console uses none of the kernel's consoles");
         return Ok(Exit::Failed);
     };
     println!("{unit}");

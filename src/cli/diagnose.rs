@@ -72,7 +72,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         // The node itself can still be looked at.
         Err(NoObjects::NotAsked(why)) => {
             let (objects, at) = (
-                Objects::closed(&format!("the cluster cannot be asked: {why}")),
+                Objects::closed(&format!("cannot query the cluster: {why}")),
                 now(),
             );
             let own = live.iter();
@@ -100,11 +100,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut found = summed_up(looked, at);
     found.upgrade = upgrade_in_words(&objects, at);
     if let Some(why) = unread.take() {
-        let unknown = format!("what repairs of other servers have left changed: {why}");
+        let unknown = format!("changes that repairs of other servers left: {why}");
         found.unknown.push(unknown);
     }
     if let Some(why) = unasked {
-        let unknown = format!("every incident that the cluster's objects show: {why}");
+        let unknown = format!("all incidents that need the cluster's objects: {why}");
         found.unknown.insert(0, unknown);
     }
     let text = args

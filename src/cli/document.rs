@@ -136,7 +136,7 @@ pub(super) fn daemon_runs(context: &Context) -> Result<(), String> {
 fn alive(status: &Status) -> Result<(), String> {
     match &status.writer {
         Some(writer) => process::alive(writer),
-        None => Err("it does not say which process keeps it".to_owned()),
+        None => Err("it does not name the process that updates it".to_owned()),
     }
 }
 

@@ -81,18 +81,18 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let resolved = match look.target {
         Some(version) => ResolvedVersion {
             target: TargetVersion::Known(version),
-            because: "named on the command line".to_owned(),
+            because: "from the command line".to_owned(),
         },
         None if look.paths.is_empty() => found_out(&context.layout, &inputs.data_dir)?,
         None if inputs.version.is_some() => ResolvedVersion {
             target: inputs
                 .version
                 .map_or(TargetVersion::Unknown, TargetVersion::Known),
-            because: "named by the definition".to_owned(),
+            because: "from the definition".to_owned(),
         },
         None => ResolvedVersion {
             target: TargetVersion::Unknown,
-            because: "name it with --target".to_owned(),
+            because: "set it with --target".to_owned(),
         },
     };
     let on_node = look.paths.is_empty();

@@ -47,8 +47,8 @@ pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
         directory(&mut inputs, &manifests, limits, now());
     } else {
         inputs.errors.push(format!(
-            "{} does not exist: this is no RKE2 server, or it has not been started yet; name what \
-             to plan: windrow plan PATH…",
+            "{} does not exist: this host is not an RKE2 server, or RKE2 has not been started yet; pass the \
+             files to plan: windrow plan PATH…",
             manifests.display()
         ));
     }
@@ -90,7 +90,7 @@ pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
 pub(super) fn nothing_in(path: &Path) -> String {
     format!(
         "{}: no manifests in this directory (names that end in .yaml, .yml or .json and do not begin with a dot): nothing \
-         was looked at",
+         was checked",
         path.display()
     )
 }
@@ -156,7 +156,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         inputs
             .errors
-            .push(format!("{shown}: not a file name that can be used"));
+            .push(format!("{shown}: not a usable file name"));
         return;
     };
     // Matched by a pattern like `manifests/*`, or lying beside an input.

@@ -137,7 +137,7 @@ fn own_entries(path: &Path) -> Result<KnowledgeReport, Vec<String>> {
     }
     if !is_knowledge {
         return Err(vec![format!(
-            "{shown}: is no knowledge file (kind Knowledge)"
+            "{shown}: is not a knowledge file (kind Knowledge)"
         )]);
     }
     let mut report = KnowledgeReport::of(&rules.knowledge);

@@ -59,7 +59,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     let Gathered { boots, unread } = gather(&args.from);
     complain(&unread);
     if boots.is_empty() {
-        complain(&["no boot is in any of them: nothing is learned, and nothing is written"]);
+        complain(&["the inputs have no boot: Windrow learned nothing and wrote nothing"]);
         return Ok(Exit::Unknown);
     }
     let summary = Summary::of_boots(&boots);
@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     if let Some(path) = args.output.filter(|_| lost > 0) {
         let shown = path.display();
         eprintln!(
-            "windrow: {shown}: boots that were in it and are in nothing that was read: {lost}; they are not in it any more"
+            "windrow: {shown}: it had boots that are in none of the inputs: {lost}; they are removed"
         );
     }
     Ok(match unread.is_empty() {
@@ -97,7 +97,7 @@ fn backtest(args: &Args) -> anyhow::Result<Exit> {
     let Gathered { boots, unread } = gather(&args.from);
     complain(&unread);
     if boots.is_empty() {
-        complain(&["no boot is in any of them: there is nothing to predict"]);
+        complain(&["the inputs have no boot: there is nothing to predict"]);
         return Ok(Exit::Unknown);
     }
     let tells = std::io::stderr().is_terminal();
@@ -126,7 +126,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let text = match read_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(format!("{shown}: is not written over: {error}")),
+        Err(error) => return Err(format!("{shown}: is not overwritten: {error}")),
     };
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -134,7 +134,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let file = KnowledgeFile::read(&text).unwrap_or_default();
     let Some(boots) = file.boots else {
         return Err(format!(
-            "{shown}: is not written over: it has no `boots`, so `windrow learn` did not make it; name another file with -o"
+            "{shown}: is not overwritten: it has no `boots`, so `windrow learn` did not write it; set another file with -o"
         ));
     };
     match file.refused.first() {
@@ -142,7 +142,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
         Some(why) => {
             let why = why.split(": the boot").next().unwrap_or(why);
             Err(format!(
-                "{shown} is not written over, for it has boots that this version of Windrow does not read ({why}); name another file with -o"
+                "{shown} is not overwritten, because it has boots that this version of Windrow cannot read ({why}); set another file with -o"
             ))
         }
     }
@@ -156,9 +156,7 @@ fn words_of(boots: &BootSet, summary: &Summary) -> String {
     let used = summary.boots.len();
     let left = match boots.len() - used {
         0 => String::new(),
-        _ => format!(
-            " (older ones left out: a file takes at most {MOST_BOOTS}, and 2.5 MiB of them)"
-        ),
+        _ => format!(" (without the oldest: a file has at most {MOST_BOOTS} boots, and 2.5 MiB)"),
     };
     format!(
         "{}{left}: {}, {}, {}",

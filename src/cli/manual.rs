@@ -57,10 +57,10 @@ pub(super) fn carry_out(
         match result {
             Ok(ManualChange::Held) => println!("{file} held by {by}{because}"),
             Ok(ManualChange::HeldTogether) => {
-                println!("{file} held with it: they share a name, and one marker hides both");
+                println!("{file} is also held: both share a name, and one marker hides both");
             }
             Ok(ManualChange::ReleasedTogether) => {
-                println!("{file} released with it: they share a name, and one marker hid both");
+                println!("{file} is also released: both share a name, and one marker hid both");
             }
             Ok(ManualChange::Released) => {
                 released = true;
@@ -81,7 +81,7 @@ pub(super) fn carry_out(
         }
         FoundStatus::Stale { .. } if recorded => {
             println!(
-                "Windrow's daemon does not run. It will learn of this when it starts (systemctl start windrow)."
+                "Windrow's daemon does not run. It will see this when it starts (systemctl start windrow)."
             );
         }
         FoundStatus::Current(_) | FoundStatus::Stale { .. } => {}

@@ -217,7 +217,7 @@ async fn ask_all(
         .await;
         listed
             .err()
-            .map(|why| format!("the cluster cannot be asked: {why}"))
+            .map(|why| format!("cannot query the cluster: {why}"))
     };
     let (servers, nodes) = futures::join!(futures::future::join_all(servers), nodes);
     servers.into_iter().flatten().chain(nodes).collect()
@@ -288,7 +288,7 @@ fn stopped(ended: EndedTask) -> Exit {
 /// Runs until it is ended: full-screen on a terminal, else silently.
 fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     // Before any thread, the store's too: what it starts inherits that these signals wait.
-    let signals = ConsoleSignals::take().context("signals cannot be taken")?;
+    let signals = ConsoleSignals::take().context("signals cannot be handled")?;
     let hub = match hub(args, prepared.inventory.clone())? {
         Ok(hub) => hub,
         Err(exit) => return Ok(exit),

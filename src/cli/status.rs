@@ -167,7 +167,7 @@ fn people(status: &Status, now: Timestamp, verbose: bool, style: Style) -> Strin
     if let Some(example) = example.or(found.first().map(|one| one.code.as_str())) {
         let _ = writeln!(
             out,
-            "\nMore of a file, a probe or a code: `windrow why {}`",
+            "\nMore about a file, a probe or a code: `windrow why {}`",
             shell_word(example)
         );
     }
@@ -289,7 +289,7 @@ fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
         let _ = writeln!(out, "  {line}");
     }
     if let Some(cure) = finding.incident.as_ref().and_then(|one| one.cure.as_ref()) {
-        let _ = writeln!(out, "  cure: {cure} --dry-run");
+        let _ = writeln!(out, "  fix: {cure} --dry-run");
     }
 }
 
@@ -324,7 +324,7 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: boo
         let more = pending.len();
         let _ = writeln!(
             out,
-            "  and {more} more that are not asked yet: windrow status -v"
+            "  and {more} more without a result yet: windrow status -v"
         );
     }
     for probe in in_state(ProbeState::Passing).filter(|_| verbose) {
@@ -337,10 +337,10 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: boo
 fn outlook(file: &HeldFile, now: Timestamp) -> String {
     match file.deadline {
         _ if file.overdue && file.harmful => {
-            "; overdue, and kept because releasing would do harm".to_owned()
+            "; overdue, and kept because its release would do harm".to_owned()
         }
         _ if file.overdue => {
-            "; overdue, and kept because RKE2 could apply nothing of it, or an annotation asks for it"
+            "; overdue, and kept because RKE2 could not apply it, or an annotation requires it"
                 .to_owned()
         }
         Some(deadline) if deadline > now => {

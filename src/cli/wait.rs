@@ -64,7 +64,7 @@ impl What {
     /// `is_known`: does the document say?
     fn not_so(&self, is_known: bool) -> String {
         match self {
-            what if !is_known => format!("it is not known whether {what}"),
+            what if !is_known => format!("Windrow cannot tell whether {what}"),
             Self::Ready => "the node is not ready".to_owned(),
             Self::Staged => "not every manifest is applied".to_owned(),
             Self::Released(file) => format!("{file} is not released"),
@@ -170,7 +170,7 @@ fn is_there(what: &What, status: &Status, manifests: &Path) -> Result<(), String
     match (own.first(), other.first()) {
         (_, Some(_)) => Ok(()),
         (Some(file), None) => Err(format!(
-            "{file} is a file of RKE2's own: Windrow does not stage it and does not know when it is applied"
+            "{file} belongs to RKE2: Windrow does not stage it, and cannot tell when it is applied"
         )),
         (None, None) => {
             let known = staged(status).chain(&there);

@@ -260,14 +260,14 @@ fn finding(out: &mut String, finding: &Finding, view: WhyView) {
     let signs: Vec<String> = incident
         .evidence
         .iter()
-        .map(|seen| format!("seen: {seen}"))
+        .map(|seen| format!("evidence: {seen}"))
         .collect();
     for sign in listed(&signs, view) {
         lines(out, 2, &printable(&sign), style);
     }
     lines(out, 2, &printable(&incident.advice), style);
     if let Some(cure) = &incident.cure {
-        lines(out, 2, &format!("cure: {cure} --dry-run"), style);
+        lines(out, 2, &format!("fix: {cure} --dry-run"), style);
     }
     lines(out, 2, &printable(&incident.page()), style);
 }
@@ -352,7 +352,7 @@ fn probe(out: &mut String, explained: &ExplainedProbe, view: WhyView) {
             "The node works, and is \"Ready, degraded\" while it fails."
         }
         (ProbeSeverity::Required, ProbeState::Unknown) => {
-            "The node is not known to be Ready until it is known."
+            "Windrow cannot report Ready until it has a result."
         }
         (ProbeSeverity::Wanted, ProbeState::Unknown) => "This does not affect readiness.",
     };

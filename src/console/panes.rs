@@ -294,10 +294,10 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
         }
         if let Some(incident) = &finding.incident {
             for seen in &incident.evidence {
-                lines.extend(pen.paragraph(2, &format!("seen: {seen}"), Style::new(), 2));
+                lines.extend(pen.paragraph(2, &format!("evidence: {seen}"), Style::new(), 2));
             }
             if let Some(cure) = &incident.cure {
-                lines.extend(pen.paragraph(2, &format!("cure: {cure}"), Style::new(), 2));
+                lines.extend(pen.paragraph(2, &format!("fix: {cure}"), Style::new(), 2));
             }
             lines.extend(pen.paragraph(2, &incident.page(), Style::new(), 2));
         }

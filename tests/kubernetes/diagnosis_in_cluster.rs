@@ -189,7 +189,7 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
         let (code, said) = server.windrow(&[&["why"][..], asked].concat());
         assert_eq!(code, 3, "{said}");
         assert!(
-            said.contains("seen: Volume longhorn-system/pvc-1"),
+            said.contains("evidence: Volume longhorn-system/pvc-1"),
             "{said}"
         );
         assert!(said.contains("docs/incidents/storage-network.md"), "{said}");

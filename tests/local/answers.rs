@@ -124,11 +124,11 @@ fn wait_says_what_it_waited_for_and_refuses_a_file_that_is_not_there() {
     for (what, expected) in [
         (
             "applied=ns.yaml",
-            "gave up, it is not known whether ns.yaml is applied: state unknown",
+            "gave up, Windrow cannot tell whether ns.yaml is applied: state unknown",
         ),
         (
             "ready",
-            "gave up, it is not known whether the node is ready: state unknown",
+            "gave up, Windrow cannot tell whether the node is ready: state unknown",
         ),
     ] {
         let ran = wait(what);

@@ -371,8 +371,8 @@ fn why_goes_down_to_the_root() {
         for expected in [
             "vm.yaml is held",
             "disk.yaml is held",
-            "Root: Namespace shop does not exist yet",
-            "By hand: windrow release vm.yaml",
+            "Root cause: Namespace shop does not exist yet",
+            "To release it now: windrow release vm.yaml",
             "in 10m00s at the latest (by 00:10 UTC).",
         ] {
             assert!(ran.out.contains(expected), "{expected}: {ran:?}");
@@ -381,12 +381,12 @@ fn why_goes_down_to_the_root() {
     // The short answer says nothing twice, and who asks for what only with -v.
     let short = node.run(&["why", "--status", status, "disk.yaml"]).out;
     assert_eq!(short.matches("Namespace shop").count(), 1, "{short}");
-    assert!(!short.contains("asked for by"), "{short}");
+    assert!(!short.contains("required by"), "{short}");
     let long = node
         .run(&["why", "-v", "--status", status, "disk.yaml"])
         .out;
     assert!(
-        long.contains("needs Namespace shop (exists)") && long.contains("asked for by"),
+        long.contains("needs Namespace shop (exists)") && long.contains("required by"),
         "{long}"
     );
     let why = node
@@ -429,14 +429,14 @@ fn a_directory_without_manifests_is_not_planned_and_not_rehearsed() {
             "{ran:?}"
         );
         assert!(
-            ran.err.contains("nothing was looked at") && ran.out.is_empty(),
+            ran.err.contains("nothing was checked") && ran.out.is_empty(),
             "{ran:?}"
         );
     }
     assert_eq!(node.run(&["plan", "full"]).code, 0);
     let ran = node.run(&["plan"]);
     assert_eq!(ran.code, 64, "the node's own is empty too: {ran:?}");
-    assert!(ran.err.contains("nothing was looked at"), "{ran:?}");
+    assert!(ran.err.contains("nothing was checked"), "{ran:?}");
 }
 
 #[test]

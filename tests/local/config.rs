@@ -210,7 +210,10 @@ fn what_no_node_would_read_is_not_passed_over() {
     write(&root, "rules.d/site.yml", "apiVersion: windrow.dev/v1\n");
     let ran = config(&root, &["check", "rules.d"]);
     assert_eq!(ran.0, 64, "{ran:?}");
-    says(&ran, &["rules.d: no configuration of Windrow's (*.yaml)"]);
+    says(
+        &ran,
+        &["rules.d: this directory has no configuration of Windrow (*.yaml)"],
+    );
 }
 
 #[test]

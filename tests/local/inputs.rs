@@ -176,7 +176,7 @@ fn empty_standard_input_is_no_manifest() {
             assert_eq!(ran.exit, 64, "{}", ran.out);
             assert_eq!(
                 ran.err,
-                "windrow: standard input: it is empty: nothing was looked at"
+                "windrow: standard input: it is empty: nothing was checked"
             );
         }
     }
@@ -203,7 +203,7 @@ fn a_configuration_without_manifests_is_none_and_says_what_was_looked_at() {
         &text,
         &["config", "check"],
         0,
-        &["read as cloud-init user-data: it writes no configuration of Windrow's"],
+        &["read as cloud-init user-data: it writes no configuration of Windrow"],
     );
 }
 

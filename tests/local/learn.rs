@@ -67,7 +67,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_used() {
     assert_eq!(output.status.code(), Some(5), "{why}");
     for words in [
         "torn.jsonl: line 10: torn, and left out",
-        "foreign.txt: no flight, no report and no knowledge file: not read",
+        "foreign.txt: not a boot log, a report or a knowledge file: not read",
         "packed.tar.gz: ",
         "link.jsonl: a link: not read",
         "site.yaml: it has no `boots`",
@@ -142,7 +142,7 @@ fn boots_that_a_file_loses_are_counted_and_those_of_a_newer_version_are_kept() {
     assert!(!complained(&in_place).contains("any more"));
     let other = learn("boot-1.jsonl");
     assert_eq!(other.status.code(), Some(0));
-    let words = "learned.yaml: boots that were in it and are in nothing that was read: 1;";
+    let words = "learned.yaml: it had boots that are in none of the inputs: 1;";
     let why = complained(&other);
     assert!(why.contains(words), "{why}");
 

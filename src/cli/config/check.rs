@@ -115,7 +115,7 @@ impl NamedConfigurations {
         let silent = self.unusable.is_empty() && self.wrong.is_empty();
         if node.files.is_empty() && self.nodes.len() == before && silent {
             self.unusable.push(format!(
-                "{}: no configuration of Windrow's (*.yaml) in this directory",
+                "{}: this directory has no configuration of Windrow (*.yaml)",
                 path.display()
             ));
         }
@@ -237,7 +237,7 @@ impl NamedConfigurations {
             & !self.problems(shown, &extraction.configuration_problems);
         if files.is_empty() && unread.is_empty() && sound {
             let kind = extraction.kind.name();
-            eprintln!("windrow: {shown}: read as {kind}: it writes no configuration of Windrow's");
+            eprintln!("windrow: {shown}: read as {kind}: it writes no configuration of Windrow");
         }
         node.files.extend(files);
         self.wrong.extend(unread);

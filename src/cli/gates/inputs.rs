@@ -156,7 +156,7 @@ impl GateInputs {
     fn named(&mut self, shown: String, bytes: Vec<u8>, place: ConfigLayer) {
         match std::str::from_utf8(&bytes).ok().and_then(object_kind) {
             Some(kind) if kind != KUBELET_CONFIGURATION => self.errors.push(format!(
-                "{shown}: this is a {kind}, not a configuration of RKE2: gates in it are not looked at. Name the files that RKE2 reads"
+                "{shown}: this is a {kind}, not a configuration of RKE2, so its gates are not checked. Pass the files that RKE2 reads"
             )),
             _ => self.text(shown, bytes, place),
         }
@@ -198,7 +198,7 @@ impl GateInputs {
         match is_read(file.name()) {
             true => self.files.push(file),
             false => self.errors.push(format!(
-                "{}: RKE2 reads only names that end in .yaml or .yml",
+                "{}: RKE2 only reads names that end in .yaml or .yml",
                 file.path
             )),
         }
@@ -229,7 +229,7 @@ impl GateInputs {
                 }
                 // The reader's messages can quote a line, and these files hold secrets.
                 _ => self.errors.push(format!(
-                    "{shown}{line}: cannot be read here; `windrow plan` says why"
+                    "{shown}{line}: cannot be read here; `windrow plan` shows the reason"
                 )),
             }
         }

@@ -49,13 +49,13 @@ pub(super) fn apply(args: &ApplyArgs, context: &Context) -> anyhow::Result<Exit>
     if report.starts == Some(false) && !args.force {
         print_whole(&report.to_table(style()))?;
         eprintln!(
-            "windrow: nothing was changed. Mend what is named above; --force tries it all the same \
-             and puts everything back when kube-apiserver does not come up"
+            "windrow: nothing was changed. Fix the problems above. --force tries the gates anyway, \
+             and rolls everything back if kube-apiserver does not come up"
         );
         return Ok(Exit::Failed);
     }
-    let question = "rke2-server of this node will be restarted, twice when the gates do not work; its \
-                    kube-apiserver is away meanwhile.";
+    let question = "This restarts rke2-server on this node, twice if the gates do not work. Its kube-apiserver \
+                    is unavailable meanwhile.";
     if !args.yes && !agreed(question)? {
         return Ok(Exit::Usage);
     }
@@ -66,7 +66,7 @@ pub(super) fn rollback(args: &RollbackArgs, context: &Context) -> anyhow::Result
     if let Some(exit) = without_daemon(context) {
         return Ok(exit);
     }
-    let question = "rke2-server of this node will be restarted with the feature gates of before.";
+    let question = "This restarts rke2-server on this node with the previous feature gates.";
     if !args.yes && !agreed(question)? {
         return Ok(Exit::Usage);
     }
@@ -84,10 +84,10 @@ fn without_daemon(context: &Context) -> Option<Exit> {
 /// Asks on the terminal. Without one, `--yes` is needed.
 fn agreed(question: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        eprintln!("windrow: {question} Say --yes to agree");
+        eprintln!("windrow: {question} Confirm with --yes");
         return Ok(false);
     }
-    print!("{question} Go on? [y/N] ");
+    print!("{question} Continue? [y/N] ");
     crate::cli::out::stdout().flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
@@ -131,15 +131,17 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
             }
             FoundStatus::Stale { why, .. } => {
                 if gone.is_none() {
-                    println!("the daemon is away ({why}); it goes on when it is back");
+                    println!(
+                        "the daemon is not running ({why}); the trial continues when it is back"
+                    );
                 }
                 Some(*gone.get_or_insert_with(Instant::now) + DAEMON_RETURNS)
             }
         };
         if !follow.wait(until) {
             eprintln!(
-                "windrow: the daemon does not come back. `windrow gates show` says how it ended; \
-                 before RKE2's next starts everything is put back without it"
+                "windrow: the daemon does not come back. `windrow gates show` shows how the trial ended. \
+                 Without the daemon, the next start of RKE2 rolls everything back"
             );
             return Ok(Exit::Unknown);
         }
@@ -171,7 +173,7 @@ fn answer(status: &Status, name: &str) -> TrialProgress {
 }
 
 fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
-    let why = trial.why.as_deref().unwrap_or("no reason is known");
+    let why = trial.why.as_deref().unwrap_or("unknown reason");
     // A rollback is what this person asked for.
     let taken_back = trial.requests.iter().position(|request| request == name) == Some(1);
     if let Some(outcome) = trial.outcome {
@@ -199,8 +201,8 @@ fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
         TrialState::Saved => "writes the drop-in",
         TrialState::Written => "wrote the drop-in; rke2-server has to be restarted",
         TrialState::Restarting => "restarts rke2-server",
-        TrialState::Verifying => "waits for kube-apiserver to be ready with it",
-        TrialState::RollingBack => "puts back what was in force before",
+        TrialState::Verifying => "waits until kube-apiserver is ready with the gates",
+        TrialState::RollingBack => "restores the previous gates",
         TrialState::Kept | TrialState::RolledBack => "is over",
     };
     TrialProgress::Step(match (&trial.waits_for, trial.state) {

@@ -99,7 +99,7 @@ fn walk(
         // A link to a directory is not followed: it could lead round in a circle.
         if entry.file_type().map_err(unreadable)?.is_dir() {
             if depth == 0 {
-                return Err(format!("{} lies too deep", entry.path().display()));
+                return Err(format!("{} is too deep", entry.path().display()));
             }
             walk(&entry.path(), &below, depth - 1, found)?;
         } else {
@@ -139,7 +139,7 @@ pub(in crate::cli) fn definition_in(directory: &Path) -> Result<Option<PathBuf>,
             .map(|path| path.display().to_string())
             .collect();
         return Err(format!(
-            "{}: several Edge Image Builder definitions lie here, and an image is built of one; name it: {}",
+            "{}: there are several Edge Image Builder definitions here, and an image has only one; pass one of them: {}",
             directory.display(),
             names.join(", ")
         ));

@@ -32,8 +32,8 @@ pub(super) fn text(
     if let Some(text) = carrier {
         if name.contains('/') && extract::kind_of(text) == FileKind::ImageBuilder {
             inputs.errors.push(format!(
-                "{shown}: an Edge Image Builder definition belongs to the directory in which it lies; give that directory, or the \
-                 definition by its name"
+                "{shown}: an Edge Image Builder definition needs its directory; pass the directory, or the path of the \
+                 definition"
             ));
             return;
         }
@@ -48,8 +48,8 @@ pub(super) fn text(
         own_manifest(inputs, name, shown, content, limits);
     } else {
         inputs.errors.push(format!(
-            "{shown}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with \
-             a dot, and it is no configuration that carries manifests"
+            "{shown}: RKE2 only reads names that end in .yaml, .yml or .json and do not begin with a dot, and this is \
+             not a configuration with manifests"
         ));
     }
 }
@@ -112,7 +112,7 @@ fn carried(
         match version.parse() {
             Ok(version) => inputs.rke2 = Some(version),
             Err(_) => inputs.errors.push(format!(
-                "{shown}: `{version}` is not a version of RKE2; write it like v1.34.2+rke2r1"
+                "{shown}: `{version}` is not a valid version of RKE2; write it like v1.34.2+rke2r1"
             )),
         }
     }

@@ -142,7 +142,7 @@ fn why_unread(path: &Path) -> Option<String> {
     };
     let lies_beside = name != "windrow.yaml" && directories.any(is_below);
     lies_beside.then(|| {
-        "it is not read here: put it into conf.d, rules.d or knowledge.d below this directory"
+        "it is not read in this place: put it into conf.d, rules.d or knowledge.d below this directory"
             .to_owned()
     })
 }

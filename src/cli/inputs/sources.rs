@@ -32,7 +32,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// All of it, up to this many bytes; or why it cannot be read.
 pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
     if TAKEN.swap(true, Ordering::Relaxed) {
-        let twice = "`-` appears twice on the command line, and it can be read only once";
+        let twice = "`-` appears twice on the command line, but it can only be read once";
         return Err(format!("{STANDARD_INPUT}: {twice}"));
     }
     if stdin_is_terminal() {
@@ -43,7 +43,7 @@ pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
     let read = std::io::stdin().take(longest).read_to_end(&mut bytes);
     let wrong = match read {
         Ok(size) if size as u64 > limit => format!("more than {limit} bytes"),
-        Ok(_) if bytes.trim_ascii().is_empty() => "it is empty: nothing was looked at".to_owned(),
+        Ok(_) if bytes.trim_ascii().is_empty() => "it is empty: nothing was checked".to_owned(),
         Ok(_) => return Ok(bytes),
         Err(error) => format!("cannot be read: {error}"),
     };

@@ -54,7 +54,7 @@ fn hardware(text: &str) -> Result<String, String> {
     }
     let read: Preflight = serde_json::from_str(&text_of(path)?)
         .map_err(|error| format!("not what `windrow preflight -o json` prints: {error}"))?;
-    let unknown = "the machine's processors or memory are not known: name the class";
+    let unknown = "the CPUs or the memory of this host are unknown: set the class";
     hardware_class(&read.host).ok_or_else(|| unknown.to_owned())
 }
 

@@ -109,7 +109,7 @@ impl Found {
                 let what = if sort.is_symlink() {
                     "a link"
                 } else {
-                    "no regular file"
+                    "not a regular file"
                 };
                 unread.push(format!("{}: {what}: not read", path.display()));
             } else if self.files.len() < MOST_FILES {
@@ -117,7 +117,7 @@ impl Found {
             } else if !self.is_full {
                 self.is_full = true;
                 unread.push(format!(
-                    "{shown}: there are more than {MOST_FILES} files: the others are not read"
+                    "{shown}: there are more than {MOST_FILES} files: the rest is not read"
                 ));
             }
         }
@@ -178,7 +178,7 @@ impl Gathered {
                 return None;
             }
             if sort == Sort::Listed {
-                let why = "no flight, no report and no knowledge file: not read";
+                let why = "not a boot log, a report or a knowledge file: not read";
                 self.unread.push(format!("{shown}: {why}"));
                 return None;
             }
@@ -195,7 +195,7 @@ impl Gathered {
         match parts.is_empty() {
             true => self
                 .unread
-                .push(format!("{shown}: no flight is in this report")),
+                .push(format!("{shown}: this report has no boot log")),
             false => self.take_flights(parts),
         }
     }
@@ -209,7 +209,7 @@ impl Gathered {
                 .into_iter()
                 .for_each(|boot| self.take_boot(shown, boot)),
             None => self.unread.push(format!(
-                "{shown}: it has no `boots`: a person wrote it, and nothing of it is merged"
+                "{shown}: it has no `boots`: it is hand-written, and is not merged"
             )),
         }
     }
@@ -246,7 +246,7 @@ impl Gathered {
     fn take_boot(&mut self, shown: &str, boot: ObservedBoot) {
         if boot.at.duration_since(Timestamp::now()) > AHEAD {
             self.unread.push(format!(
-                "{shown}: the boot {} began in the future ({}): its clock was wrong, and it is left out",
+                "{shown}: the boot {} began in the future ({}): its clock was wrong, so this boot is omitted",
                 boot.id, boot.at
             ));
             return;

@@ -77,16 +77,16 @@ impl<'a> FilesText<'a> {
         };
         let behind = self.files.get(file).copied();
         let line = match behind.filter(|_| self.above.len() < DEEPEST) {
-            _ if need.root => format!("{file} brings it"),
+            _ if need.root => format!("provided by {file}"),
             _ if self.above.contains(&file) => {
-                format!("{file} brings it, which waits for this one: a cycle")
+                format!("provided by {file}, which waits for this file (a cycle)")
             }
             _ if self.shown.contains(file) => {
-                format!("{file} brings it, which is explained elsewhere in this answer")
+                format!("provided by {file} (explained elsewhere in this answer)")
             }
             Some(behind) => return self.write_chain(out, behind, depth),
             None => format!(
-                "{file} brings it, which waits too: windrow why {}",
+                "provided by {file}, which also waits: windrow why {}",
                 shell_word(file)
             ),
         };
@@ -102,7 +102,7 @@ impl<'a> FilesText<'a> {
             top.any(|need| need.root && need.blocker.message == *message)
         };
         for message in found.iter().filter(|one| self.view.verbose || !at_top(one)) {
-            lines(out, 0, &format!("Root: {message}"), self.view.style);
+            lines(out, 0, &format!("Root cause: {message}"), self.view.style);
         }
     }
 
@@ -148,13 +148,13 @@ fn write_need(out: &mut String, need: &Blocker, depth: usize, view: WhyView) {
         lines(out, depth, &wanted, style);
         lines(out, depth + 4, &need.message, style);
         let asked = format!(
-            "asked for by {}; {} at {}",
+            "required by {}; {} at {}",
             need.required_by, need.origin.rule, need.origin.at
         );
         lines(out, depth + 4, &asked, style);
     } else {
         let only_order = match after {
-            true => " (only an order)",
+            true => " (ordering only)",
             false => "",
         };
         let line = format!("{}{only_order}", need.message);
@@ -183,14 +183,14 @@ fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
     }
     let when = match (file.by, file.deadline) {
         (Some(Holder::Other), _) => {
-            "Windrow did not make this marker and leaves it alone; whoever made it removes it."
+            "Windrow did not make this marker, and does not remove it. Remove it yourself if nothing else manages it."
                 .to_owned()
         }
         _ if file.overdue && file.harmful => {
-            "Its deadline has passed; it stays held because releasing it would do harm.".to_owned()
+            "Its deadline has passed, but it stays held because its release would do harm.".to_owned()
         }
         _ if file.overdue => {
-            "It waits for longer than usual. It stays held because RKE2 could apply nothing of it, or because an annotation asks for the wait."
+            "It has waited longer than usual. It stays held because RKE2 could not apply it, or because an annotation requires the wait."
                 .to_owned()
         }
         (_, Some(deadline)) if deadline > at => {
@@ -200,23 +200,23 @@ fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
                 by_time(at, deadline)
             );
             match file.waits_for.is_empty() {
-                true => format!("Released {latest}"),
-                false => format!("Released as soon as that is there, or {latest}"),
+                true => format!("It will be released {latest}"),
+                false => format!("It will be released as soon as its dependencies are ready, or {latest}"),
             }
         }
-        _ if file.waits_for.is_empty() => "Held until a person releases it.".to_owned(),
-        _ => "Released as soon as that is there.".to_owned(),
+        _ if file.waits_for.is_empty() => "It stays held until you release it.".to_owned(),
+        _ => "It will be released as soon as its dependencies are ready.".to_owned(),
     };
     lines(out, 0, &when, style);
     if let Some(path) = &file.name_spares_hold {
-        let name = format!("Called {path} in the image, it would not have been held.");
+        let name = format!("Tip: named {path} in the image, it would not be held.");
         lines(out, 0, &name, style);
     } else if let Some(why) = file.no_name_spares_hold.as_ref().filter(|_| verbose) {
-        let none = format!("No other name would have spared the hold: {why}.");
+        let none = format!("No other name would avoid the hold: {why}.");
         lines(out, 0, &none, style);
     }
     if let Some(command) = &file.release {
-        lines(out, 0, &format!("By hand: {command}"), style);
+        lines(out, 0, &format!("To release it now: {command}"), style);
     }
 }
 

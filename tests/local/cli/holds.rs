@@ -50,9 +50,9 @@ fn the_daemon_will_learn_of_what_was_recorded_alone() {
     for verb in ["hold", "release"] {
         let refused = node.run(&[verb, "foreign.yaml"]);
         assert_eq!(refused.code, 1, "{refused:?}");
-        assert!(!refused.out.contains("will learn of this"), "{refused:?}");
+        assert!(!refused.out.contains("will see this"), "{refused:?}");
         let done = node.run(&[verb, "a.yaml"]);
-        assert!(done.out.contains("will learn of this"), "{done:?}");
+        assert!(done.out.contains("will see this"), "{done:?}");
     }
 }
 
@@ -221,12 +221,12 @@ fn files_of_one_name_are_held_and_released_together_and_named() {
     let ran = node.run(&["hold", "sub/pair.yaml"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("sub/pair.yaml held by ada"), "{ran:?}");
-    assert!(ran.out.contains("\npair.yaml held with it"), "{ran:?}");
+    assert!(ran.out.contains("\npair.yaml is also held"), "{ran:?}");
     let ran = node.run(&["release", "pair.yaml"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("pair.yaml released by ada"), "{ran:?}");
     assert!(
-        ran.out.contains("\nsub/pair.yaml released with it"),
+        ran.out.contains("\nsub/pair.yaml is also released"),
         "{ran:?}"
     );
     let request = node.requests().pop().unwrap();

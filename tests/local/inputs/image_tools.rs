@@ -232,7 +232,7 @@ fn gates_are_checked_against_the_version_of_the_definition() {
     assert!(
         checked
             .out
-            .contains("Kubernetes 1.34.2 (named by the definition)"),
+            .contains("Kubernetes 1.34.2 (from the definition)"),
         "{}",
         checked.out
     );
@@ -250,7 +250,7 @@ fn of_several_definitions_one_has_to_be_named() {
     assert_eq!(ran.exit, 64);
     assert!(
         ran.err
-            .contains("several Edge Image Builder definitions lie here"),
+            .contains("there are several Edge Image Builder definitions here"),
         "{}",
         ran.err
     );
@@ -262,7 +262,7 @@ fn of_several_definitions_one_has_to_be_named() {
     assert_eq!(ran.exit, 64);
     assert!(
         ran.err
-            .contains("give that directory, or the definition by its name"),
+            .contains("pass the directory, or the path of the definition"),
         "{}",
         ran.err
     );

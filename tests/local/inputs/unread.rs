@@ -101,7 +101,7 @@ fn standard_input_is_read_by_the_checks_as_well() {
         assert_eq!(ran.exit, 64);
         assert_eq!(
             ran.err,
-            "windrow: standard input: it is empty: nothing was looked at"
+            "windrow: standard input: it is empty: nothing was checked"
         );
     }
     let ran = given.run_with(&[GATES, &["-"]].concat(), WRONG_GATE.as_bytes());

@@ -44,11 +44,11 @@ pub(super) fn announce_state(trial: &Trial, own: &str) {
     let step = match trial.state {
         TrialState::Written => "written; rke2-server has to be restarted",
         TrialState::Restarting => "rke2-server restarts",
-        TrialState::Verifying => "waits for kube-apiserver to be ready with it",
+        TrialState::Verifying => "waits until kube-apiserver is ready with the gates",
         TrialState::RollingBack if !trial.started => {
-            "is not tried; what was in force before is put back"
+            "is not tried; the previous gates are restored"
         }
-        TrialState::RollingBack => "does not work; what was in force before is put back",
+        TrialState::RollingBack => "does not work; the previous gates are restored",
         _ => "",
     };
     match ended(trial, own) {
