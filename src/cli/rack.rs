@@ -160,7 +160,7 @@ fn once(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     match runtime.block_on(running(&args.running(), prepared.token.as_deref())) {
         Ok(Some(view)) => return show(args.output, &view),
         Ok(None) if prepared.asked.is_empty() && args.kubeconfig.is_none() => eprintln!(
-            "windrow: no rack listens at {}, and nobody is named whom to ask instead (--nodes with url, --from, --kubeconfig)",
+            "windrow: no rack listens at {}, and there is no other source (--nodes with url, --from, --kubeconfig)",
             args.listen
         ),
         Ok(None) => {}
@@ -281,7 +281,7 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
 
 /// A task has ended, and with it the rack.
 fn stopped(ended: EndedTask) -> Exit {
-    eprintln!("windrow: {ended}, so this rack ends");
+    eprintln!("windrow: {ended}, so this rack exits");
     Exit::Failure
 }
 
@@ -307,7 +307,8 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     if let Some(certificate) = &serving.certificate {
         println!("windrow rack: with {certificate}");
     }
-    let tasks = RackTasks::new(serving.tasks, runtime.handle()).context("no pipe can be made")?;
+    let tasks =
+        RackTasks::new(serving.tasks, runtime.handle()).context("a pipe cannot be created")?;
     match is_terminal {
         true => terminal::show(&signals, &tasks, theme, address, || hub.view())
             .context("the terminal is gone")?,
@@ -358,7 +359,7 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
             };
             if let Some(view) = &view {
                 if view.counts.expected == 0 {
-                    eprintln!("windrow: who is expected is not known: name the nodes with --nodes");
+                    eprintln!("windrow: there are no expected nodes: list them with --nodes");
                     return Ok(Exit::Usage);
                 }
                 if let Some(exit) = judge(view) {

@@ -48,7 +48,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     carry_out(context, &args.reason, |order| {
         let released = holds::release(order, which, &limits)?;
         if released.is_empty() {
-            println!("Nothing is held by Windrow.");
+            println!("Windrow holds no file.");
         }
         Ok(released)
     })

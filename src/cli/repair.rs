@@ -72,14 +72,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let code = args.code.as_deref().map(code).transpose();
     let Ok(code) = code else {
         eprintln!(
-            "windrow: there is no code {}; `windrow diagnose` prints those that were recognised",
+            "windrow: there is no code {}; `windrow diagnose` prints the codes of all problems",
             args.code.unwrap_or_default()
         );
         return Ok(Exit::Usage);
     };
     if let Some(code) = code.filter(|code| !CURABLE.contains(code)) {
         let advice = code.reason().advice;
-        print_whole(&format!("Windrow has no cure for {code}: {advice}\n"))?;
+        print_whole(&format!("Windrow has no fix for {code}: {advice}\n"))?;
         return Ok(Exit::Failed);
     }
     let kubeconfig = args.cluster.kubeconfig(context);
@@ -89,7 +89,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             Ok(client) => {
                 // The changed cluster need not be this node's.
                 if let Some(files) = args.cluster.chosen_by_variable(context) {
-                    eprintln!("windrow: the cluster is the one that KUBECONFIG names: {files}");
+                    eprintln!("windrow: using the cluster of KUBECONFIG: {files}");
                 }
                 let cluster = match ask_for_cluster(&client).await {
                     Ok(cluster) => cluster,
@@ -138,7 +138,7 @@ impl Repair<'_> {
         let (left, is_left_known) = self.left_by_others(code, part).await;
         let recognised = self.recognised(code, part).await;
         if let Err(why) = &recognised {
-            eprintln!("windrow: whether there is anything to repair is not known: {why}");
+            eprintln!("windrow: cannot tell whether there is anything to repair: {why}");
             if begun.is_empty() && left.is_empty() {
                 return Ok(Exit::Unknown);
             }
@@ -162,7 +162,7 @@ impl Repair<'_> {
             if !is_left_known {
                 return Ok(Exit::Unknown);
             }
-            print_whole(&format!("Nothing to repair: {code} is not recognised.\n"))?;
+            print_whole(&format!("Nothing to repair: {code} was not found.\n"))?;
             return Ok(Exit::Ok);
         }
         show_begun(&plan.begun)?;
@@ -192,7 +192,9 @@ impl Repair<'_> {
         };
         for subject in plan.keep_what_is_still_so(&again) {
             if again.is_known {
-                eprintln!("windrow: {subject}: it is no longer as it was shown, and is left alone");
+                eprintln!(
+                    "windrow: {subject}: it has changed since it was shown, so it is skipped"
+                );
             }
         }
         plan.giving_back.extend(self.adopt(&left).await?);
@@ -209,7 +211,8 @@ impl Repair<'_> {
         let is_outdated = !plan.giving_back.is_empty() && !plan.found.is_empty();
         if is_outdated && cured {
             eprintln!(
-                "windrow: what was restored may change what is to be repaired, so nothing more was begun. The same command looks again"
+                "windrow: the restored objects may change the problem, so no other repair was started. Run the same \
+                 command again"
             );
         }
         for finding in &plan.found {
@@ -245,13 +248,13 @@ impl Repair<'_> {
         let now_unfinished = self.records.unfinished(code)?;
         if now_unfinished != unfinished {
             eprintln!(
-                "windrow: nothing was changed: somebody else repaired meanwhile; look at it again"
+                "windrow: nothing was changed: another repair ran meanwhile; run the command again"
             );
             return Ok(None);
         }
         let recognised = turn.during(self.recognised(code, part)).await;
         if let Err(why) = &recognised {
-            eprintln!("windrow: whether it is still there is not known: {why}");
+            eprintln!("windrow: cannot tell whether the problem still exists: {why}");
         }
         let begun = about(unfinished, part);
         let plan = RepairPlan::new(&begun, recognised.as_deref().ok());
@@ -286,12 +289,12 @@ impl Repair<'_> {
             return Ok(Exit::Unknown);
         }
         if !again.is_empty() {
-            eprintln!("windrow: nothing was changed: look at it again");
+            eprintln!(
+                "windrow: nothing was changed: the problem has changed; run the command again"
+            );
             return Ok(Exit::Failed);
         }
-        print_whole(&format!(
-            "Nothing to repair: {code} is not recognised any more.\n"
-        ))?;
+        print_whole(&format!("Nothing to repair: {code} is gone.\n"))?;
         Ok(Exit::Ok)
     }
 
@@ -318,7 +321,7 @@ impl Repair<'_> {
         for record in std::mem::take(begun) {
             let (subject, cure) = (&record.subject, &record.cure);
             if self.try_cure(subject, cure, record.done).await? == Exit::Refused {
-                eprintln!("It is not continued; `windrow repair --undo` takes back what is done.");
+                eprintln!("The repair is not continued; `windrow repair --undo` undoes its steps.");
                 exit = Exit::Refused;
                 continue;
             }
@@ -344,7 +347,7 @@ impl Repair<'_> {
         let (mut exit, mut taken) = (Exit::Ok, 0);
         if !has_room_for(cure) {
             eprintln!(
-                "windrow: {subject}: the repair changes too many objects for a while; change some of them by hand first"
+                "windrow: {subject}: the repair changes too many objects temporarily; change some of them yourself first"
             );
             return Ok(Exit::Failed);
         }
@@ -356,11 +359,11 @@ impl Repair<'_> {
                     exit = Exit::Refused;
                 }
                 RequestOutcome::Outdated(why) => {
-                    eprintln!("windrow: {what}: {why}: diagnose again");
+                    eprintln!("windrow: {what}: {why}: run `windrow diagnose` again");
                     exit = if exit == Exit::Ok { Exit::Failed } else { exit };
                 }
                 RequestOutcome::Unanswered(why) => {
-                    eprintln!("windrow: {what} could not be tried: {why}");
+                    eprintln!("windrow: {what} could not be dry-run: {why}");
                 }
                 RequestOutcome::Taken(_) => taken += 1,
                 RequestOutcome::Applied => {}
@@ -369,7 +372,7 @@ impl Repair<'_> {
         if taken > 0 {
             let requests = if taken == 1 { "request" } else { "requests" };
             print_whole(&format!(
-                "\n{subject}: tried with dryRun=All, {taken} {requests} would be taken.\n"
+                "\n{subject}: with dryRun=All, {taken} {requests} would be accepted.\n"
             ))?;
         }
         Ok(exit)
@@ -423,7 +426,7 @@ impl Repair<'_> {
                 Some(entries)
             }
             Err(why) => {
-                eprintln!("windrow: what other servers have left changed is not known: {why}");
+                eprintln!("windrow: cannot tell which changes other servers left: {why}");
                 None
             }
         }
@@ -466,7 +469,7 @@ impl Repair<'_> {
         let summary = if wanted {
             record.cure.summary.as_str()
         } else {
-            "give back what was changed for a while"
+            "restore the temporary changes"
         };
         let _ = print_whole(&format!("\n{subject}: {summary}\n"));
         let _ = print_whole(&format!(
@@ -484,7 +487,7 @@ impl Repair<'_> {
             } else if record.undoing.is_some() {
                 match undo(&context, record, now, print_undone).await {
                     Ok(true) => Ok(()),
-                    Ok(false) => return Err("not all of it is undone".to_owned()),
+                    Ok(false) => return Err("some steps could not be undone".to_owned()),
                     Err(error) => Err(error),
                 }
             } else {
@@ -497,7 +500,9 @@ impl Repair<'_> {
         };
         eprintln!("windrow: {subject}: {why}");
         if record.is_open() {
-            eprintln!("The same command goes on from here; `windrow repair --undo` takes it back.");
+            eprintln!(
+                "Run the same command to continue; `windrow repair --undo` undoes the repair."
+            );
         }
         self.note(record, RequestAction::RepairFailed, &why);
         false
@@ -508,8 +513,10 @@ impl Repair<'_> {
         let left = match self.recognised(code, part).await {
             Ok(left) => left,
             Err(why) => {
-                let why = format!("it cannot be judged again: {why}");
-                eprintln!("windrow: all is done, and whether it is over is not known: {why}");
+                let why = format!("it cannot be checked again: {why}");
+                eprintln!(
+                    "windrow: all steps are done, but Windrow cannot tell whether the problem is gone: {why}"
+                );
                 for record in cured {
                     self.note(record, RequestAction::RepairFailed, &why);
                 }
@@ -517,7 +524,7 @@ impl Repair<'_> {
             }
         };
         for finding in &left {
-            eprintln!("windrow: it is still there: {}", finding.message);
+            eprintln!("windrow: the problem still exists: {}", finding.message);
         }
         for record in cured {
             match left.iter().find(|one| one.subject == record.subject) {
@@ -528,7 +535,7 @@ impl Repair<'_> {
         if !left.is_empty() {
             return Ok(Exit::Failed);
         }
-        print_whole("Done, and verified: it is over.\n")?;
+        print_whole("Done, and verified: the problem is gone.\n")?;
         Ok(Exit::Ok)
     }
 
@@ -556,7 +563,7 @@ fn show_closed(closed: &[(Record, BegunCure)]) -> anyhow::Result<()> {
         let (subject, begun) = (&record.subject, record.started);
         let why = judged.why_it_ends();
         print_whole(&format!(
-            "{subject}: the repair that was begun at {begun} does not go on: {why}.\n"
+            "{subject}: the repair of {begun} does not continue: {why}.\n"
         ))?;
     }
     Ok(())
@@ -565,7 +572,7 @@ fn show_closed(closed: &[(Record, BegunCure)]) -> anyhow::Result<()> {
 fn show_begun(begun: &[Record]) -> anyhow::Result<()> {
     for record in begun {
         print_whole(&format!(
-            "{}: begun at {}, {} of {} steps are done; it goes on from there.\n",
+            "{}: started at {}, {} of {} steps are done; the repair continues from there.\n",
             record.subject,
             record.started,
             record.done,
@@ -584,7 +591,7 @@ fn show_giving_back(records: &[Record]) -> anyhow::Result<()> {
             .collect();
         let why = record.given_up.as_deref().unwrap_or("it is over");
         print_whole(&format!(
-            "{} (begun at {}) goes no further, because {why}. It gives back what it has changed for a while ({}).\n",
+            "{} (started at {}) does not continue, because {why}. It restores its temporary changes ({}).\n",
             record.subject,
             record.started,
             left.join("; ")
@@ -596,7 +603,7 @@ fn show_giving_back(records: &[Record]) -> anyhow::Result<()> {
 fn show_left(left: &[RestoreEntry]) -> anyhow::Result<()> {
     for entry in left {
         print_whole(&format!(
-            "{}: begun at {} on {}, which has not finished it. What it has changed for a while is given back:\n",
+            "{}: started at {} on {}, but not finished there. Its temporary changes are restored:\n",
             entry.subject, entry.since, entry.server,
         ))?;
         for step in entry.restoring_steps() {
@@ -614,7 +621,7 @@ fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
         print_whole(&format!("{}\n", finding.message))?;
         match &finding.cure {
             Some(cure) => print_whole(&cure_text(cure, style()))?,
-            None => print_whole(&format!("Windrow has no cure for it: {}\n", finding.advice))?,
+            None => print_whole(&format!("Windrow has no fix for it: {}\n", finding.advice))?,
         }
     }
     Ok(())
@@ -624,10 +631,12 @@ fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
 fn agreed(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     if std::io::stdin().is_terminal() {
-        print_whole(&format!("\n{question} Write yes: "))?;
+        print_whole(&format!("\n{question} Type yes: "))?;
         std::io::stdin().lock().read_line(&mut answer)?;
     } else {
-        eprintln!("windrow: there is no terminal to ask on: --yes does it, --dry-run shows it");
+        eprintln!(
+            "windrow: there is no terminal for the confirmation: use --yes to do it, or --dry-run to show it"
+        );
     }
     let is_agreed = answer.trim() == "yes";
     if !is_agreed {

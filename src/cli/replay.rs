@@ -127,7 +127,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let Some(segments) = chosen(&flights, args.number) else {
         complain(&[format!(
-            "{} holds {} flights; --number counts from 1",
+            "{} has {} recordings; --number counts from 1",
             args.flight.display(),
             flights.segments.len()
         )]);
@@ -178,7 +178,7 @@ fn verdict(flown: &[Flown]) -> Exit {
     let decisions: usize = flown.iter().map(|flown| flown.decisions).sum();
     match (same, decisions) {
         (true, 0) => {
-            eprintln!("windrow: nothing was compared: no decision is recorded there");
+            eprintln!("windrow: nothing was compared: the boot log has no decision");
             Exit::Unknown
         }
         (true, _) => Exit::Ok,
@@ -190,7 +190,7 @@ fn read(args: &Args) -> Result<Vec<u8>, String> {
     let path = &args.flight;
     match is_standard_input(path) {
         true if args.step => {
-            Err("--step waits for Enter on standard input: write the flight to a file".to_owned())
+            Err("--step waits for Enter on standard input: write the boot log to a file".to_owned())
         }
         true => standard_input(LARGEST_FLIGHT),
         false => read_at_most(path, LARGEST_FLIGHT)
@@ -253,7 +253,7 @@ impl Show<'_> {
             changes: Vec::new(),
         };
         self.say(&format!(
-            "Flight of windrow {} from {}",
+            "Recording of windrow {} from {}",
             flown.windrow, flown.at
         ))?;
         let mut last: Option<(Timestamp, Status)> = None;
@@ -349,11 +349,10 @@ impl Show<'_> {
             ..
         } = flown;
         self.say(&match differences.len() {
-            0 => format!("\n{decisions} decisions, each made again as it was recorded."),
+            0 => format!("\n{decisions} decisions, all of them as recorded."),
             count => format!(
-                "\n{decisions} decisions. NOT THE SAME: {count} differences. This program decides \
-                 otherwise than the one that recorded the flight (windrow {}), or a file's objects \
-                 were left out.",
+                "\n{decisions} decisions. NOT THE SAME: {count} differences. This program decides differently from the program that wrote \
+                 the boot log (windrow {}), or a file's objects were omitted.",
                 flown.windrow
             ),
         })?;
@@ -365,9 +364,9 @@ impl Show<'_> {
 
     fn instead(&self, flown: &Flown) -> std::io::Result<()> {
         if flown.changes.is_empty() {
-            return self.say("\nWith these rules every file is held and released as it was.");
+            return self.say("\nWith these rules, every file is held and released as recorded.");
         }
-        self.say("\nWith these rules, and the cluster as it was recorded:")?;
+        self.say("\nWith these rules, and the recorded cluster:")?;
         let times = |times: &windrow_decide::flight::FileTimes| {
             let at = |at: Option<Timestamp>| at.map(|at| self.time(at).trim().to_owned());
             let code = times
@@ -399,7 +398,9 @@ impl Show<'_> {
             let manifests = self.context.layout.manifests();
             return match why::from(status, asked, &manifests, at) {
                 Some(text) => self.say(&format!("\n{text}")),
-                None => self.say(&format!("\nNothing is known of {asked} at that moment.")),
+                None => self.say(&format!(
+                    "\nThe boot log has nothing about {asked} at this time."
+                )),
             };
         }
         if self.args.until.is_none() {
@@ -420,7 +421,7 @@ impl Show<'_> {
 
     fn go_on(&self) -> std::io::Result<bool> {
         if std::io::stdin().is_terminal() {
-            eprint!("-- Enter: next decision, q: end --");
+            eprint!("-- Enter: next decision, q: quit --");
         }
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line)?;

@@ -59,7 +59,9 @@ fn patience(text: &str) -> Result<Duration, String> {
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let standard = args.output.as_deref() == Some(Path::new("-"));
     if standard && stdout().is_terminal() {
-        eprintln!("windrow: the archive is not for a terminal: name a file with -o, or redirect");
+        eprintln!(
+            "windrow: the archive cannot be written to a terminal: set a file with -o, or redirect the output"
+        );
         return Ok(Exit::Usage);
     }
     let head = ArchiveOwner {
@@ -69,7 +71,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let began = Instant::now();
     let mut progress = |what: &str| eprintln!("[{:>3} s] {what}", began.elapsed().as_secs());
     let mut collected = Collected::default();
-    progress("what Windrow knows");
+    progress("the state of Windrow");
     let plain = own(context, &mut collected);
     let settings = context.settings().settings;
     let layout = context.layout.clone().with_data_dir(&settings.data_dir);
@@ -93,7 +95,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         None => ApiServer::for_verb(&context.layout),
     };
     runtime.block_on(collect(&api, &wanted, &mut collected, &mut progress));
-    progress("taking the secrets out");
+    progress("removing secrets");
     let mut bytes = Vec::new();
     let index = pack(collected, &head, &mut bytes)?;
     if standard {
@@ -113,7 +115,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if fs::is_dir(path) {
-        bail!("{} is a directory: name a file", path.display());
+        bail!("{} is a directory: set a file", path.display());
     }
     // `x.tar.gz` alone is in the working directory.
     let whole = match path.parent() {
@@ -122,7 +124,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     };
     replace(&whole, bytes, 0o600, Durability::Durable).with_context(|| {
         format!(
-            "cannot write {}: name another place with -o, or `-` for standard output",
+            "cannot write {}: set another file with -o, or `-` for standard output",
             path.display()
         )
     })
@@ -130,16 +132,16 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 fn summary(index: &ReportIndex, bytes: usize, place: &str) {
     eprintln!(
-        "{place}: {} files, {} KiB, {} secrets taken out",
+        "{place}: {} files, {} KiB, {} secrets removed",
         index.files.len(),
         bytes.div_ceil(1024),
         index.redacted
     );
     for missing in &index.missing {
-        eprintln!("not in it: {}: {}", missing.what, missing.why);
+        eprintln!("missing: {}: {}", missing.what, missing.why);
     }
     eprintln!(
-        "Look at it before you send it: `tar -xzf` unpacks it, report.json lists what is in it."
+        "Check the archive before you send it: `tar -xzf` unpacks it, and report.json lists its contents."
     );
 }
 
@@ -169,7 +171,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
         }
         FoundStatus::Stale { why, last, .. } => {
             if let Some(last) = last {
-                let what = "the status document as it was last written: it is not current";
+                let what = "the last status document, which is not current";
                 add(into, "status.json", what, json!(last));
             }
             into.missing("the current status document", why);
@@ -178,7 +180,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
     let loaded = context.settings();
     let (tree, what) = (
         config::json(&loaded),
-        "the configuration and where each value comes from",
+        "the configuration with the source of each value",
     );
     add(into, "settings.json", what, tree);
     let manifests = context.manifests();
@@ -206,7 +208,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
         add(
             into,
             "manifests.json",
-            "the manifests: what each declares",
+            "the manifests with their objects",
             json!(files),
         );
         match plan::plan_node(context, &loaded, found) {

@@ -86,7 +86,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         Lockable::Taken => {
             eprintln!(
                 "windrow: another Windrow runs on this node and holds {}. \
-                 `systemctl status windrow` shows it; `windrow status` shows what it does",
+                 `systemctl status windrow` shows it; `windrow status` shows its state",
                 layout.lock().display()
             );
             return Ok(Exit::AnotherRuns);
@@ -140,7 +140,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
         probes::probe(probe_context, interests.clone(), events.clone()),
     );
     background.start(
-        "who brings what",
+        "providers",
         appearances::watch(api.clone(), kubeconfig.clone(), wanted, seen),
     );
     background.start(
@@ -184,7 +184,10 @@ fn lock(layout: &Layout) -> Lockable {
         Ok(Some(lock)) => Lockable::Locked(lock),
         Ok(None) => Lockable::Taken,
         Err(error) => {
-            let what = format!("lock {} (two daemons would go unnoticed)", path.display());
+            let what = format!(
+                "lock {} (Windrow would not notice a second daemon)",
+                path.display()
+            );
             journal::write_event(&Event {
                 code: Code::ActionFailed,
                 file: None,
@@ -203,18 +206,18 @@ fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
         new.prefix("windrow-")
             .permissions(fs::Permissions::from_mode(0o700));
         let new = new.tempdir();
-        return Ok(new.context("cannot make a temporary directory")?.keep());
+        return Ok(new.context("cannot create a temporary directory")?.keep());
     };
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
+        .with_context(|| format!("cannot create {}", directory.display()))?;
     let mut entries =
         fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
     if entries.next().is_some() {
         bail!(
-            "{} is not empty: name a new or empty directory for the sandbox",
+            "{} is not empty: set a new or empty directory for the sandbox",
             directory.display()
         );
     }
@@ -301,13 +304,13 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     if stop.send(true).is_ok() {
         driver.await?;
     }
-    println!("\nWhere the time went");
+    println!("\nWhere the boot spent its time");
     print_whole(&blame::summary_of(&layout, style()))?;
-    println!("All of it: {}", command_below(directory, "blame", None));
     println!(
-        "\nThe directory is as the node left it: {}",
-        directory.display()
+        "The whole timeline: {}",
+        command_below(directory, "blame", None)
     );
+    println!("\nThe node's files stay in {}", directory.display());
     Ok(if came_up { Exit::Ok } else { Exit::Failed })
 }
 
@@ -352,7 +355,7 @@ fn hints(root: &Path, held: Option<&ManifestPath>) -> String {
         .map(|(verb, file)| format!("  {}", command_below(root, verb, *file)));
     let lines: Vec<String> = lines.collect();
     format!(
-        "It answers as a node does. In another terminal:\n{}\n",
+        "It behaves like a real node. In another terminal, run:\n{}\n",
         lines.join("\n")
     )
 }

@@ -77,8 +77,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     if runs.is_err() {
         println!(
-            "Windrow's daemon does not run. What was staged stays held until it is started (systemctl start windrow), or until you \
-             say `windrow release FILE`."
+            "Windrow's daemon does not run. The staged files stay held until you start it (systemctl start windrow), or \
+             until you run `windrow release FILE`."
         );
     }
     Ok(exit)
@@ -87,14 +87,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
 fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<Staged> {
     let mut files = Vec::new();
     if args.name.is_some() && !args.files.iter().any(|path| is_standard_input(path)) {
-        errors.push("--name is for what comes from standard input (`-`)".to_owned());
+        errors.push("--name only works with standard input (`-`)".to_owned());
     }
     for path in &args.files {
         let shown = path.display();
         if is_standard_input(path) {
             let Some(name) = args.name.as_ref().filter(|name| !name.contains('/')) else {
                 errors.push(format!(
-                    "{STANDARD_INPUT}: --name has to say what the file is called, without a directory"
+                    "{STANDARD_INPUT}: set the file name with --name, without a directory"
                 ));
                 continue;
             };
@@ -149,15 +149,14 @@ fn check(
     let from = file.from.display();
     if !is_manifest_name(&file.path) {
         errors.push(format!(
-            "{from}: RKE2 reads only names that end in .yaml, .yml or .json and do not begin with a \
-             dot"
+            "{from}: RKE2 only reads names that end in .yaml, .yml or .json and do not begin with a dot"
         ));
         return;
     }
     if let Some(owner) = rke2::owner(&file.path) {
         errors.push(format!(
-            "{from}: {} is {owner}'s own; Windrow leaves it alone. Give the file another name; what RKE2 installs is changed with a \
-             HelmChartConfig",
+            "{from}: {} belongs to {owner}, and Windrow does not change it. Use another file name. To change a \
+             component of RKE2, use a HelmChartConfig",
             file.path
         ));
         return;
@@ -173,7 +172,7 @@ fn check(
                 .line
                 .map_or(String::new(), |line| format!(":{line}"));
             errors.push(format!(
-                "{from}{line}: {} ({}; --force adds it all the same)",
+                "{from}{line}: {} ({}; --force adds it anyway)",
                 problem.message, problem.code
             ));
         }
@@ -184,8 +183,8 @@ fn check(
         && fs::read(&there).ok().as_ref() != Some(&file.bytes)
     {
         errors.push(format!(
-            "{from}: {} is there already and differs; --replace replaces it (RKE2 then deletes the \
-             objects that the new one does not have)",
+            "{from}: {} already exists with different content; --replace replaces it (RKE2 then deletes the objects \
+             that the new file does not have)",
             there.display()
         ));
     }
@@ -210,8 +209,8 @@ fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<Strin
         );
         if places.len() > 1 {
             errors.push(format!(
-                "{}: they share the Addon {addon}, and RKE2 would delete what the one brought when \
-                 it applies the other; rename all but one",
+                "{}: they share the Addon {addon}, so RKE2 would delete the objects of one file when it applies the \
+                 other; rename all but one",
                 places.join(", ")
             ));
         }
@@ -227,7 +226,7 @@ fn put(
 ) -> anyhow::Result<&'static str> {
     let there = manifests.join(file.path.as_str());
     if fs::read(&there).ok().as_ref() == Some(&file.bytes) {
-        return Ok("is there already, unchanged");
+        return Ok("already exists, unchanged");
     }
     let markers = Markers::new(manifests);
     let known = marker_of(&file.path, &found.markers);
@@ -238,7 +237,7 @@ fn put(
         files::replace(&there, &file.bytes, 0o600, Durability::Durable)
     })?;
     Ok(if held {
-        "staged; its name was held already and stays so until that is decided again"
+        "staged; its name was already held, and stays held until the next decision"
     } else {
         "staged behind a marker"
     })

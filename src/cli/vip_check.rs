@@ -17,8 +17,9 @@ use crate::observe::network::has_our_links;
 use crate::observe::who_has::{Claims, ask_who_has};
 
 const ELSEWHERE: &str =
-    "the node below --root is not this machine; name the address to look for it here";
-const LEADER: &str = "Where the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells it from others.";
+    "the node below --root is not this host; pass the address to check it from here";
+const LEADER: &str = "If the cluster runs, its leader has the VIP: `windrow diagnose` on a server tells the leader from \
+                      other hosts.";
 
 /// Check whether another host uses the VIP
 ///
@@ -57,7 +58,7 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // The address of a sandbox or of another machine's disk is not one of these links.
     let is_elsewhere = args.address.is_none() && args.config.is_none();
     let checked = match is_elsewhere && !has_our_links(&context.layout) {
-        true => VipCheck::unknown(address, format!("was not looked for: {ELSEWHERE}")),
+        true => VipCheck::unknown(address, format!("was not checked: {ELSEWHERE}")),
         false => look_for(address, args.interface.as_deref()),
     };
     if let (Output::Table, Some(why)) = (args.output, &checked.unknown) {
@@ -76,7 +77,7 @@ fn look_for(address: IpAddr, link: Option<&str>) -> VipCheck {
         Ok(Claims { link, others }) => {
             VipCheck::heard(address, &link.name, link.has(address), &others)
         }
-        Err(why) => VipCheck::unknown(address, format!("could not be looked for: {why}")),
+        Err(why) => VipCheck::unknown(address, format!("could not be checked: {why}")),
     }
 }
 
@@ -85,7 +86,7 @@ fn configured(path: &Path) -> Result<IpAddr, String> {
     let text = text_of(path)?;
     let name = path.display();
     let root = yaml::parse_configuration(&text)
-        .map_err(|_| format!("{name} cannot be read: `windrow check` says why"))?;
+        .map_err(|_| format!("{name} cannot be read: `windrow check` shows the reason"))?;
     let address = root.as_ref().and_then(vip_address).unwrap_or_default();
     address
         .parse()
@@ -104,12 +105,12 @@ fn in_words(checked: &VipCheck) -> String {
             format!("{address} is free: no answer to {PROBES} {asked} on {link}")
         }
         AddressState::Own => {
-            format!("{address} is this node's own ({link}): no other machine has it")
+            format!("{address} is this node's own ({link}): no other host uses it")
         }
         AddressState::Shared => {
-            format!("{address} is this node's own ({link}), and another has it too:")
+            format!("{address} is this node's own ({link}), but another host uses it too:")
         }
-        AddressState::Used => format!("{address} is used by another on {link}:"),
+        AddressState::Used => format!("{address} is used by another host on {link}:"),
         AddressState::Unknown => return String::new(),
     }];
     lines.extend(
@@ -117,8 +118,8 @@ fn in_words(checked: &VipCheck) -> String {
             .claims
             .iter()
             .map(|AddressClaim { mac, probes }| match probes {
-                false => format!("  {mac} has it"),
-                true => format!("  {mac} probes for it too, and is about to take it"),
+                false => format!("  {mac} uses it"),
+                true => format!("  {mac} also probes for it, and is about to use it"),
             }),
     );
     if !checked.claims.is_empty() {

@@ -330,7 +330,7 @@ fn what_the_daemon_cures_by_itself_is_named_by_codes_that_have_a_cure() {
     let said = error_lines(&loaded, &layout);
     for expected in [
         "20-bad.yaml:4: repair.auto: there is no code addon-stck: did you mean `addon-stuck`?",
-        "20-bad.yaml:5: repair.auto: Windrow has no cure for apply-storm: write one of addon-stuck, drain-blocked",
+        "20-bad.yaml:5: repair.auto: Windrow has no fix for apply-storm: write one of addon-stuck, drain-blocked",
         "20-bad.yaml:6: repair.auto: expected a code, not a number",
         "30-bad.yaml:1: repair.auto: expected a list of codes like [addon-stuck], not `addon-stuck`",
     ] {

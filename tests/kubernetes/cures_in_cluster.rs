@@ -177,7 +177,7 @@ async fn a_plan_that_hangs_goes_on_once_its_controllers_pod_is_made_again() {
     assert!(!said.contains("busy") && !said.contains("/done"), "{said}");
     let request = format!("DELETE /api/v1/namespaces/cattle-system/pods/{name}");
     assert!(said.contains(&request), "{said}");
-    assert!(said.contains("1 request would be taken"), "{said}");
+    assert!(said.contains("1 request would be accepted"), "{said}");
     assert_eq!(ready_pod(&client, CONTROLLER).await, first);
 
     let (code, said) = repair_while(&cluster, root, "plan-stuck", async || {
@@ -328,7 +328,7 @@ async fn a_stale_engines_process_is_ended_by_its_orphan_and_what_is_live_is_left
         said.contains("InstanceManager longhorn-system/im-1"),
         "{said}"
     );
-    assert!(said.contains("Windrow has no cure for it"), "{said}");
+    assert!(said.contains("Windrow has no fix for it"), "{said}");
     assert!(!said.contains("im-2"), "{said}");
 
     orphan(&client, "mine", "engine-instance", "n1", "pvc-1-e-0").await;
@@ -346,7 +346,7 @@ async fn a_stale_engines_process_is_ended_by_its_orphan_and_what_is_live_is_left
     assert_eq!(code, 0, "{said}");
     let request = "DELETE /apis/longhorn.io/v1beta2/namespaces/longhorn-system/orphans/mine";
     assert!(said.contains(request), "{said}");
-    assert!(said.contains("1 request would be taken"), "{said}");
+    assert!(said.contains("1 request would be accepted"), "{said}");
     assert_eq!(version(&client, ORPHAN, LONGHORN, "mine").await, mine);
     assert!(!root.join("var/lib/rancher/windrow/repairs").exists());
 

@@ -138,7 +138,7 @@ async fn a_drain_that_kubevirts_pods_block_is_cured_through_the_charts_values_an
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains(" would be taken"), "{said}");
+    assert!(said.contains(" would be accepted"), "{said}");
     let charts = api(&client, MANAGED_CHART, FLEET);
     let kubevirt = field(&charts, "harvester", "/spec/values/kubevirt/spec").await;
     let freed = json!({"infra": {"nodePlacement": {}}, "configuration": {"a": "kept"}});

@@ -153,7 +153,7 @@ async fn a_refusal_is_known_before_anything_is_changed_and_a_repair_can_be_undon
     let before = versions().await;
     let (code, said) = run(&cluster, root, &[&REPAIR[..], &["--dry-run"]].concat());
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains(" would be taken"), "{said}");
+    assert!(said.contains(" would be accepted"), "{said}");
     assert_eq!(versions().await, before);
 
     // A repair that was interrupted is undone, and not continued.
@@ -188,7 +188,7 @@ async fn a_refusal_is_known_before_anything_is_changed_and_a_repair_can_be_undon
     let (code, said) = run(&cluster, root, &undo);
     assert_eq!(code, 4, "{said}");
     assert!(
-        said.contains("left as it is: stop VirtualMachine default/db"),
+        said.contains("skipped: stop VirtualMachine default/db"),
         "{said}"
     );
     assert_eq!(field(&machines, "db", "/spec/runStrategy").await, "Manual");
@@ -248,7 +248,7 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
 
     interrupted_repair(&cluster, &client, root).await;
     undo(&["nothing.json", "--yes"], 64, "there is no such record");
-    undo(&[], 64, "there is no terminal to ask on");
+    undo(&[], 64, "there is no terminal for the confirmation");
     refuse_changes_of_machines(&client).await;
     undo(&["--yes"], 6, "would be refused: ");
     allow_changes_of_machines(&client, "frozen").await;
@@ -299,14 +299,14 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
     repair.kill().unwrap();
     repair.wait().unwrap();
     report_first_machine(&client, "Stopped").await;
-    assert!(said.any(|line| line.contains("somebody went on with this repair meanwhile")));
+    assert!(said.any(|line| line.contains("this repair continued meanwhile")));
     assert_eq!(late.wait().unwrap().code(), Some(4));
     assert_eq!(strategy().await, "Halted");
 
     // The first is still known by its name and its path, and is not undone twice.
     let name = first.file_name().unwrap().to_str().unwrap();
     for named in [name, first.to_str().unwrap()] {
-        undo(&[named, "--yes"], 0, "it was undone at ");
+        undo(&[named, "--yes"], 0, "the repair was undone at ");
     }
     assert_eq!(strategy().await, "Halted");
 
@@ -316,9 +316,9 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
         patch(&client, VM, "default", "db", to).await;
     };
     set("RerunOnFailure").await;
-    undo(&["--dry-run"], 0, &format!("as before already: {STEP}"));
+    undo(&["--dry-run"], 0, &format!("already undone: {STEP}"));
     set("Manual").await;
-    undo(&["--dry-run"], 0, &format!("left as it is: {STEP}: "));
+    undo(&["--dry-run"], 0, &format!("skipped: {STEP}: "));
     set("Halted").await;
 
     // A step as those that delete: first it is all that was done, then one of two.
@@ -332,7 +332,10 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
         4,
         &format!("cannot be undone: {STEP}: it is gone"),
     );
-    assert!(said.contains("nothing of it can be undone"), "{said}");
+    assert!(
+        said.contains("no step of the repair can be undone"),
+        "{said}"
+    );
     assert!(read(second)["undone"].is_string(), "it is closed");
     edit(second, |record| {
         record.as_object_mut().unwrap().remove("undone");
@@ -348,7 +351,7 @@ async fn an_undo_asks_shows_what_it_would_do_and_ends_with_what_came_of_it() {
     assert_eq!(strategy().await, "RerunOnFailure");
     let told = told_to_the_daemon(root).concat();
     assert!(
-        told.contains("all of it but 0 changed since and 1 without a way back"),
+        told.contains("all of it except 0 changed since and 1 that cannot be undone"),
         "{told}"
     );
 }

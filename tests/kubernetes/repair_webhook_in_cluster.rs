@@ -109,7 +109,7 @@ async fn a_driver_that_ranchers_webhook_keeps_is_left_alone_and_one_that_is_free
         machines.delete("m", &Default::default()).await.unwrap();
         let (code, said) = repair("--dry-run");
         assert_eq!(code, 0, "{harvester} {said}");
-        assert!(said.contains("1 request would be taken"), "{said}");
+        assert!(said.contains("1 request would be accepted"), "{said}");
         assert!(!has_records(root), "{harvester}");
         assert_eq!(version(&drivers, "harvester").await, before);
         let (code, said) = repair("--yes");
@@ -190,7 +190,7 @@ async fn an_addon_is_cured_past_the_webhook_that_refuses_its_changes_and_from_v1
         let repair = |how: &str| run(&cluster, root.path(), &["repair", "addon-stuck", how]);
         let (code, said) = repair("--dry-run");
         assert_eq!(code, 0, "{harvester} {said}");
-        assert!(said.contains("1 request would be taken"), "{said}");
+        assert!(said.contains("1 request would be accepted"), "{said}");
         assert!(!said.contains("busy"), "{said}");
         assert!(!has_records(root.path()));
         let (code, said) = repair("--yes");
@@ -250,7 +250,7 @@ async fn no_machine_is_stopped_while_the_webhook_would_keep_another_one_running(
         let refusal = "virtualmachines/web would be refused: 400: admission webhook \
             \"validator.harvesterhci.io\" denied the request: there is vmbackup in progress for vm default/web";
         assert!(said.contains(refusal), "{said}");
-        assert!(said.contains("1 request would be taken"), "{said}");
+        assert!(said.contains("1 request would be accepted"), "{said}");
     }
     assert!(!has_records(root));
     assert_eq!(version(&machines, "db").await, db);
@@ -263,7 +263,7 @@ async fn no_machine_is_stopped_while_the_webhook_would_keep_another_one_running(
         .unwrap();
     let (code, said) = repair("--dry-run");
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("2 requests would be taken"), "{said}");
+    assert!(said.contains("2 requests would be accepted"), "{said}");
     let mut begun = command(
         &cluster,
         root,
@@ -290,7 +290,7 @@ async fn no_machine_is_stopped_while_the_webhook_would_keep_another_one_running(
             said.contains("virtualmachines/web would be refused"),
             "{said}"
         );
-        assert!(said.contains("It is not continued"), "{said}");
+        assert!(said.contains("The repair is not continued"), "{said}");
     }
     assert_eq!(version(&machines, "db").await, db);
     assert_eq!(version(&machines, "web").await, web);

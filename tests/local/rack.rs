@@ -266,8 +266,8 @@ fn everything_that_is_wrong_with_a_command_line_is_said_at_once() {
         "nodes.yaml:1: mac: `x` is no hardware address",
         "nodes.yaml:2: serial: `none`",
         "--from ftp://x: write https://node:9346/status",
-        "http://n1/status: the token of --ask-token-file would be sent in clear",
-        "give it a token with --token-file",
+        "http://n1/status: the token of --ask-token-file would be sent unencrypted",
+        "set a token with --token-file",
         "other.key: it is not a private key in PEM",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");

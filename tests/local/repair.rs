@@ -63,7 +63,7 @@ fn what_cannot_be_judged_is_not_called_healthy_and_not_called_over() {
     let (code, text) = said(&repair(&server, root.path(), &["addon-stuck", "--yes"]));
     assert!(!text.contains("verified"), "{text}");
     assert!(
-        code == Some(5) && text.contains("whether it is over is not known"),
+        code == Some(5) && text.contains("Windrow cannot tell whether the problem is gone"),
         "{text}"
     );
 }
@@ -84,7 +84,7 @@ fn what_there_is_no_cure_for_is_not_called_unrecognised() {
     for code in ["write-files-missing", "chart-retries"] {
         let (exit, text) = said(&repair(&server, root.path(), &[code, "--yes"]));
         assert!(
-            exit == Some(4) && text.contains(&format!("no cure for {code}: ")),
+            exit == Some(4) && text.contains(&format!("no fix for {code}: ")),
             "{text}"
         );
     }

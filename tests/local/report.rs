@@ -340,5 +340,5 @@ fn the_archive_is_a_file_of_its_owner_named_after_host_and_time() {
     let output = report(node.path(), &["-o", "/nonexistent/x.tar.gz"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("another place with -o"), "{said}");
+    assert!(said.contains("another file with -o"), "{said}");
 }

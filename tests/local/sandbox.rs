@@ -38,7 +38,7 @@ fn a_sandbox_shows_what_was_held_what_was_released_and_what_would_have_been_with
         "held 00:00, released",
         "With Windrow\n  the node comes up, and everything is applied",
         "Windrow's last word: Ready\n",
-        "Where the time went\n  Ready after ",
+        "Where the boot spent its time\n  Ready after ",
         "Without Windrow\n  it comes up, but the storage network you preset is never configured",
     ] {
         assert!(said.contains(words), "{words:?} is not in\n{said}");
@@ -62,7 +62,7 @@ fn what_a_sandbox_says_to_type_is_taken_by_the_program_that_it_names() {
         .collect();
     assert_eq!(typed.len(), 4, "{said}");
     for line in typed {
-        let command = line.trim().trim_start_matches("All of it: ");
+        let command = line.trim().trim_start_matches("The whole timeline: ");
         let words: Vec<&str> = command.split(' ').skip(1).collect();
         let words = std::iter::once("windrow").chain(words);
         let taken = windrow::cli::command().try_get_matches_from(words);
@@ -71,7 +71,7 @@ fn what_a_sandbox_says_to_type_is_taken_by_the_program_that_it_names() {
     // It ends with what decided it, which can be asked for again.
     let blame = said
         .lines()
-        .find_map(|line| line.strip_prefix("All of it: "));
+        .find_map(|line| line.strip_prefix("The whole timeline: "));
     let output = Command::new("sh")
         .args(["-c", blame.unwrap()])
         .output()

@@ -43,7 +43,7 @@ fn an_address_that_nobody_has_is_free_and_one_that_the_other_machine_has_is_not(
     let (code, said) = end(used);
     assert!(
         said.starts_with(&format!(
-            "{PEER} is used by another on eth0:\n  {PEER_MAC} has it\n"
+            "{PEER} is used by another host on eth0:\n  {PEER_MAC} uses it\n"
         )),
         "{said}"
     );
@@ -71,7 +71,7 @@ fn on_a_port_of_a_bridge_the_bridge_is_asked() {
     let (code, said) = end(used);
     assert!(
         said.starts_with(&format!(
-            "{PEER} is used by another on mgmt-br:\n  {PEER_MAC} has it\n"
+            "{PEER} is used by another host on mgmt-br:\n  {PEER_MAC} uses it\n"
         )),
         "{said}"
     );
@@ -85,13 +85,13 @@ fn our_own_address_is_told_from_one_that_somebody_else_has_too() {
     let (code, said) = end(look(&here, &[VIP]));
     assert_eq!(
         said,
-        format!("{VIP} is this node's own (eth0): no other machine has it\n")
+        format!("{VIP} is this node's own (eth0): no other host uses it\n")
     );
     assert_eq!(code, 0);
     there.sh(&format!("ip address add {VIP}/32 dev eth0"));
     let (code, said) = end(look(&here, &[VIP]));
     assert!(
-        said.contains("another has it too") && said.contains(PEER_MAC),
+        said.contains("another host uses it too") && said.contains(PEER_MAC),
         "{said}"
     );
     assert_eq!(code, 4);
@@ -110,7 +110,7 @@ fn a_machine_that_answers_no_probe_is_heard_when_it_announces_itself() {
         there.sh("ip link set eth0 address 02:00:00:00:00:08; ip link set eth0 address 02:00:00:00:00:07");
     }
     let (code, said) = end(looking);
-    assert!(said.contains("02:00:00:00:00:08 has it"), "{said}");
+    assert!(said.contains("02:00:00:00:00:08 uses it"), "{said}");
     assert_eq!(code, 4);
 }
 
@@ -140,7 +140,7 @@ fn an_ipv6_address_is_asked_for_by_neighbour_discovery_and_its_owner_answers() {
     let (code, said) = end(used);
     assert!(
         said.starts_with(&format!(
-            "{PEER_V6} is used by another on eth0:\n  {PEER_MAC} has it\n"
+            "{PEER_V6} is used by another host on eth0:\n  {PEER_MAC} uses it\n"
         )),
         "{said}"
     );
@@ -151,7 +151,7 @@ fn an_ipv6_address_is_asked_for_by_neighbour_discovery_and_its_owner_answers() {
     let (code, said) = end(look(&here, &[VIP_V6]));
     assert_eq!(
         said,
-        format!("{VIP_V6} is this node's own (eth0): no other machine has it\n")
+        format!("{VIP_V6} is this node's own (eth0): no other host uses it\n")
     );
     assert_eq!(code, 0);
     there.sh(&own);
@@ -225,7 +225,7 @@ fn a_link_that_goes_down_meanwhile_makes_no_address_free() {
     there.sh("ip link set eth0 down");
     here.sh(&until("eth0", "NO-CARRIER"));
     let (code, said) = end(looking);
-    assert!(said.contains("could not be looked for"), "{said}");
+    assert!(said.contains("could not be checked"), "{said}");
     assert_eq!(code, 5);
 }
 

@@ -338,7 +338,7 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (4, "Another host uses it, or is about to."),
             (
                 5,
-                "It could not be looked for: no right to, no link, an IPv6 address.",
+                "The check was not possible: no CAP_NET_RAW, no interface, or a link-local IPv6 address.",
             ),
         ],
         examples: &[

@@ -38,7 +38,7 @@ const LONGEST_WRITE: Duration = Duration::from_secs(20);
 /// A cluster of Harvester is joined over HTTPS.
 const HTTPS: u16 = 443;
 /// Why nothing is asked for a node below another root.
-const ELSEWHERE: &str = "it is asked of the machine itself, not below another root";
+const ELSEWHERE: &str = "not available with --root";
 
 /// Asks what only asking tells, and the state of the clock.
 pub(super) fn ask_around(
@@ -124,7 +124,7 @@ async fn measured(
         Err(_) => {
             let seconds = LONGEST_WRITE.as_secs();
             Err(format!(
-                "a write has not ended after {seconds} s: is the disk well?"
+                "a write has not finished after {seconds} s: is the disk healthy?"
             ))
         }
     };
@@ -139,7 +139,7 @@ async fn measured(
 fn directory_of_etcd(database: &Path) -> Result<PathBuf, String> {
     let unread = |error: io::Error| format!("{} cannot be read: {error}", database.display());
     if fs::try_exists(database.join("etcd/member")).map_err(unread)? {
-        let why = "etcd has its data here already, and measuring would disturb it: name the directory with --disk-test";
+        let why = "etcd already has its data here, and a measurement would disturb it: set the directory with --disk-test";
         return Err(why.to_owned());
     }
     nearest_directory(database).map_err(unread)
@@ -214,8 +214,8 @@ fn link_of_vlan(named: Option<&str>, vlan: u16, host: &HostFacts) -> Result<Stri
     };
     match (link, named) {
         (Some(link), _) => Ok(link.name.clone()),
-        (None, Some(name)) => Err(format!("{name} is not the link of VLAN {vlan}")),
-        (None, None) => Err(format!("this machine has no link of VLAN {vlan} yet")),
+        (None, Some(name)) => Err(format!("{name} is not the interface of VLAN {vlan}")),
+        (None, None) => Err(format!("this host has no interface for VLAN {vlan} yet")),
     }
 }
 
@@ -241,9 +241,9 @@ async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<Vi
 
 async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<AddressClaim>, String>) {
     let Ok(address) = address.parse::<IpAddr>() else {
-        return (false, Err("it is no address".to_owned()));
+        return (false, Err("it is not a valid IP address".to_owned()));
     };
-    say(&format!("asking who has {address} (7 s)"));
+    say(&format!("checking whether {address} is in use (7 s)"));
     let waits = waits([random(), random(), random()]);
     let asked = spawn_blocking(move || ask_who_has(address, link.as_deref(), waits)).await;
     match asked.unwrap_or_else(|error| Err(error.to_string())) {
@@ -283,13 +283,13 @@ async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Sur
                 let id = u16::from_le_bytes([id[0], id[1]]);
                 find_name(SocketAddr::new(address, ports.0), name, search, id).await
             }
-            Err(_) => Err(Unanswered::silent("is no address")),
+            Err(_) => Err(Unanswered::silent("is not a valid IP address")),
         };
         DnsReading::of(server.clone(), name.to_owned(), answer)
     });
     let mut readings = join_all(readings).await;
     if let Some(why) = unread {
-        let answer = Err(Unanswered::not_asked(format!("names no server: {why}")));
+        let answer = Err(Unanswered::not_asked(format!("has no name server: {why}")));
         let name = names.first().copied().unwrap_or(dns::ROOT).to_owned();
         readings.push(DnsReading::of("/etc/resolv.conf".to_owned(), name, answer));
     }
@@ -306,7 +306,7 @@ async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Sur
             let told = match address {
                 Some(address) => ask_for_time(SocketAddr::new(address, ports.1), now).await,
                 None => Err(Unanswered::not_asked(
-                    "was not asked: no name server knows its address",
+                    "was not checked: no name server knows its address",
                 )),
             };
             NtpReading::of(server.clone(), told)

@@ -65,7 +65,7 @@ pub(super) fn wanted_node(
         None => wanted.role,
     };
     if wanted.role == PlannedRole::Witness && wanted.platform == Platform::Rke2 {
-        return Err(Wrong::usage("a witness is a role of Harvester's"));
+        return Err(Wrong::usage("only Harvester has the role witness"));
     }
     wanted.production = args.production;
     let version = args.version.clone();
@@ -143,7 +143,8 @@ fn configured(path: &Path) -> Result<(WantedNode, Option<String>), Wrong> {
         FileKind::CloudInit => Ok((cloud_init_node(&name, &root), None)),
         other => Err(Wrong {
             errors: vec![format!(
-                "{name}: read as {}; a preflight takes a Harvester configuration or cloud-init user-data, or --platform and --role",
+                "{name}: read as {}; a preflight needs a Harvester configuration or cloud-init user-data, or --platform \
+                 and --role",
                 other.name()
             )],
             exit: Exit::Configuration,
@@ -163,7 +164,7 @@ fn bare(
     };
     let platform = found.ok_or_else(|| {
         Wrong::usage(
-            "what is the machine to become? Name a configuration, or --platform harvester or rke2",
+            "which node do you want to install? Pass a configuration, or --platform harvester or rke2",
         )
     })?;
     // The roles of another platform are others.

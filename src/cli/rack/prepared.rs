@@ -80,7 +80,7 @@ impl Args {
         if with.token.is_some() {
             errors.extend(in_clear.map(|one| {
                 format!(
-                    "{}: the token of --ask-token-file would be sent in clear: write https://",
+                    "{}: the token of --ask-token-file would be sent unencrypted: write https://",
                     one.url
                 )
             }));
@@ -88,7 +88,7 @@ impl Args {
         let token = self.token_file.clone().or_else(|| credential(TOKEN));
         if token.is_none() && !self.listen.ip().is_loopback() {
             errors.push(format!(
-                "--listen {}: other machines can reach it: give it a token with --token-file (openssl rand -hex 32)",
+                "--listen {}: other hosts can reach it: set a token with --token-file (openssl rand -hex 32)",
                 self.listen
             ));
         }

@@ -113,7 +113,7 @@ async fn asked(rack: &RunningRack, plain: bool, token: Option<&Path>) -> Result<
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::UNAUTHORIZED => {
-            return Err(format!("{at} wants its token: --token-file FILE"));
+            return Err(format!("{at} requires its token: --token-file FILE"));
         }
         StatusCode::PERMANENT_REDIRECT => return Ok(Answer::SpeaksHttps),
         status => return Err(format!("{at} answers HTTP {}", status.as_u16())),
@@ -127,5 +127,5 @@ async fn asked(rack: &RunningRack, plain: bool, token: Option<&Path>) -> Result<
     }
     let view = serde_json::from_slice(&bytes);
     view.map(|view| Answer::View(Box::new(view)))
-        .map_err(|_| format!("{at} is no rack of this version"))
+        .map_err(|_| format!("{at} is not a rack of this version"))
 }

@@ -26,12 +26,12 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     } = inputs;
     for file in beside {
         eprintln!(
-            "windrow: {file}: another file takes it in, so it is not corrected in a copy; mend it by hand"
+            "windrow: {file}: another file includes it, so the copy has no correction; fix it yourself"
         );
     }
     for part in parts {
         eprintln!(
-            "windrow: {part}: a part of a file cannot be corrected in a copy; mend it by hand"
+            "windrow: {part}: a part of a file cannot be corrected in a copy; fix it yourself"
         );
     }
     let whole = carriers.iter().filter(|(shown, _)| !parts.contains(shown));
@@ -110,7 +110,7 @@ fn write_copy(
         let above = path.parent().unwrap_or(directory);
         let written = fs::create_dir_all(above).and_then(|()| match fs::exists(&path) {
             true => Err(std::io::Error::other(
-                "it is there already; name a new directory",
+                "it already exists; set a new directory",
             )),
             false => replace(&path, text.as_bytes(), 0o600, Durability::Volatile),
         });
@@ -125,7 +125,7 @@ fn write_copy(
         }
     }
     if !changed {
-        eprintln!("windrow: nothing that was found can be corrected automatically");
+        eprintln!("windrow: no finding can be corrected automatically");
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use super::findings::{FoundOnNode, NodeFindings};
 use super::fix::Correctable;
 
 /// Who founds the cluster where every node that was given is an agent.
-const STAND_IN: &str = "its first server (not given, without files)";
+const STAND_IN: &str = "its first server (not in the inputs, without files)";
 
 /// A node, read.
 pub(super) struct ReadNode {
@@ -156,7 +156,7 @@ pub(super) fn join_nodes(
     let first = match (founder, nodes.first()) {
         (Some(founder), _) => nodes.remove(founder),
         (None, Some(agent)) => stand_in(agent),
-        (None, None) => return Err("name at least one configuration".to_owned()),
+        (None, None) => return Err("pass at least one configuration".to_owned()),
     };
     let harvester = first.setup.scenario.harvester;
     let roles = match harvester {
@@ -335,7 +335,7 @@ fn unread(agent: &ReadNode, servers: &[(&str, &[LaidManifest])]) -> Option<Findi
             "{at}: {says}{}",
             match for_good {
                 true => "",
-                false => ", and Harvester makes no server of it here",
+                false => ", and Harvester does not promote it to a server here",
             }
         ),
         None => "another node initialises the cluster".to_owned(),

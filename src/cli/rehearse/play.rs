@@ -117,7 +117,7 @@ impl RehearsalClock {
         if self.terminal && self.began.elapsed() >= SILENT {
             self.shown.store(true, Ordering::Relaxed);
             let seeds = self.seeds;
-            self.write(&format!("\rwindrow: rehearsing: {played} of {seeds} seeds"));
+            self.write(&format!("\rwindrow: simulating: {played} of {seeds} boots"));
         }
     }
 

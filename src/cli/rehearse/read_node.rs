@@ -256,7 +256,7 @@ fn gate_findings(inputs: &Inputs, settings: &Settings, version: Option<Version>)
     }
     let resolved = ResolvedVersion {
         target: version.map_or(TargetVersion::Unknown, TargetVersion::Known),
-        because: "name it with --rke2".to_owned(),
+        because: "set it with --rke2".to_owned(),
     };
     judge_files(files, &requests, None, &resolved).findings
 }

@@ -33,7 +33,7 @@ impl Interrupts {
                 if is_first {
                     set.send_replace(true);
                     eprintln!(
-                        "windrow: interrupted: what was changed for a while is given back first. A second signal ends this at once"
+                        "windrow: interrupted: the temporary changes are restored first. A second signal stops this at once"
                     );
                 }
             }

@@ -35,16 +35,19 @@ impl Repair<'_> {
         ))?;
         if let Some(its) = self.records.other_cluster(&record) {
             eprintln!(
-                "windrow: it is of another cluster, whose Namespace kube-system has the UID {its}; --kubeconfig and --context choose the cluster"
+                "windrow: this record belongs to another cluster, whose Namespace kube-system has the UID {its}; select \
+                 it with --kubeconfig and --context"
             );
             return Ok(Exit::Usage);
         }
         if let Some(undone) = record.undone {
-            print_whole(&format!("Nothing to undo: it was undone at {undone}.\n"))?;
+            print_whole(&format!(
+                "Nothing to undo: the repair was undone at {undone}.\n"
+            ))?;
             return Ok(Exit::Ok);
         }
         if steps_to_undo(&record).is_empty() && !record.is_open() {
-            print_whole("Nothing to undo: nothing that it changed is left to undo.\n")?;
+            print_whole("Nothing to undo: the repair has left no change.\n")?;
             return Ok(Exit::Ok);
         }
         match self.show_way_back(&record).await? {
@@ -57,7 +60,8 @@ impl Repair<'_> {
             }
             // It has changed nothing.
             Exit::Failed if steps_to_undo(&record).is_empty() => {
-                let question = "It has changed nothing. Close it, so that it is not continued?";
+                let question =
+                    "The repair has changed nothing. Close it, so that it does not continue?";
                 if !args.yes && !agreed(question)? {
                     return Ok(Exit::Usage);
                 }
@@ -65,7 +69,7 @@ impl Repair<'_> {
             }
             // It is closed at least.
             Exit::Failed => {
-                if !args.yes && !agreed("Close it, so that it is not continued?")? {
+                if !args.yes && !agreed("Close the repair, so that it does not continue?")? {
                     return Ok(Exit::Usage);
                 }
                 self.take_back(&mut record).await?;
@@ -99,7 +103,7 @@ impl Repair<'_> {
         left.retain(|entry| file_name(name).is_none_or(|name| entry.record == name));
         let Some(entry) = left.into_iter().max_by_key(|entry| entry.since) else {
             print_whole(
-                "Nothing to undo: no repair from this machine has changed anything in this cluster.\n",
+                "Nothing to undo: no repair from this host has changed anything in this cluster.\n",
             )?;
             return Ok(Exit::Ok);
         };
@@ -117,7 +121,9 @@ impl Repair<'_> {
         let mut exit = Exit::Ok;
         let adopted = self.adopt(&left).await?;
         if adopted.is_empty() {
-            eprintln!("windrow: nothing was changed: it is no longer as it was shown");
+            eprintln!(
+                "windrow: nothing was changed: the objects have changed since they were shown"
+            );
             exit = Exit::Failed;
         }
         for mut record in adopted {
@@ -153,12 +159,12 @@ impl Repair<'_> {
                     return Ok(Exit::Refused);
                 }
                 RequestOutcome::Unanswered(why) => {
-                    eprintln!("windrow: it could not be tried: {why}");
+                    eprintln!("windrow: it could not be dry-run: {why}");
                 }
             }
         }
         if exit == Exit::Failed {
-            eprintln!("Nothing to undo: nothing of it can be undone");
+            eprintln!("Nothing to undo: no step of the repair can be undone");
         }
         Ok(exit)
     }
@@ -171,7 +177,7 @@ impl Repair<'_> {
         if !self.records.is_current(record) {
             turn.end().await;
             eprintln!(
-                "windrow: nothing was changed: somebody went on with this repair meanwhile; look at it again"
+                "windrow: nothing was changed: this repair continued meanwhile; run the command again"
             );
             return Ok(Exit::Failed);
         }
@@ -192,7 +198,9 @@ impl Repair<'_> {
                 let what = match (left, lost) {
                     (0, 0) => "all of it".to_owned(),
                     _ => {
-                        format!("all of it but {left} changed since and {lost} without a way back")
+                        format!(
+                            "all of it except {left} changed since and {lost} that cannot be undone"
+                        )
                     }
                 };
                 self.note(record, RequestAction::RepairUndone, &what);
@@ -217,10 +225,10 @@ pub(super) fn print_undone(step: &CureStep, undone: &UndoneStep) {
     let say = &step.say;
     let done = match undone {
         UndoneStep::Restored => format!("undone: {say}\n"),
-        UndoneStep::AsBefore => format!("as before already: {say}\n"),
+        UndoneStep::AsBefore => format!("already undone: {say}\n"),
         UndoneStep::NoWayBack(why) => format!("cannot be undone: {say}: {why}\n"),
         UndoneStep::ChangedSince(why) => {
-            return eprintln!("windrow: left as it is: {say}: {why}");
+            return eprintln!("windrow: skipped: {say}: {why}");
         }
         UndoneStep::Failed(why) => return eprintln!("windrow: not undone: {say}: {why}"),
     };

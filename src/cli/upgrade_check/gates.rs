@@ -24,7 +24,9 @@ pub(super) fn refused_gates(
     own: &[GateRequest],
 ) -> Result<Vec<Evidence>, String> {
     let Some(version) = to.rke2() else {
-        return Err(format!("which Kubernetes v{to} has is not known"));
+        return Err(format!(
+            "Windrow does not know the Kubernetes version of v{to}"
+        ));
     };
     let target = TargetVersion::Known(version);
     let nodes = objects

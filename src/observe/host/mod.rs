@@ -52,7 +52,7 @@ pub fn read_host(layout: &Layout, now: Timestamp) -> HostFacts {
 fn is_this_machine(layout: &Layout) -> Result<(), String> {
     match layout.root().as_os_str() == "/" {
         true => Ok(()),
-        false => Err("it is read of the machine itself, not below another root".to_owned()),
+        false => Err("not available with --root".to_owned()),
     }
 }
 

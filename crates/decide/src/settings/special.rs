@@ -146,7 +146,7 @@ fn curable(node: &Node) -> Result<Code, String> {
     }
     if REASONS.iter().any(|reason| reason.id == text) {
         return Err(format!(
-            "Windrow has no cure for {text}: write one of {}",
+            "Windrow has no fix for {text}: write one of {}",
             list()
         ));
     }

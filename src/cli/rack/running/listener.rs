@@ -19,14 +19,15 @@ pub(super) fn check(address: SocketAddr, own: u32) -> Result<(), String> {
     // A kernel without IPv6 has no second one.
     let [Ok(v4), v6] = read else {
         return Err(format!(
-            "who listens at {address} cannot be found out (/proc/net/tcp): name its certificate with --fingerprint"
+            "Windrow cannot tell who listens at {address} (/proc/net/tcp): set its certificate with --fingerprint"
         ));
     };
     let sockets = v4 + &v6.unwrap_or_default();
     match stranger(&sockets, address, own) {
         None => Ok(()),
         Some(user) => Err(format!(
-            "the user {user} listens at {address}, who is neither root nor you nor a service: the token is not shown there; name the rack's certificate with --fingerprint"
+            "the user {user} listens at {address}, and is neither root nor you nor a service: the token was not sent; \
+             set the rack's certificate with --fingerprint"
         )),
     }
 }
