@@ -48,7 +48,7 @@ pub(super) fn whereabouts(status: &Status) -> String {
         None | Some(Pace::Moving) => "",
         Some(Pace::Slow) => "slow",
         Some(Pace::Stalled) => "stalled",
-        Some(Pace::Stuck) => "stuck: this will not come right by itself",
+        Some(Pace::Stuck) => "stuck: this will not recover without help",
     };
     let is_late = matches!(status.pace, Some(Pace::Slow | Pace::Stalled));
     let expected = expected_time(status).filter(|_| is_late);

@@ -50,7 +50,10 @@ pub(crate) fn messages() -> Vec<(&'static str, Vec<Message>)> {
     parts.push(("Reasons of the probes", texts(said::of_probes(), of_probe)));
     parts.push(("Answers of the verbs", answers()));
     let of_verb = |file: &str| format!("src/cli/{file}.rs");
-    parts.push(("What else the verbs say", texts(said::of_verbs(), of_verb)));
+    parts.push((
+        "Other messages of the verbs",
+        texts(said::of_verbs(), of_verb),
+    ));
     let elsewhere = said::of_speakers().into_iter();
     parts.extend(elsewhere.map(|(part, said)| (part, texts(said, |file| format!("{file}.rs")))));
     parts.push(("Verdicts of objects", verdicts()));
@@ -61,11 +64,11 @@ pub(crate) fn messages() -> Vec<(&'static str, Vec<Message>)> {
 /// The page.
 pub(crate) fn messages_page() -> String {
     let mut page = String::from(
-        "# Messages\n\nWhat Windrow says, each message with an example. `journalctl -x` and `windrow why CODE` say what to \
-         do; so does [reasons.md](reasons.md).\nMade by `tests/support/messages_page.rs`: the fields of reason codes come from \
-         `message_examples.txt` beside it, and\nthose of other texts of `said_examples.txt` and `said_examples_elsewhere.txt`: every text of the program's sources is here by itself,\n\
-         but for what it passes on as others say it: the words in which kube-apiserver refuses a field. The answers\nof verbs, each with its exit code, are the program's own, on a node on which nothing runs and where verbs succeed.\n`tests/local/forms.rs` holds all of them to \
-         one form: one subject, one reason, no text of a library.\n",
+        "# Messages\n\nAll messages of Windrow, each with an example. For the advice, use `journalctl -x` or `windrow why \
+         CODE`, or see [reasons.md](reasons.md).\n`tests/support/messages_page.rs` generates this page. The fields of reason codes come from \
+         `message_examples.txt` in its directory,\nand the fields of other texts from `said_examples.txt` and `said_examples_elsewhere.txt`. The page lists every text in the program's sources\n\
+         automatically, except for the words of other programs, such as kube-apiserver's refusal of a field. The answers\nof verbs, each with its exit code, come from the program itself, on a node on which nothing runs and on a node where verbs succeed.\n`tests/local/forms.rs` checks that all \
+         messages have one form: one subject, one reason, no text of a library.\n",
     );
     for (part, messages) in messages() {
         let _ = write!(page, "\n## {part}\n\n| of | says |\n|---|---|\n");

@@ -61,7 +61,7 @@ fn readers(list: &str) -> Vec<Reader<'_>> {
         let (path, about) = line
             .trim_start()
             .split_once("  ")
-            .expect("a page, and what is in it");
+            .expect("a page and its contents");
         let part = line.starts_with(' ');
         let reader = readers.last_mut().expect("a reader before the first page");
         reader.pages.push(Page { path, about, part });
@@ -84,7 +84,7 @@ pub(crate) fn listed_pages() -> Vec<PathBuf> {
 /// `docs/README.md`.
 pub(crate) fn index_page() -> String {
     let mut text = String::from(
-        "# The pages, by reader\n\nMade from `pages.txt`, like the order of the website.\n",
+        "# The pages, by reader\n\nThis list and the order of the website are generated from `pages.txt`.\n",
     );
     for reader in readers(&list()) {
         let _ = write!(text, "\n## {}\n\n{}\n\n", reader.name, reader.about);
@@ -105,7 +105,7 @@ pub(crate) fn index_page() -> String {
 /// `docs/site/SUMMARY.md`. Its links begin at the root of the repository: so are the pages laid out for mdBook.
 pub(crate) fn summary() -> String {
     let mut text = String::from(
-        "<!-- Made from docs/pages.txt. Links begin at the root of the repository: docs/site/build lays the pages out so. -->\n\
+        "<!-- Generated from docs/pages.txt. Links begin at the root of the repository, as in the layout of docs/site/build. -->\n\
          # Summary\n\n[Windrow](README.md)\n[The pages, by reader](docs/README.md)\n",
     );
     let mut seen = Vec::new();

@@ -17,7 +17,7 @@ const EXAMPLES: [&str; 2] = [
 /// Who says what is said outside the verbs and the probes, by the beginnings of the sources' paths.
 const SPEAKERS: &[(&str, &[&str])] = &[
     (
-        "What the daemon says",
+        "Messages of the daemon",
         &[
             "src/daemon",
             "src/orders",
@@ -28,33 +28,33 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "What is said of what was looked at",
+        "Messages about observations",
         &["src/observe", "src/files", "src/fs", "src/archive"],
     ),
     (
-        "What is said of a connection to kube-apiserver",
+        "Messages about the connection to kube-apiserver",
         &["src/apiserver", "src/kubeconfig", "src/pinned"],
     ),
     (
-        "What outlets and the console say",
+        "Messages of outlets and the console",
         &["src/report", "src/https", "src/console"],
     ),
-    ("What answers, tables and pages have", &["src/render"]),
-    ("What the rack says", &["src/rack", "crates/rack"]),
+    ("Texts of answers, tables and pages", &["src/render"]),
+    ("Messages of the rack", &["src/rack", "crates/rack"]),
     (
-        "What is said of manifests, rules and knowledge",
+        "Messages about manifests, rules and knowledge",
         &["crates/model", "crates/plan"],
     ),
-    ("What is said of decisions and settings", &["crates/decide"]),
-    ("What is said of feature gates", &["crates/gates"]),
+    ("Messages about decisions and settings", &["crates/decide"]),
+    ("Messages about feature gates", &["crates/gates"]),
     (
-        "What is said of add-ons, incidents, drains and upgrades",
+        "Messages about add-ons, incidents, drains and upgrades",
         &["crates/harvester"],
     ),
-    ("What is said of a machine", &["crates/host"]),
-    ("What is said of earlier boots", &["crates/learn"]),
+    ("Messages about a host", &["crates/host"]),
+    ("Messages about earlier boots", &["crates/learn"]),
     (
-        "What is said of a rehearsal",
+        "Messages about a simulation",
         &["crates/simulate/src/rehearse"],
     ),
 ];

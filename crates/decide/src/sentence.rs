@@ -83,7 +83,7 @@ pub fn pace_note(status: &Status) -> Option<String> {
         Pace::Moving => return None,
         Pace::Slow => "slower than usual",
         Pace::Stalled => "stalled: nothing has moved for 20 minutes or more",
-        Pace::Stuck => return Some("stuck: this will not come right by itself".to_owned()),
+        Pace::Stuck => return Some("stuck: this will not recover without help".to_owned()),
     };
     Some(match expected_time(status) {
         Some(expected) => format!("{says}; {expected}"),

@@ -73,7 +73,7 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["stuck"],
-        "It is proved that this does not come right by itself.",
+        "Windrow has proved that this does not recover without help.",
     ),
     (&["done"], "Everything that the step needs is there."),
     (&["current"], "The node is at this step."),
