@@ -20,7 +20,7 @@ impl Ages {
         }
     }
 
-    /// The time at which they are said.
+    /// The time for which the ages hold.
     pub(super) fn now(&self) -> Timestamp {
         self.now
     }

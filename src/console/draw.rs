@@ -36,14 +36,14 @@ use crate::render::point_in_time;
 
 /// Below this there is no room for boxes.
 const ROOMY: Size = Size::new(60, 18);
-/// From this width on, the steps are beside the panes.
+/// From this width on, the steps are next to the panes.
 const WIDE: Size = Size::new(110, 30);
 /// The steps' column there.
 const STEPS_WIDTH: u16 = 38;
 /// Most lines of the reason.
 const REASON_LINES: usize = 3;
 
-/// A screen, and what the loop has to know about it.
+/// A screen, and its facts for the loop.
 pub(crate) struct Screen {
     /// The cells.
     pub(crate) buffer: Buffer,
@@ -402,7 +402,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Is there room for the steps beside the panes?
+/// Is there room for the steps next to the panes?
 pub(super) fn beside(area: Rect) -> bool {
     area.width >= WIDE.width && area.height >= WIDE.height
 }

@@ -102,7 +102,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Of a certificate that no authority has signed: whoever asks for the status from afar compares it with what is shown here.
+/// The fingerprint of a self-signed certificate: remote readers of the status compare it with this line.
 fn fingerprint(status: &Status) -> Option<String> {
     let server = status.server.as_ref()?;
     let own = server.certificate == CertificateSource::SelfSigned;

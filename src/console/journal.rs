@@ -1,5 +1,5 @@
-//! The last lines of the journal, when they may be read. `journalctl` is asked: it knows where the
-//! journal lies and who may read it.
+//! The last lines of the journal, if the user may read them. They come from `journalctl`, which knows the journal's place
+//! and its readers.
 
 use std::io::{ErrorKind, PipeReader, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// Lines that `journalctl` is asked for.
+/// Number of requested lines.
 const LINES: usize = 200;
 /// Most bytes of its answer that are taken.
 const MOST: usize = 256 * 1024;
@@ -67,7 +67,7 @@ impl JournalQuery {
         self.until
     }
 
-    /// Reads what is there. Returns the lines once they are complete, or why there are none.
+    /// Reads the available output. Returns the lines once they are complete, or the reason for their absence.
     pub(crate) fn answer(&mut self, now: Instant) -> Option<Vec<String>> {
         let mut part = [0; 8192];
         loop {

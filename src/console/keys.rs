@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// With this byte a key of several bytes begins; alone it is the Escape key.
+/// The first byte of a key with several bytes; a single one is the Escape key.
 const ESCAPE: u8 = 0x1b;
 
 /// A key that the console knows.
@@ -40,7 +40,7 @@ pub(crate) enum KeyPress {
 
 /// How long the rest of a key is waited for. On a slow serial line its bytes come one by one.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Most bytes of a key that are kept; no key has that many.
+/// Maximum number of kept bytes of a key; no key has this many.
 const LONGEST: usize = 32;
 
 /// Reads keys that may come in pieces.
@@ -53,7 +53,7 @@ pub(crate) struct KeyReader {
 }
 
 impl KeyReader {
-    /// The keys in what was typed. Unknown bytes are skipped.
+    /// The keys in the typed bytes. Unknown bytes are skipped.
     pub(crate) fn read(&mut self, typed: &[u8], now: Instant) -> Vec<KeyPress> {
         if typed.is_empty() {
             let is_over = self.until.is_some_and(|until| until <= now);
@@ -73,7 +73,7 @@ impl KeyReader {
         self.until
     }
 
-    /// No rest comes: an escape alone is the Escape key, and anything else is no key.
+    /// The rest does not arrive: a single escape is the Escape key, and anything else is ignored.
     pub(crate) fn give_up(&mut self) -> Option<KeyPress> {
         self.until = None;
         let begun = std::mem::take(&mut self.begun);

@@ -1,4 +1,4 @@
-//! The machine, as a picture: what it is, how full and how warm it is, which disks and links it has.
+//! The host as a picture: its model, load, temperature, disks and network interfaces.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};

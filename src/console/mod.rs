@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `draw` and `paint` are pure: the same scene at the same time on the same size is the same screen.
-//! The terminal, the host's name and addresses and the journal are adapters beside them. The loop that connects them is
-//! in the verb. Knows the status types and the reason table, but nothing of observing, deciding or acting.
+//! The terminal, the host's name and addresses, and the journal are adapters. The loop that connects them is in the verb.
+//! Knows the status types and the reason table, but nothing of observing, deciding or acting.
 
 mod age;
 mod draw;

@@ -24,7 +24,7 @@ pub(super) const MESSAGE_LINES: usize = 8;
 pub(super) enum Pane {
     /// The machine itself.
     Machine,
-    /// What is held, failed, released and applied.
+    /// Held, failed, released and applied files.
     Manifests,
     /// Known problems.
     Findings,
@@ -69,7 +69,7 @@ impl Pane {
         }
     }
 
-    /// The figure beside the tab's name.
+    /// The figure next to the tab's name.
     pub(super) fn count(self, status: &Status) -> String {
         match self {
             Pane::Machine => String::new(),
@@ -253,7 +253,7 @@ fn outlook(held: &HeldFile, pen: &Pen<'_>) -> String {
     }
 }
 
-/// Held files grouped by what they wait for, the root blocker first: the one that no other held file has to bring.
+/// Held files grouped by their blocker. The root cause comes first: no other held file provides it.
 fn blockers(held: &[HeldFile]) -> Vec<Vec<&HeldFile>> {
     let mut groups: Vec<Vec<&HeldFile>> = Vec::new();
     let mut known = HashMap::new();

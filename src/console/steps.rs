@@ -1,4 +1,4 @@
-//! The steps of the bootstrap and the node's probes, as lines: how far each is, how long it took, and what is usual.
+//! The steps of the bootstrap and the node's probes as lines: the progress, the duration and the usual duration of each.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(super) struct ShownStep {
     pub(super) mark: StepMark,
     /// How many are done, and how many there are.
     pub(super) progress: Option<(usize, usize)>,
-    /// How long it took or has taken, where that is known.
+    /// The time that it took or has taken so far, if Windrow knows it.
     time: Option<StepTime>,
     /// The median of earlier boots of this node, in seconds.
     usual: Option<u64>,
@@ -39,7 +39,7 @@ enum StepTime {
 }
 
 impl ShownStep {
-    /// How long it took, and what is usual if there is room for that.
+    /// The duration, and the usual duration if there is room.
     fn times(&self, ages: &Ages, room: usize) -> String {
         let whole = |seconds: u64| lasted(i64::try_from(seconds).unwrap_or(i64::MAX));
         let usual = self.usual.map(|usual| format!(", usual {}", whole(usual)));

@@ -118,7 +118,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// The bytes that were typed; empty when there are none. Never blocks.
+    /// The typed bytes; empty if there are none. Never blocks.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -189,7 +189,7 @@ impl TerminalRestore {
 /// The signals that concern a console, as a file for `poll`.
 pub(crate) struct ConsoleSignals(SignalFd);
 
-/// What a signal asks for.
+/// The requests of signals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SignalRequest {
     /// To quit.
@@ -258,7 +258,7 @@ mod tests {
     /// A panic restores every terminal of the process, and one test panics on purpose.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-    /// A terminal, and the other end of it, where a person would sit. Neither blocks.
+    /// A terminal, and its other end for the operator. Neither blocks.
     fn terminal() -> (File, File) {
         let pty = openpty(None, None).unwrap();
         let open = |fd: std::os::fd::OwnedFd| {

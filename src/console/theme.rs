@@ -6,7 +6,7 @@ use ratatui::symbols::border;
 /// A terminal's abilities, and the styles that follow from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
-    /// Has it colours? No meaning depends on colour alone.
+    /// Has it colours? Every meaning is also visible without colour.
     pub(crate) color: bool,
     /// Does it show more than ASCII?
     pub(crate) unicode: bool,
@@ -46,7 +46,7 @@ impl Theme {
         }
     }
 
-    /// One style where there are colours, another where there are none.
+    /// One style with colours, another without colours.
     fn either(self, color: Style, mono: Style) -> Style {
         if self.color { color } else { mono }
     }

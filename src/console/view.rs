@@ -1,4 +1,4 @@
-//! What the operator chose to see.
+//! The view that the operator chose.
 
 use super::KeyPress;
 use super::panes::Pane;
@@ -12,12 +12,12 @@ pub(crate) enum Overlay {
     Journal(Vec<String>),
 }
 
-/// What the operator chose to see.
+/// The view that the operator chose.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OperatorView {
     /// The pane, by number; `None` until one is chosen: then the most important one is shown.
     pub(super) pane: Option<usize>,
-    /// The first of its lines that is shown.
+    /// Its first shown line.
     pub(super) top: usize,
     /// What covers it.
     pub(super) overlay: Option<Overlay>,
@@ -25,14 +25,14 @@ pub(crate) struct OperatorView {
     pub(super) may_quit: bool,
 }
 
-/// What the next key has to know about the drawn screen.
+/// The facts about the drawn screen for the next key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// The pane that is shown.
+    /// The shown pane.
     pub(super) pane: usize,
     /// How many there are.
     pub(super) panes: usize,
-    /// The first line that is shown.
+    /// The first shown line.
     pub(super) top: usize,
     /// Lines of the pane or of what covers it.
     pub(super) lines: usize,
@@ -47,7 +47,7 @@ impl Extent {
     }
 }
 
-/// What a key asks of the loop.
+/// The request of a key to the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyAction {
     /// To show the view.
@@ -71,7 +71,7 @@ impl OperatorView {
         }
     }
 
-    /// Handles a key. `extent` is what is on the screen.
+    /// Handles a key. `extent` describes the screen.
     pub(crate) fn press(&mut self, key: KeyPress, extent: Extent) -> KeyAction {
         let last = extent.lines.saturating_sub(extent.page);
         let page = extent.page.saturating_sub(1).max(1);

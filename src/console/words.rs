@@ -7,8 +7,8 @@ use windrow_plan::rules::Platform;
 
 /// The word for a state, and its colour.
 ///
-/// `NotReady` is for a node that is known not to be ready, `Failed` for one that is proved not to get there; when it is
-/// unknown, it is `Unknown`.
+/// `NotReady` is for a node that is certainly not ready, `Failed` for a node that provably cannot become ready. An unknown
+/// state is `Unknown`.
 pub(super) fn word(status: &Status) -> (&'static str, Color) {
     match status.readiness {
         Readiness::Ready => ("Ready", Color::Green),

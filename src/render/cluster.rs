@@ -177,7 +177,7 @@ pub(super) fn files_side_by_side(groups: &[Vec<&NodeRehearsal>], style: Style) -
     Some(out)
 }
 
-/// A file's fate on a node, in few words. Of nodes that fare alike the first one's times are shown.
+/// A file's fate on a node, in few words. For nodes with the same result, it shows the times of the first one.
 fn cell(node: &NodeRehearsal, path: &ManifestPath) -> String {
     let Some(fate) = node.with.files.get(path) else {
         return "-".to_owned();

@@ -24,14 +24,14 @@ pub struct GatesReport {
     pub kind: String,
     /// The versions that may start; empty when unknown.
     pub versions: Vec<String>,
-    /// How the version is known, or why it is not.
+    /// The source of the version, or the reason why it is unknown.
     pub because: String,
     /// Would every component start? Null when that is unknown.
     pub starts: Option<bool>,
     /// What could not be read, a line each: the rest was checked all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// The components that are given gates.
+    /// The components with gates.
     pub components: Vec<ComponentReport>,
     /// Gates that the configuration asks for and Windrow does not write.
     pub left_out: Vec<LeftOutReport>,
@@ -51,7 +51,7 @@ pub struct ComponentReport {
     pub component: String,
     /// Its gates, by name.
     pub gates: Vec<GateReport>,
-    /// Why it is not known which of them are in effect, where that was asked.
+    /// Why Windrow cannot tell which gates are in effect, if it tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unobserved: Option<String>,
 }
@@ -64,9 +64,9 @@ pub struct GateReport {
     pub gate: String,
     /// The value in effect.
     pub value: bool,
-    /// Where that is written; for Windrow's own drop-in, where the configuration asks for it.
+    /// The place of this setting; for Windrow's own drop-in, the place in the configuration that requests it.
     pub at: Location,
-    /// Why it is asked for, when the configuration says so.
+    /// The reason for the request, if the configuration has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Where other values were written before it.
@@ -75,12 +75,12 @@ pub struct GateReport {
     /// The value in effect, as the running component reports it; absent where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_effect: Option<bool>,
-    /// The value in the arguments of the component's static pod; absent where there is none.
+    /// The value in the arguments of the component's static pod; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_argument: Option<bool>,
 }
 
-/// A gate that is asked for and not written.
+/// A requested gate that is not written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOutReport {
@@ -88,16 +88,16 @@ pub struct LeftOutReport {
     pub component: String,
     /// The gate.
     pub gate: String,
-    /// The value that is asked for.
+    /// The requested value.
     pub value: bool,
     /// Why it is not written.
     pub why: String,
-    /// Where it is asked for.
+    /// The place of the request.
     pub at: Location,
 }
 
 impl GatesReport {
-    /// The report of a configuration: what the files do once Windrow's drop-in is among them.
+    /// The report of a configuration: the effect of the files together with Windrow's drop-in.
     /// `own` is that drop-in's path.
     pub fn new(
         resolved: &ResolvedVersion,
@@ -171,7 +171,7 @@ impl GatesReport {
         }
     }
 
-    /// Adds what could not be read. Then nobody knows that every component would start.
+    /// Adds unreadable files. Windrow then cannot tell whether every component would start.
     pub fn leave_unread(&mut self, unread: Vec<String>) {
         if !unread.is_empty() && self.starts == Some(true) {
             self.starts = None;
@@ -281,7 +281,7 @@ impl GatesReport {
     }
 }
 
-/// Where a gate is set, why, and what that overrides.
+/// The place of a gate, its reason, and the settings that it overrides.
 fn origin(gate: &GateReport) -> String {
     let mut origin = gate.at.to_string();
     if let Some(reason) = &gate.reason {
@@ -294,7 +294,7 @@ fn origin(gate: &GateReport) -> String {
     origin
 }
 
-/// How many of a component's gates are in effect, where that was asked.
+/// The number of a component's gates that are in effect, if it was read.
 fn write_in_effect(out: &mut String, view: &ComponentReport, style: Style) {
     if let Some(why) = &view.unobserved {
         let line = format!("Windrow cannot tell which gates are in effect: {why}");

@@ -24,14 +24,14 @@ pub(super) struct GraphBox {
     pub(super) order: Option<usize>,
 }
 
-/// What a box stands for.
+/// The meaning of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum BoxKind {
     /// A file that RKE2 may apply at once.
     Free,
-    /// A file that is held at a fresh boot.
+    /// A file, held at a fresh boot.
     Held,
-    /// A file that is held and waits, through other files, for itself.
+    /// A held file in a cycle: it waits, through other files, for itself.
     Stuck,
     /// A file that RKE2 would refuse.
     Refused,
@@ -85,7 +85,7 @@ impl BoxKind {
         }
     }
 
-    /// The text beside the title.
+    /// The text next to the title.
     pub(super) fn badge(self) -> &'static str {
         match self {
             BoxKind::Free => "applied at once",

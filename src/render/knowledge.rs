@@ -1,4 +1,4 @@
-//! What is known, for people: all of it, a difference, an explanation, and how true it was.
+//! Knowledge as text: all facts, a difference, an explanation, and the accuracy of predictions.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const WHO: usize = 34;
 /// Most misses of a sort that a table names; `-o json` has all.
 const MISSES: usize = 20;
 
-/// What is known, as a table.
+/// All facts as a table.
 pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
     let mut out = String::new();
     let count = report.entries.len();
@@ -140,7 +140,7 @@ pub fn knowledge_diff_table(diff: &KnowledgeDiff, style: Style) -> String {
     out
 }
 
-/// What is known of one thing.
+/// All facts about one subject.
 pub fn explanation_text(explanation: &Explanation, style: Style) -> String {
     let mut out = String::new();
     if explanation.things.is_empty() {

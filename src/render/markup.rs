@@ -6,7 +6,7 @@ use askama::filters::Escaper;
 
 use crate::printable::{is_hidden, printable};
 
-/// Escapes what would be markup in a text or in an attribute in double quotes, and shows characters that control or hide.
+/// Escapes markup in a text or in an attribute in double quotes, and makes control characters and hidden characters visible.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Markup;
 

@@ -28,7 +28,7 @@ const NAMED: usize = 8;
     config = "src/render/templates/askama.toml"
 )]
 struct RehearsalPage<'r> {
-    /// What stands above the rehearsal, where it is part of a check.
+    /// The check above the simulation, if the page shows a check.
     check: Option<&'r CheckReport>,
     rehearsal: &'r Rehearsal,
     names: String,

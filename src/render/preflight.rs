@@ -11,7 +11,7 @@ use super::table::Style;
 use super::text::wrap;
 use crate::printable::printable;
 
-/// The order in which rows are shown: what is against the machine first.
+/// The order of the rows: failed checks first.
 const ORDER: [PreflightOutcome; 4] = [
     PreflightOutcome::Fails,
     PreflightOutcome::Unknown,

@@ -1,4 +1,4 @@
-//! A rehearsal for a person at a terminal.
+//! A simulation as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -72,7 +72,7 @@ fn has_proof(node: &NodeRehearsal) -> bool {
     findings.any(|finding| finding.severity == Severity::Error)
 }
 
-/// What a cluster, or a node alone, has once: how it ends on both sides, what is recognised in what is left, other versions.
+/// The parts that a cluster or a single node has once: the result on both sides, known incidents in the final state, other versions.
 fn outcome(out: &mut String, node: &NodeRehearsal, style: Style) {
     for (title, side) in [
         ("Without Windrow", &node.without),
@@ -92,8 +92,8 @@ fn all_findings(out: &mut String, node: &NodeRehearsal, style: Style) {
     }
 }
 
-/// A cluster: what it has once, its nodes side by side where the terminal is wide enough, then what is left to say of each. Nodes
-/// that fare alike are described once.
+/// A cluster: the parts that it has once, its nodes in columns if the terminal is wide enough, then the other parts of each node. Nodes
+/// with the same result are described once.
 fn cluster(out: &mut String, nodes: &[NodeRehearsal], style: Style) {
     let [first, ..] = nodes else {
         return;
@@ -226,7 +226,7 @@ pub(super) fn platform(node: &NodeRehearsal) -> String {
     }
 }
 
-/// This node's result in words. What is not modelled is unknown.
+/// This node's result in words. Parts without a model are unknown.
 pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: Ending) -> String {
     let unknown = match node.beyond.is_empty() {
         true => "",

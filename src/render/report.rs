@@ -24,19 +24,19 @@ pub struct PlanReport {
     /// The version of Windrow that planned.
     #[serde(default)]
     pub windrow: String,
-    /// What its findings come to, and what its files need; `windrow check` also rehearses.
+    /// The verdict from its findings and dependencies; `windrow check` also simulates the boot.
     pub verdict: CheckVerdict,
     /// The files, in the order in which RKE2 would read them.
     pub files: Vec<FileReport>,
-    /// Names with which RKE2 would need fewer passes, for an image that has not booted yet; absent where there are none.
+    /// Names with which RKE2 would need fewer passes, for an image that has not booted yet; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<NameReport>,
     /// Paths in an order of release that works, as far as there is one.
     pub order: Vec<ManifestPath>,
-    /// How much of what the files cannot do without is known from earlier boots; absent where nothing is.
+    /// The share of required dependencies that Windrow knows from earlier boots; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<LearnedShare>,
-    /// What is wrong, all of it.
+    /// All findings.
     #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
     #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
@@ -50,7 +50,7 @@ pub struct NameReport {
     pub passes: usize,
     /// How many it would need with the new names.
     pub passes_then: usize,
-    /// What that spares: 15 seconds a pass.
+    /// The saved time: 15 seconds per pass.
     pub seconds_saved: u64,
     /// The new names.
     pub renames: Vec<RenameReport>,
@@ -76,13 +76,13 @@ pub struct FileReport {
     pub addon: AddonName,
     /// Why it would be held at a fresh boot; null when it would not.
     pub held: Option<Vec<String>>,
-    /// What it needs and RKE2's first pass on a fresh node has applied before it reaches the file: it is not held for that.
+    /// Dependencies that RKE2's first pass on a fresh node applies before it reaches this file: the file is not held for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub met_in_same_pass: Vec<String>,
-    /// Where it is held: the path under which it would not be, on an image that has not booted yet.
+    /// For a held file: the path under which it would not be held, on an image that has not booted yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_spares_hold: Option<ManifestPath>,
-    /// Where it is held: why no other name would spare that.
+    /// For a held file: the reason why no other name would avoid the hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_name_spares_hold: Option<String>,
     /// The marker that keeps the file from RKE2 and that Windrow did not make.
@@ -122,7 +122,7 @@ pub struct RequirementReport {
     /// Who brings it: `file PATH:LINE`, `same file`, `platform: WHO`, `cluster`, `installer PATH:LINE`
     /// (nothing known brings it, but this may) or `nobody`.
     pub satisfied_by: String,
-    /// What was learned of that in earlier boots; absent where it was not seen in any.
+    /// The knowledge from earlier boots; absent if no boot had this dependency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<LearnedReport>,
 }

@@ -84,7 +84,7 @@ pub(super) fn require(
     });
 }
 
-/// A VM and what it needs, named so that RKE2 would read the VM first.
+/// A VM and its dependencies, named so that RKE2 would read the VM first.
 pub(super) fn first_vm() -> Plan {
     let vm = ObjectRef::namespaced("kubevirt.io", "VirtualMachine", "shop", "till");
     let network = ObjectRef::namespaced(

@@ -1,4 +1,4 @@
-//! The plan for a person at a terminal: the order, what each file waits for and who says so, then findings with advice.
+//! The plan as text for a terminal: the order, the dependencies of each file with their rules, then findings with advice.
 
 use std::fmt::Write as _;
 
@@ -103,7 +103,7 @@ pub fn table(plan: &Plan, style: Style) -> String {
     out
 }
 
-/// Findings under their heading; nothing when there are none.
+/// Findings under their heading; empty if there are no findings.
 pub fn findings(findings: &[Finding], style: Style) -> String {
     let mut out = String::new();
     if !findings.is_empty() {
@@ -191,7 +191,7 @@ fn waits_for_needs(file: &PlanFile) -> bool {
     file.held_at_boot().is_some() && file.refused.is_none() && file.hold.is_none() && !file.harmful
 }
 
-/// What another name would spare.
+/// The time that another name would save.
 fn advise_name(path: &str, advice: &NameAdvice) -> String {
     let passes = match advice.passes_then {
         1 => "one pass".to_owned(),

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-/// Breaks a text into lines of at most `width` characters, at blanks. A longer word stays whole on a line of its own: paths and
-/// commands are copied.
+/// Breaks a text into lines of at most `width` characters, at blanks. A longer word stays whole on its own line, so that paths and
+/// commands can be copied.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
@@ -35,7 +35,7 @@ pub fn fit(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// A point in time as a person reads it: without the date if it is less than a day ago.
+/// A point in time for people: without the date if it is less than a day ago.
 pub(crate) fn point_in_time(at: Timestamp, now: Timestamp) -> String {
     let is_recent = now.duration_since(at).as_hours() < 24;
     let format = if is_recent {

@@ -48,7 +48,7 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// A value beside its name.
+/// A value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,4 +1,4 @@
-//! Where a finding stands, as programs that show it beside the source want it: a file below the working directory and a line.
+//! The place of a finding for programs that show it next to the source: a file below the working directory, and a line.
 
 use windrow_model::findings::Location;
 
@@ -9,8 +9,8 @@ pub(super) struct SourcePlace<'a> {
 }
 
 impl<'a> SourcePlace<'a> {
-    /// The place of a finding. A part of a wrapped file (`FILE:LINE: part`, `FILE (unpacked)`) counts lines of its own: what can
-    /// be opened is the file, at the line in which the part begins.
+    /// The place of a finding. A part of a wrapped file (`FILE:LINE: part`, `FILE (unpacked)`) counts its own lines, but an editor
+    /// can only open the file, at the line in which the part begins.
     pub(super) fn new(at: &'a Location) -> Self {
         let whole = at.file.strip_suffix(" (unpacked)");
         let outer = at.file.split_once(": ").map(|(outer, _)| outer);

@@ -1,4 +1,4 @@
-//! A check as SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), which code hosts show beside the source. The rules
+//! A check as SARIF 2.1.0 (OASIS, Static Analysis Results Interchange Format), which code hosts show next to the source. The rules
 //! are the reason table's.
 
 use std::fmt::Write as _;
@@ -159,7 +159,7 @@ pub fn check_sarif(report: &CheckReport) -> serde_json::Result<String> {
     Ok(crate::printable::json_pretty(&log)? + "\n")
 }
 
-/// Where the rule of a finding stands among those of the run; each stands there once.
+/// The index of the finding's rule among the rules of the run. Each rule is listed once.
 fn rule_index(rules: &mut Vec<SarifRule>, one: &CheckedFinding) -> usize {
     let reason = one.finding.code.reason();
     let known = rules.iter().position(|rule| rule.id == reason.id);

@@ -1,4 +1,4 @@
-//! A check for a person at a terminal: the verdict, its first reason and the proof at the top.
+//! A check as text for a terminal: the verdict, its first reason and the proof at the top.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::super::table::Style;
 use super::super::text::wrap;
 use crate::printable::printable;
 
-/// The most places of a finding, and nodes of a group, that are named.
+/// Maximum number of listed places of a finding, and of listed nodes of a group.
 const NAMED: usize = 8;
 
 /// A check as text.

@@ -3,7 +3,7 @@
 use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::check::{CheckVerdict, CheckedFinding};
 
-/// What is found, and what to do about it.
+/// The message of a finding, with its advice.
 pub(super) fn message(one: &CheckedFinding) -> String {
     let message = &one.finding.message;
     let mut text = match message.contains(&one.advice) {

@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("../templates/rack.js");
 #[template(path = "rack.html", config = "src/render/templates/askama.toml")]
 struct Whole<'r> {
     title: String,
-    /// Where the part that changes is fetched.
+    /// The path of the part that changes.
     part: String,
     home: bool,
     main: &'r str,
@@ -129,7 +129,7 @@ fn whole(title: String, part: String, home: bool, main: &str) -> String {
     page.render().unwrap_or_default()
 }
 
-/// What a browser's tab says.
+/// The title of the browser's tab.
 fn headline(view: &RackView) -> String {
     let need = group(view, RowGroup::NeedsPerson).len();
     match need {
@@ -178,7 +178,7 @@ fn took(phase: &windrow_rack::PhaseSpan, now: &Timestamp) -> String {
     lasted(seconds)
 }
 
-/// What to do about a finding, where its code is known here.
+/// The advice for a finding, if this version knows its code.
 fn advice(code: &str) -> &'static str {
     let known = REASONS.iter().find(|reason| reason.id == code);
     known.map_or("", |reason| reason.advice)

@@ -1,7 +1,7 @@
-//! The phases of a boot as a bar, and the scale that all bars share: who is behind stands out.
+//! The phases of a boot as a bar, and the scale that all bars share: late nodes are easy to see.
 //!
-//! A bar begins with its boot, so that nodes that were started one after the other can be compared. All positions are in
-//! percent of the bar's width: the picture is as wide as its column, on a telephone too.
+//! A bar begins with its boot, so that you can compare nodes that were started one after the other. All positions are in
+//! percent of the bar's width: the picture is as wide as its column, also on a telephone.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use crate::render::text::lasted;
 const SHORTEST: i64 = 5 * 60;
 /// The scale is this many times as long as what most nodes take, at most: one that hangs for a day does not squash the others.
 const TIMES_USUAL: i64 = 4;
-/// Where the marks of the scale may be apart, in seconds.
+/// Possible distances of the marks on the scale, in seconds.
 const STEPS: [i64; 12] = [
     60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400, 604_800,
 ];

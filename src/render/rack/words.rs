@@ -6,7 +6,7 @@ use windrow_rack::{Attention, NodeRow, RackView, RackWord};
 
 use crate::render::text::lasted;
 
-/// What a group of rows has in common, the first first.
+/// The groups of rows, in their order on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RowGroup {
     NeedsPerson,
@@ -97,7 +97,7 @@ pub(super) fn heard(row: &NodeRow, now: Timestamp) -> String {
     }
 }
 
-/// By what it was heard of.
+/// The source of the last report.
 pub(super) fn source(row: &NodeRow) -> &'static str {
     match row.source.as_str() {
         "event" => "by its webhook",
@@ -107,7 +107,7 @@ pub(super) fn source(row: &NodeRow) -> &'static str {
     }
 }
 
-/// What keeps it, and what else is worth knowing.
+/// The reason, and other important facts.
 pub(super) fn remarks(row: &NodeRow) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     if !row.blocker.is_empty() {
@@ -125,7 +125,7 @@ pub(super) fn remarks(row: &NodeRow) -> Vec<String> {
     remarks
 }
 
-/// How many nodes there are of each word, and the tone of each; without those that there are none of.
+/// The number of nodes for each state, with its tone; without states that no node has.
 pub(super) fn counts(view: &RackView) -> Vec<(&'static str, usize, String)> {
     let counts = &view.counts;
     let hang = match counts.hanging {

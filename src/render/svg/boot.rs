@@ -1,5 +1,5 @@
-//! Where the time of a boot went, as a picture: phases, the chain that decided the end, files. Self-contained SVG, no script, readable in
-//! light and in dark; a pointer over a bar shows what was waited for.
+//! The time of a boot as a picture: phases, the critical path, files. Self-contained SVG, no script, readable in light and in dark
+//! mode; a pointer over a bar shows the reason for the wait.
 
 use std::fmt::Write as _;
 
@@ -13,13 +13,13 @@ use crate::printable::printable;
 
 const WIDTH: f64 = 1120.0;
 const MARGIN: f64 = 20.0;
-/// Where the time axis begins and ends.
+/// Start and end of the time axis.
 const LEFT: f64 = 230.0;
 const RIGHT: f64 = WIDTH - 30.0;
 const TEXT: f64 = 12.0;
 /// Most marks on the time axis.
 const MARKS: f64 = 12.0;
-/// Most files with a row of their own; the text has all.
+/// Maximum number of files with their own row; the text has all files.
 const FILES: usize = 80;
 
 /// Every rule is below `.boot`, so that the picture can stand in a page.
@@ -108,11 +108,11 @@ fn about(timeline: &BootTimeline) -> String {
     format!("Windrow started at {began}{boot}{usual}")
 }
 
-/// What is drawn, row by row.
+/// The drawing, row by row.
 struct Chart {
     /// The last second on the axis.
     end: f64,
-    /// Where the next row begins.
+    /// The top of the next row.
     y: f64,
     out: String,
 }
@@ -184,7 +184,7 @@ impl Chart {
         );
     }
 
-    /// A text beside a bar: after it where there is room, else before it, else upon it.
+    /// The text of a bar: after it if there is room, otherwise before it, otherwise on it.
     fn beside(&mut self, text: &str, from: f64, to: f64, y: f64) {
         let (from, to) = (self.x(from), self.x(to));
         let wide = width(text, TEXT, false);

@@ -24,7 +24,7 @@ struct PictureFrame {
     /// Left edge and width of each column.
     columns: Vec<(f64, f64)>,
     width: f64,
-    /// Where the legend begins, below the boxes.
+    /// The top of the legend, below the boxes.
     legend: f64,
 }
 

@@ -15,7 +15,7 @@ pub(super) const SMALL: f64 = 11.0;
 /// One box, ready to draw.
 pub(super) struct DrawnBox<'a> {
     pub(super) one: &'a GraphBox,
-    /// Positions in `one.rows` that are shown.
+    /// The shown positions in `one.rows`.
     pub(super) shown: Vec<usize>,
     /// How many are not.
     pub(super) hidden: usize,

@@ -1,7 +1,7 @@
-//! Where boxes and edges go: the layered method (Sugiyama, Tagawa, Toda 1981).
+//! Positions of boxes and edges: the layered method (Sugiyama, Tagawa, Toda 1981).
 //!
-//! Boxes stand in columns, each right of everything it needs. An edge that passes a column gets a
-//! lane of its own there, so that no edge ever runs behind a box. The order within a column is
+//! Boxes are in columns, each to the right of all its dependencies. An edge that passes a column gets
+//! its own lane there, so that no edge ever runs behind a box. The order within a column is
 //! chosen for few crossings, the heights so that edges are as level as they can be.
 
 use std::collections::BTreeMap;

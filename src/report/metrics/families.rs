@@ -19,7 +19,7 @@ use windrow_plan::readiness::node::{ProbeSeverity, ProbeState};
 use super::page::{Page, Row};
 use super::{DaemonCounters, ProcessFacts};
 
-/// Most probes of the configuration that are shown: those of the table come first, then these by name.
+/// Maximum number of configured probes in the metrics: the built-in probes come first, then these by name.
 const MOST_USER_PROBES: usize = 64;
 
 pub(super) const READINESS: [Readiness; 5] = [
