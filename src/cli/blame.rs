@@ -89,7 +89,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// What decided when the last boot of a node ended, in short; why not, where that is not known.
+/// The critical path of the last boot in short, or the reason why there is none.
 pub(super) fn summary_of(layout: &Layout, style: Style) -> String {
     let flights = match own(layout) {
         Ok(flights) => flights,
@@ -190,7 +190,7 @@ fn own(layout: &Layout) -> Result<Flights, Unreadable> {
     flights(found)
 }
 
-/// The flights of several files, the oldest first. One that is none of them keeps the others from nothing.
+/// The recordings of several files, the oldest first. A file that is not a boot log does not affect the others.
 fn flights(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Flights, Unreadable> {
     let mut all = Flights {
         segments: Vec::new(),

@@ -68,7 +68,7 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     Ok(exit_of(&report, args.fail_on))
 }
 
-/// What was found of a node, by the part that found it.
+/// The findings on a node, by the part that found them.
 fn checked_node(node: FoundOnNode) -> CheckedNode {
     let FoundOnNode {
         findings,
@@ -113,7 +113,7 @@ fn rendered(
     })
 }
 
-/// The exit code: what is not asked to fail does not.
+/// The exit code: only the verdicts of --fail-on fail.
 fn exit_of(report: &CheckReport, fail_on: FailOn) -> Exit {
     match report.verdict {
         verdict if verdict < fail_on.verdict() => Exit::Ok,

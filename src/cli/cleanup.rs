@@ -1,4 +1,4 @@
-//! `windrow cleanup`: removes what Windrow put on a node, before Windrow itself is removed.
+//! `windrow cleanup`: removes the traces of Windrow on a node, before Windrow itself is removed.
 
 mod cluster;
 
@@ -99,7 +99,7 @@ fn remove_gates(context: &Context) -> bool {
     is_done
 }
 
-/// The repairs of this machine that have not restored what they changed for a while: their records are the list of it.
+/// The repairs of this host that have not restored their temporary changes: their records list these changes.
 fn unfinished_repairs(context: &Context) -> Vec<String> {
     let records = Records::new(&context.layout.state_dir());
     let found = records.to_restore().into_iter();

@@ -19,7 +19,7 @@ use crate::layout::Layout;
 use crate::observe::objects::{LARGEST, Room, ask_by_name, reach, saved, saved_in};
 use crate::observe::rke2::admin_kubeconfig;
 
-/// Where a cluster's objects come from.
+/// The source of a cluster's objects.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ObjectSource {
     /// Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory
@@ -43,7 +43,7 @@ pub(super) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The kubeconfig that is named, or else the one that `$KUBECONFIG` names, RKE2's own, or kubectl's.
+    /// The given kubeconfig, or else the one of `$KUBECONFIG`, RKE2's own, or kubectl's.
     pub(super) fn kubeconfig(&self, context: &Context) -> KubeconfigFiles {
         let files = match &self.kubeconfig {
             Some(path) => KubeconfigFiles::from(path).chosen(),
@@ -85,7 +85,7 @@ impl ClusterArgs {
     }
 }
 
-/// RKE2's own; where that is not there to be read, as on a workstation, the file in which kubectl looks.
+/// RKE2's own; if it cannot be read, as on a workstation, kubectl's default file.
 fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
     let own = admin_kubeconfig(layout);
     let can_be_read = |path: &Path| fs::open(path).is_ok();
@@ -102,7 +102,7 @@ fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
 }
 
 impl ObjectSource {
-    /// The objects that are saved, or that are asked for, and their time; or how the verb ends, after printing why.
+    /// The saved or requested objects, and their time; or the exit code of the verb, after printing the reason.
     pub(super) fn objects(
         &self,
         context: &Context,
@@ -114,7 +114,7 @@ impl ObjectSource {
         }))
     }
 
-    /// The same, for a verb that goes on with what is known without the cluster.
+    /// The same, for a verb that continues without the cluster.
     pub(super) fn look(
         &self,
         context: &Context,
@@ -168,7 +168,7 @@ impl ObjectSource {
         self.from.is_none()
     }
 
-    /// The objects of kinds that are known by name only; of a saved cluster, those that were saved.
+    /// The objects of kinds that are only known by name; from a saved cluster, the saved objects.
     pub(super) fn named_objects(
         &self,
         saved: &Objects,
@@ -209,19 +209,19 @@ pub(super) struct ClusterObjects {
     pub(super) objects: Objects,
     /// Their time.
     pub(super) at: Timestamp,
-    /// What the files of the reported node showed.
+    /// Facts from the files of the reported node.
     pub(super) own: Option<OwnNode>,
 }
 
 /// Why there are no objects; it has been printed.
 pub(super) enum NoObjects {
-    /// What was saved cannot be read.
+    /// The saved objects cannot be read.
     Unreadable,
     /// The cluster cannot be asked: why.
     NotAsked(String),
 }
 
-/// With what a verb asks a cluster, however often: who has to log in does so once.
+/// The client of a verb for any number of requests, so that you only log in once.
 pub(super) struct ClusterAsker {
     pub(super) runtime: Runtime,
     pub(super) api: ApiServer,

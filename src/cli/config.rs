@@ -1,4 +1,4 @@
-//! `windrow config`: which file set each value, and what is wrong with it.
+//! `windrow config`: the file that sets each value, and all errors.
 
 mod check;
 mod passwords;
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// Where the daemon writes because a setting says so, with the setting.
+/// Configured directories in which the daemon writes, with their settings.
 fn written_directories(settings: &Settings, layout: &Layout) -> Vec<(&'static str, PathBuf)> {
     let textfile = settings.metrics.textfile.as_deref();
     let textfile = textfile.and_then(|file| layout.path(file).parent().map(Path::to_owned));

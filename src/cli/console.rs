@@ -152,7 +152,7 @@ fn lines(context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// Waits until it may be worth looking again. False when nobody reads what is written any more.
+/// Waits until there may be a change. False if the output has no reader any more.
 fn wait_while_read(follow: &mut Follow, out: BorrowedFd<'_>) -> bool {
     let mut fds = vec![PollFd::new(out, PollFlags::empty())];
     let followed = follow.fds().into_iter();
@@ -356,7 +356,7 @@ impl FullScreen<'_> {
         shown.then(|| self.machine_read + REREAD_AFTER)
     }
 
-    /// Draws. Returns when the screen will change by itself.
+    /// Draws. Returns the time at which the screen will change without an event.
     fn draw(&mut self) -> Option<Instant> {
         // No address watch reports a new name.
         self.look_at_host();

@@ -25,7 +25,7 @@ impl Context {
         }
     }
 
-    /// With what the verb asks a cluster.
+    /// The client of the verb for a cluster.
     pub(super) fn cluster_asker(&self) -> io::Result<&ClusterAsker> {
         if let Some(asker) = self.cluster_asker.get() {
             return Ok(asker);

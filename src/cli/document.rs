@@ -1,7 +1,6 @@
-//! The status document for readers: the current one, or why there is none.
+//! The status document for readers: the current one, or the reason why there is none.
 //!
-//! A document outlives the daemon that wrote it. What cannot be shown to be current is shown as
-//! Unknown, with the reason.
+//! A document outlives the daemon that wrote it. A document that may be outdated is shown as Unknown, with the reason.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +19,7 @@ use crate::observe::systemd::UNIT_DIRECTORIES;
 use crate::printable::printable;
 
 const UNIT: &str = "windrow.service";
-/// Largest document that is read from standard input, in bytes.
+/// Maximum size of a document from standard input, in bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// The result of reading it.
@@ -33,7 +32,7 @@ pub(super) enum FoundStatus {
         why: String,
         /// The last one, if there is any.
         last: Option<Box<Status>>,
-        /// When it was written: until then at least the state was known.
+        /// The time of writing: at least until then the state was known.
         written: Timestamp,
     },
 }
@@ -108,7 +107,7 @@ pub(super) fn read(path: &Path) -> Result<Status, String> {
     parse(&path.display().to_string(), &text)
 }
 
-/// Reads one that a person names, or standard input.
+/// Reads a given document, or standard input.
 pub(super) fn read_named(path: &Path) -> Result<Status, String> {
     match is_standard_input(path) {
         true => parse(STANDARD_INPUT, &standard_input(LARGEST)?),

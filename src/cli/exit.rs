@@ -15,7 +15,7 @@ pub(super) enum Exit {
     Failed = 4,
     /// Unknown.
     Unknown = 5,
-    /// kube-apiserver, or a webhook that it asks, would refuse what was to be done.
+    /// kube-apiserver, or one of its webhooks, would refuse the request.
     Refused = 6,
     /// Wrong use of the command line (`EX_USAGE`).
     Usage = 64,

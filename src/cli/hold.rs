@@ -1,4 +1,4 @@
-//! `windrow hold`: a person keeps files from RKE2.
+//! `windrow hold`: the operator hides files from RKE2.
 
 use super::manual::{NO_REASON, carry_out};
 use super::{Context, Exit};

@@ -11,7 +11,7 @@ use super::exit::Exit;
 
 use crate::fs;
 
-/// Where the script and what it lays are on the node meanwhile; gone at the end, and with the next boot.
+/// The place of the script and its files on the node meanwhile; removed at the end, and with the next boot.
 const PLACE: &str = "run/windrow-installer";
 
 /// Install Windrow on the node whose root is mounted here
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Copies a directory with all that is in it. What an earlier run has left goes first.
+/// Copies a directory with all its contents, after removing the remains of an earlier run.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if fs::exists(to) {
         fs::remove_dir_all(to)?;

@@ -1,4 +1,4 @@
-//! `windrow knowledge`: what is known of other systems, and from where.
+//! `windrow knowledge`: the facts about other systems, and their sources.
 
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ enum KnowledgeVerb {
     },
 }
 
-/// Where knowledge comes from beside what is shipped and this node's files.
+/// Sources of knowledge, in addition to the shipped facts and this node's files.
 #[derive(Debug, clap::Args)]
 struct From {
     /// Additional knowledge (a file or directory; can be repeated)
@@ -123,7 +123,7 @@ fn diff(before: &Path, after: &Path, output: Output) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What a file, or the files of a directory, say themselves.
+/// The entries of a file, or of the files in a directory.
 fn own_entries(path: &Path) -> Result<KnowledgeReport, Vec<String>> {
     let shown = path.display();
     let files =
@@ -148,7 +148,7 @@ fn own_entries(path: &Path) -> Result<KnowledgeReport, Vec<String>> {
     Ok(report)
 }
 
-/// What is known here, and the boots that it was learned from.
+/// The facts on this node, and the boots that they were learned from.
 fn loaded(from: &From, context: &Context) -> Result<(std::sync::Arc<RuleSet>, BootSet), Exit> {
     let loaded = configuration::load(&context.layout);
     let node = rules_of_node(&loaded, &from.rules, false);

@@ -1,4 +1,4 @@
-//! `windrow learn`: recorded boots become knowledge, as data that a person can read.
+//! `windrow learn`: recorded boots become knowledge, as readable data.
 
 mod inputs;
 
@@ -33,7 +33,7 @@ pub(super) struct Args {
     backtest: bool,
 }
 
-/// The format of a backtest, from what stands behind `-o`.
+/// The format of a backtest, from the value of `-o`.
 fn backtest_format(word: Option<&Path>) -> Result<Output, String> {
     match word.and_then(Path::to_str) {
         None | Some("table" | "text") => Ok(Output::Table),
@@ -85,7 +85,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// Always fine where it could be reckoned: what it found is the result.
+/// Succeeds whenever there is a result, good or bad.
 fn backtest(args: &Args) -> anyhow::Result<Exit> {
     let output = match backtest_format(args.output.as_deref()) {
         Ok(output) => output,
@@ -117,10 +117,10 @@ fn backtest(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The boots of a file that is to be written over.
+/// The boots of a file that is about to be overwritten.
 ///
 /// # Errors
-/// Why it may not be: a person wrote it, it is something else, or it has boots that this program would leave out.
+/// The reason against it: it is hand-written, it is something else, or it has boots that this program would omit.
 fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let shown = path.display();
     let text = match read_text(path) {

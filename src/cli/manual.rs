@@ -7,7 +7,7 @@ use super::{Context, Exit, complain};
 use crate::layout::Layout;
 use crate::orders::holds::{FileOutcome, ManualChange, Order, OrderRefused};
 
-/// What is recorded where nobody says why.
+/// The recorded reason if none is given.
 pub(super) const NO_REASON: &str = "no reason given";
 
 /// Who asks: the person behind sudo, the login name, or the user id.
@@ -89,7 +89,7 @@ pub(super) fn carry_out(
     Ok(exit)
 }
 
-/// What failed, and how to mend it where the user is merely not root.
+/// The error, with the fix if the user is not root.
 fn with_right(why: &str) -> String {
     let refused = why.contains("Permission denied") || why.contains("Operation not permitted");
     match refused && !nix::unistd::geteuid().is_root() {

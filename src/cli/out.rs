@@ -1,8 +1,8 @@
 //! Standard output and standard error of the verbs. A text may quote a file's name or a message of the cluster: none of
 //! their characters reaches a terminal as a control character (`printable.rs`).
 //!
-//! The macros replace those of the standard library for every verb, so that none is forgotten. Where nobody reads any
-//! more (`windrow report 2>&1 | head`), they write nothing and the verb does its work to the end.
+//! The macros replace the macros of the standard library for every verb, so that none is forgotten. If the output has no reader any
+//! more (`windrow report 2>&1 | head`), they write nothing, and the verb still finishes its work.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -13,7 +13,7 @@ use crate::causes::plain;
 use crate::printable::printable_lines;
 use crate::render::Style;
 
-/// Tables are at least so wide, and at most, whatever the terminal is: longer lines are hard to read.
+/// Minimum and maximum width of tables, independent of the terminal: longer lines are hard to read.
 const NARROWEST: usize = 60;
 const WIDEST: usize = 160;
 
@@ -35,7 +35,7 @@ macro_rules! eprintln {
     };
 }
 
-/// Writes to standard output. Whoever reads it may be gone.
+/// Writes to standard output. Its reader may be gone.
 pub(super) fn write_out(text: &str) {
     if let Err(error) = print_whole(&printable_lines(&plain(text))) {
         write_err(&format!("windrow: standard output: {error:#}\n"));
@@ -43,7 +43,7 @@ pub(super) fn write_out(text: &str) {
     }
 }
 
-/// Standard output itself, for what is no text, or is made printable already.
+/// Standard output itself, for binary data and for text that is already printable.
 #[expect(clippy::disallowed_methods, reason = "all others go through here")]
 pub(super) fn stdout() -> std::io::Stdout {
     std::io::stdout()
@@ -63,7 +63,7 @@ impl std::io::Write for PrintableOutput {
     }
 }
 
-/// Writes to standard error. There is no other place for what cannot be written there.
+/// Writes to standard error. If this fails, there is no other place for the text.
 pub(super) fn write_err(text: &str) {
     let text = printable_lines(&plain(text));
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -76,7 +76,7 @@ pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
     }
 }
 
-/// Prints what was rendered as a whole. It is printable already.
+/// Prints a rendered text. It is already printable.
 pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
     match stdout().write_all(text.as_bytes()) {
         // A closed pipe (`windrow plan | head`) is no error.

@@ -1,4 +1,4 @@
-//! `windrow plan`: what a manifests directory will do, offline.
+//! `windrow plan`: the order of a manifests directory, offline.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `windrow preflight`: can this machine become the node that is wanted? Asked before anything is installed.
+//! `windrow preflight`: can this host become the wanted node? Checked before the installation.
 
 mod ask;
 mod wanted;
@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// A machine that was read before.
+/// A saved host.
 fn saved(path: &Path) -> Result<Preflight, String> {
     let text = text_of(path)?;
     serde_json::from_str(&text).map_err(|error| {

@@ -36,7 +36,7 @@ use crate::rack::tasks::RackTasks;
 use crate::rack::{Hub, cluster, terminal};
 use crate::render::rack_table;
 
-/// Where it listens by default.
+/// The default address.
 const LISTEN: &str = "127.0.0.1:9347";
 /// How long `--once` waits for those whom it asks.
 const ONCE: Duration = Duration::from_secs(20);
@@ -129,7 +129,7 @@ fn fingerprint(text: &str) -> Result<String, String> {
         .ok_or_else(|| "write 64 hexadecimal digits".to_owned())
 }
 
-/// Makes the hub, and what was kept; or says how the verb ends.
+/// Creates the hub with the kept state; or returns the exit code of the verb.
 fn hub(args: &Args, inventory: Inventory) -> anyhow::Result<Result<Arc<Hub>, Exit>> {
     let opened = match args.state() {
         None => None,
@@ -185,7 +185,7 @@ fn show(output: Output, view: &RackView) -> anyhow::Result<Exit> {
     Ok(exit_of(view))
 }
 
-/// The exit code of `windrow status`, at worst. Where there is no node, nothing is known.
+/// The worst exit code of `windrow status`. Without a node, it is unknown.
 fn exit_of(view: &RackView) -> Exit {
     match view.worst() {
         None | Some(RackWord::Unknown | RackWord::Silent) => Exit::Unknown,
@@ -195,7 +195,7 @@ fn exit_of(view: &RackView) -> Exit {
     }
 }
 
-/// Asks everybody once, all at the same time. Returns why somebody could not be asked.
+/// Polls all sources once, at the same time. Returns the errors.
 async fn ask_all(
     hub: &Arc<Hub>,
     asked: &[AskedServer],
@@ -223,12 +223,12 @@ async fn ask_all(
     servers.into_iter().flatten().chain(nodes).collect()
 }
 
-/// Where a rack serves, and under which certificate.
+/// The address and the certificate of a rack.
 struct Serving {
     address: String,
-    /// For people: its fingerprint, and what they should know of it.
+    /// For people: its fingerprint, with a remark.
     certificate: Option<String>,
-    /// Everything that goes on beside what is shown.
+    /// All background tasks.
     tasks: Background,
 }
 

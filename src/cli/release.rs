@@ -1,4 +1,4 @@
-//! `windrow release`: a person lets RKE2 apply files; `--failsafe` does so for a daemon that died.
+//! `windrow release`: the operator lets RKE2 apply files; `--failsafe` does this for a dead daemon.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -67,7 +67,7 @@ fn failsafe(context: &Context) -> Exit {
 
 /// Which holds are lifted, and the record of it.
 pub(super) struct Lift {
-    /// Also holds that the fail-safe has to keep, except those of a person.
+    /// Also holds that the fail-safe has to keep, except manual holds.
     pub(super) all: bool,
     /// Who.
     pub(super) by: &'static str,
@@ -183,8 +183,8 @@ impl Lift {
         })
     }
 
-    /// A released file stays released, even when the daemon comes back. A spool that cannot be written does not stop
-    /// the release. A marker without a digest was for content that nobody had read: its release counts for no content.
+    /// A released file stays released, even when the daemon comes back. An unwritable spool does not stop the release. A
+    /// marker without a digest was for unread content: its release counts for no content.
     fn record(&self, context: &Context, mark: &Mark) {
         if mark.digest.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! `windrow repair`: cures a recognised incident, after showing what it will do and asking kube-apiserver whether it
-//! would take it; or undoes a cure.
+//! `windrow repair`: fixes a recognised incident, after showing its requests and asking kube-apiserver whether it
+//! would accept them; or undoes a repair.
 
 mod interrupts;
 mod plan;
@@ -123,7 +123,7 @@ fn code(text: &str) -> Result<Code, ()> {
     Ok(reason.code)
 }
 
-/// A cluster that is repaired, and where that is recorded.
+/// A cluster under repair, and its records.
 struct Repair<'a> {
     context: &'a Context,
     client: Client,
@@ -236,8 +236,8 @@ impl Repair<'_> {
         })
     }
 
-    /// Looks once more, now that no other repair runs: what was shown may be long ago. Closes what is to be closed. `None`
-    /// when somebody else repaired meanwhile.
+    /// Looks once more, now that no other repair runs: the shown state may be old. Closes finished repairs. `None` if another
+    /// repair ran meanwhile.
     async fn look_again(
         &self,
         code: Code,
@@ -283,7 +283,7 @@ impl Repair<'_> {
         plan
     }
 
-    /// Of what was shown nothing is left as it was: is it over, or is it something else?
+    /// Everything has changed since it was shown: is the problem gone, or different?
     fn say_nothing_left(&self, code: Code, again: &RepairPlan) -> anyhow::Result<Exit> {
         if !again.is_known {
             return Ok(Exit::Unknown);
@@ -298,7 +298,7 @@ impl Repair<'_> {
         Ok(Exit::Ok)
     }
 
-    /// What of the code is there, or why that is not known.
+    /// The findings with this code, or the reason why they are unknown.
     async fn recognised(&self, code: Code, part: &str) -> Result<Vec<IncidentFinding>, String> {
         let at = now();
         let objects = ask_for_a_person(&self.client, |objects| look(objects, at)).await;
@@ -310,8 +310,8 @@ impl Repair<'_> {
             .collect())
     }
 
-    /// Asks kube-apiserver whether it would take what can be tried of each cure, and says what it says. What it would refuse
-    /// is taken out.
+    /// Asks kube-apiserver whether it would accept the requests of each repair that can be dry-run, and prints the answer. Refused
+    /// repairs are removed.
     async fn try_out(
         &self,
         begun: &mut Vec<Record>,
@@ -409,7 +409,7 @@ impl Repair<'_> {
         }
     }
 
-    /// What repairs of this code on other servers have left changed, and whether that is known.
+    /// The changes that repairs of this code on other servers have left, and whether they are known.
     async fn left_by_others(&self, code: Code, part: &str) -> (Vec<RestoreEntry>, bool) {
         let entries = self.entries().await;
         let is_known = entries.is_some();
@@ -418,7 +418,7 @@ impl Repair<'_> {
         (left, is_known)
     }
 
-    /// What other servers have left changed; `None`, after printing why, if that is not known.
+    /// The changes that other servers have left; `None`, after printing the reason, if they are unknown.
     pub(super) async fn entries(&self) -> Option<Vec<RestoreEntry>> {
         match RestoreNote::entries(&self.client).await {
             Ok(mut entries) => {
@@ -456,7 +456,7 @@ impl Repair<'_> {
         Ok(Some(record))
     }
 
-    /// Carries a cure out, or only gives back what it has changed for a while if it is not `wanted`. False if it did not finish.
+    /// Runs a repair, or only restores its temporary changes if it is not `wanted`. False if it did not finish.
     async fn cure(
         &self,
         record: &mut Record,
@@ -627,7 +627,7 @@ fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks a person at a terminal. Without one the answer is no.
+/// Asks on the terminal. Without a terminal the answer is no.
 fn agreed(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     if std::io::stdin().is_terminal() {

@@ -90,7 +90,7 @@ struct Flown {
     windrow: String,
     decisions: usize,
     differences: Vec<Different>,
-    /// Files that were recorded too sparsely to replay them for certain.
+    /// Files with too little recorded data for a certain replay.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     /// With other rules: files that would have been held or released at other times.
@@ -172,7 +172,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(verdict(&flown))
 }
 
-/// Nothing that was compared differs. Where nothing was compared, nothing is known.
+/// All compared decisions are equal. Without a comparison, the result is unknown.
 fn verdict(flown: &[Flown]) -> Exit {
     let same = flown.iter().all(|flown| flown.differences.is_empty());
     let decisions: usize = flown.iter().map(|flown| flown.decisions).sum();

@@ -25,7 +25,7 @@ use crate::observe::collect::{Wanted, collect};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
 use crate::render::PlanReport;
 
-/// Largest foreign marker that is shown, in bytes.
+/// Maximum size of a foreign marker in the report, in bytes.
 const FOREIGN_MARKER: u64 = 64 << 10;
 
 /// Collect the node's state in one archive, without secrets
@@ -234,7 +234,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
     plain
 }
 
-/// Those of what the files had in them before, as the ledger has them.
+/// The digests of earlier contents of the files, from the state file.
 fn learn_earlier_digests(context: &Context, of: &BTreeSet<String>, into: &mut Collected) {
     let text = read_text(&context.layout.ledger()).unwrap_or_default();
     let ledger: Ledger = serde_json::from_str(&text).unwrap_or_default();

@@ -153,7 +153,7 @@ async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
     Ok(beside(daemon.run(signals, stop), background).await)
 }
 
-/// Runs the daemon's loop beside its tasks. The first to end ends the other; a task that ends is an error.
+/// Runs the daemon's loop together with its tasks. The first to end ends the other; a task that ends is an error.
 async fn beside(daemon: impl Future<Output = ()>, mut background: Background) -> Exit {
     let exit = tokio::select! {
         // The loop first: when it ends, tasks do too.
@@ -333,7 +333,7 @@ fn lay_out_own(name: &str, text: &str, layout: &Layout) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where the sandbox's clock is to stop, or everything that is wrong with it.
+/// The times at which the sandbox's clock stops, or all errors in them.
 fn pause_points(typed: &[String], setup: &Setup) -> Result<Vec<PausePoint>, Vec<String>> {
     let files = setup.files.manifests().map(|(path, _)| path.into());
     let files: Vec<ManifestPath> = files.collect();

@@ -43,7 +43,7 @@ pub(super) struct Args {
 /// One file to add.
 struct Staged {
     from: PathBuf,
-    /// Where it goes: into the manifests directory itself, under its own name.
+    /// The destination: the manifests directory itself, with the same name.
     path: ManifestPath,
     bytes: Vec<u8>,
 }
@@ -190,7 +190,7 @@ fn check(
     }
 }
 
-/// Files that RKE2 would treat as the same: each would delete what the other applied.
+/// Files that RKE2 would treat as the same: each would delete the objects of the other.
 fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<String>) {
     let mut addons: BTreeMap<AddonName, Vec<String>> = BTreeMap::new();
     for file in files {

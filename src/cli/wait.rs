@@ -114,7 +114,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// What was waited for, as it is now.
+/// The awaited state, as it is now.
 fn reached(what: &What, status: &Status, manifests: &Path) -> String {
     let unread = |name: &str| {
         let named = files_named(status, name, manifests);
@@ -148,7 +148,7 @@ fn why_not(what: &What, status: &Status, manifests: &Path) -> String {
     }
 }
 
-/// Is there such a file? A wait for one that is not there would have no end.
+/// Does the file exist? A wait for a missing file would never end.
 fn is_there(what: &What, status: &Status, manifests: &Path) -> Result<(), String> {
     let (What::Released(name) | What::Applied(name)) = what else {
         return Ok(());

@@ -88,7 +88,7 @@ fn print(args: &Args, answer: &WhyAnswer, at: Timestamp) -> anyhow::Result<Exit>
     Ok(exit_of(answer))
 }
 
-/// The same for people, from a given document: `None` when it does not have what was asked for.
+/// The same for people, from a given document: `None` if the document does not have the subject.
 pub(super) fn from(
     status: &Status,
     asked: &str,
@@ -302,7 +302,7 @@ fn step(out: &mut String, explained: &ExplainedStep, view: WhyView) {
     }
 }
 
-/// What a word says, and where this node shows it.
+/// The meaning of a word, and its occurrences on this node.
 fn word(out: &mut String, explained: &ExplainedWord, found: bool, view: WhyView) {
     let style = view.style;
     let ExplainedWord {

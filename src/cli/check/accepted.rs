@@ -10,10 +10,10 @@ use super::args::Args;
 use crate::files::read_text;
 use crate::fs;
 
-/// How the file is called that is read without being named.
+/// The file name that is read by default.
 const NAME: &str = ".windrow-accept.yaml";
 
-/// The accepted findings: of the file that is named, else of the one beside the first input, if there is one.
+/// The accepted findings: from the given file, otherwise from the file next to the first input, if there is one.
 pub(super) fn read(args: &Args) -> Result<Acceptances, String> {
     let (path, named) = match &args.accept {
         Some(path) => (path.clone(), true),

@@ -1,4 +1,4 @@
-//! What is checked, as the command line says it.
+//! The command line of a check.
 
 use std::path::PathBuf;
 

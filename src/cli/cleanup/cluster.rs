@@ -1,4 +1,4 @@
-//! What Windrow has left in the cluster: the condition and the annotation of the own Node, and the Leases of all servers.
+//! Traces of Windrow in the cluster: the condition and the annotation of its own Node, and the Leases of all servers.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -20,8 +20,8 @@ use crate::observe::rke2::admin_kubeconfig;
 use crate::printable::shell_word;
 use crate::report::cluster::{NodeWriter, remove_condition};
 
-/// Removes both, and prints what stays with the command that removes it. What stays does no harm, so this is no failure. False
-/// if a repair of this server has not restored what it changed.
+/// Removes both, and prints the remaining traces with the command that removes them. They do no harm, so this is not a failure. False
+/// if a repair of this server has not restored its changes.
 pub(super) fn clean_up(context: &Context) -> anyhow::Result<bool> {
     let data_dir = context.settings().settings.data_dir;
     let layout = context.layout.clone().with_data_dir(&data_dir);
@@ -143,7 +143,7 @@ async fn return_lease(client: &Client, holder: String) -> Result<(), String> {
     lease.release(client).await
 }
 
-/// Deletes the Leases unless another node uses Windrow, and returns the names of those that were there.
+/// Deletes the Leases unless another node uses Windrow, and returns the names of the deleted Leases.
 async fn remove_leases(
     client: &Client,
     node: &str,
@@ -196,7 +196,7 @@ async fn remove_leases(
 }
 
 /// Another node on which Windrow may be installed: a server, a Node that has Windrow's condition or annotation, or the holder of a Lease. A
-/// server whose outlets are off has neither, and relies on what the Leases say of earlier repairs.
+/// server whose outlets are off has neither, and relies on the notes of earlier repairs in the Leases.
 fn other_user<'a>(
     nodes: &'a [Value],
     own_node: &str,

@@ -21,7 +21,7 @@ use crate::configuration::NodeReads;
 use crate::files::read_bytes;
 use crate::fs;
 
-/// Checks the given files alone: this machine's own configuration does not count.
+/// Only checks the given files, and ignores this host's own configuration.
 pub(super) fn run(paths: &[PathBuf]) -> Exit {
     let mut given = NamedConfigurations::default();
     for path in paths {
@@ -65,7 +65,7 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
 /// The files to check.
 #[derive(Default)]
 struct NamedConfigurations {
-    /// What each node would have: files of the same name may be meant for different nodes, and each is checked.
+    /// The files of each node: files of the same name may be for different nodes, and each is checked.
     nodes: Vec<ConfigFiles>,
     /// Problems outside of Windrow's own files.
     wrong: Vec<ConfigError>,
@@ -147,7 +147,7 @@ impl NamedConfigurations {
         }
     }
 
-    /// A file. Where its name does not show its kind, its content does.
+    /// A file. If its name does not show its kind, its content does.
     fn file(&mut self, path: &Path, role: Option<ConfigFileRole>, node: &mut ConfigFiles) {
         match read_bytes(path) {
             Ok(bytes) => self.text(path, bytes, role, node),

@@ -39,7 +39,7 @@ pub(super) struct GateInputs {
     pub(super) version: Option<Version>,
     /// What user-data and the like write of RKE2's configuration.
     carried: Vec<Extracted>,
-    /// Windrow's own configuration, and what is wrong with it.
+    /// Windrow's own configuration, and its errors.
     settings: ConfigFiles,
     wrong: Vec<String>,
 }
@@ -152,7 +152,7 @@ impl GateInputs {
         }
     }
 
-    /// A file that was named, or standard input: an object of Kubernetes is none of RKE2's configurations.
+    /// A given file, or standard input: an object of Kubernetes is not a configuration of RKE2.
     fn named(&mut self, shown: String, bytes: Vec<u8>, place: ConfigLayer) {
         match std::str::from_utf8(&bytes).ok().and_then(object_kind) {
             Some(kind) if kind != KUBELET_CONFIGURATION => self.errors.push(format!(
@@ -269,12 +269,12 @@ impl GateInputs {
         });
     }
 
-    /// What cannot be read or used, a line each.
+    /// Unreadable and unusable inputs, one line each.
     pub(super) fn unusable(&self) -> Vec<String> {
         self.errors.iter().chain(&self.wrong).cloned().collect()
     }
 
-    /// Prints what cannot be used, if anything, and says how the verb ends because of it.
+    /// Prints unusable inputs, if there are any, and returns the exit code that follows.
     pub(super) fn refused(&self) -> Option<Exit> {
         complain(&self.unusable());
         if !self.errors.is_empty() {

@@ -1,5 +1,4 @@
-//! The check of gates: from the files alone, confirmed by the node's own components, and which gates are in effect
-//! there.
+//! The check of gates: from the files only, confirmed by the node's own components, and with the gates in effect.
 
 use windrow_gates::{
     Component, DROP_IN, GateRequest, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in,
@@ -28,7 +27,7 @@ pub(super) fn found_out(layout: &Layout, data_dir: &str) -> anyhow::Result<Resol
     Ok(resolved(&found))
 }
 
-/// Adds what the running components report, as far as the caller's rights go.
+/// Adds the reports of the running components, as far as the caller's rights allow.
 pub(super) fn observe(
     context: &Context,
     data_dir: &str,
@@ -61,7 +60,7 @@ pub(super) fn observe(
     Ok(())
 }
 
-/// What the node's configuration would do.
+/// The effect of the node's configuration.
 pub(super) fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
     let inputs = GateInputs::node(&context.layout);
     if let Some(exit) = inputs.refused() {
@@ -88,12 +87,12 @@ pub(super) fn confirm(
     Ok(())
 }
 
-/// What the files do once Windrow's drop-in is among them.
+/// The effect of the files together with Windrow's drop-in.
 pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesReport {
     judge_files(inputs.files, &inputs.requests, inputs.own, resolved)
 }
 
-/// The same of files that were read already. `own` is where Windrow's drop-in is on a node.
+/// The same for files that were read before. `own` is the path of Windrow's drop-in on a node.
 pub(in crate::cli) fn judge_files(
     mut files: Vec<Rke2ConfigFile>,
     requests: &[GateRequest],

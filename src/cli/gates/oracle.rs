@@ -53,7 +53,7 @@ pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report:
     }
 }
 
-/// It accepts all gates that would be written: what the catalogue did not know is now known.
+/// It accepts all gates that would be written, which also answers the questions that the catalogue left open.
 fn taken(report: &mut GatesReport) {
     // Beside the gates, other arguments decide.
     let undecided = report

@@ -1,4 +1,4 @@
-//! Files that lie beside a configuration, and that it takes in: Butane's local files, the directory of an Edge Image Builder definition.
+//! Files next to a configuration that it includes: Butane's local files, the directory of an Edge Image Builder definition.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +15,7 @@ const MOST_FILES: usize = 10_000;
 /// Nor deeper.
 const DEEPEST: usize = 32;
 
-/// The directory in which a configuration lies.
+/// The directory of a configuration.
 pub(super) struct DirectoryBeside {
     directory: PathBuf,
     file_bytes: u64,
@@ -112,11 +112,11 @@ fn walk(
     Ok(())
 }
 
-/// The definition of Edge Image Builder in a directory, if that is one's: all else in it belongs to the definition.
+/// The definition of Edge Image Builder in a directory, if it has one: all other files in it belong to the definition.
 ///
 /// # Errors
 ///
-/// Where there are several, of which an image is built from one.
+/// If there are several: an image is built from one of them.
 pub(in crate::cli) fn definition_in(directory: &Path) -> Result<Option<PathBuf>, String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries

@@ -1,4 +1,4 @@
-//! What a text carries: manifests, a configuration, or an envelope around configurations.
+//! The contents of a text: manifests, a configuration, or an envelope around configurations.
 
 use windrow_harvester as harvester;
 use windrow_model::findings::{Finding, Location};
@@ -14,7 +14,7 @@ use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
 use super::own::take_own;
 
-/// A text whose kind is not known yet: a manifest, a configuration that carries manifests, or an envelope around
+/// A text of a kind still unknown: a manifest, a configuration that carries manifests, or an envelope around
 /// configurations.
 pub(super) fn text(
     inputs: &mut Inputs,
@@ -54,7 +54,7 @@ pub(super) fn text(
     }
 }
 
-/// What a configuration writes, with what lies beside it.
+/// The files that a configuration writes, with the files next to it.
 pub(in crate::cli) fn extract_file(shown: &str, text: &str, limits: &ReadLimits) -> Extraction {
     match DirectoryBeside::of(shown, limits) {
         Some(beside) => extract::extract_beside(shown, text, limits, &beside),
@@ -99,7 +99,7 @@ pub(in crate::cli) fn say_how_read(shown: &str, text: &str, extraction: &Extract
     }
 }
 
-/// The manifests that a configuration carries; if there are none, where they were looked for.
+/// The manifests that a configuration carries; if there are none, the places of the search.
 fn carried(
     inputs: &mut Inputs,
     shown: &str,
@@ -187,7 +187,7 @@ fn carried(
     nothing
 }
 
-/// Where manifests were looked for, when there are none.
+/// The places of the search, if there are no manifests.
 fn brings_nothing(extraction: &Extraction) -> String {
     let files = match extraction.written {
         0 => "it writes no files".to_owned(),

@@ -52,7 +52,7 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     })
 }
 
-/// Removes what RKE2 does not read, and reports it.
+/// Removes the files that RKE2 does not read, and reports them.
 pub(super) fn leave_out_unread(inputs: &mut Inputs) {
     let named = named(&inputs.configuration);
     let (data_dir, at) = match &named {

@@ -1,4 +1,4 @@
-//! What the inputs say of the node beside its manifests.
+//! Facts in the inputs about the node, other than its manifests.
 
 use windrow_harvester::addons;
 use windrow_model::findings::Location;
@@ -11,7 +11,7 @@ use super::destinations::rke2_files;
 use super::gathered::Inputs;
 use super::markers::ForeignMarker;
 
-/// RKE2's configuration: what the inputs write of it, or the node's own where they are the node's.
+/// RKE2's configuration: the parts that the inputs write, or the node's own if the inputs are the node's.
 fn rke2_configuration(inputs: &Inputs) -> Vec<Rke2ConfigFile> {
     let own = inputs.node_rke2.iter().cloned();
     own.chain(rke2_files(&inputs.configuration)).collect()
@@ -25,7 +25,7 @@ pub(in crate::cli) fn disabled(inputs: &Inputs) -> Vec<(String, Location)> {
         .collect()
 }
 
-/// What RKE2 keeps for Services. Harvester's own configuration of it is not among the inputs.
+/// The ranges that RKE2 reserves for Services. Harvester's own configuration of them is not among the inputs.
 pub(in crate::cli) fn ranges(inputs: &Inputs, platform: Option<Platform>) -> ServiceRanges {
     match platform {
         Some(Platform::Rke2) => service_ranges(&rke2_configuration(inputs)),
@@ -33,7 +33,7 @@ pub(in crate::cli) fn ranges(inputs: &Inputs, platform: Option<Platform>) -> Ser
     }
 }
 
-/// What is known of the node.
+/// The known facts about the node.
 pub(super) fn node_facts(inputs: &Inputs, platform: Option<Platform>) -> NodeFacts {
     let by_marker = inputs.markers.iter().filter_map(ForeignMarker::disables);
     let by_marker: Vec<String> = by_marker.map(|(name, _)| name).collect();

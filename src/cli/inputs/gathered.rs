@@ -22,13 +22,13 @@ pub(in crate::cli) struct Inputs {
     pub(in crate::cli) storage_network: Option<String>,
     /// The configurations that carry manifests: the name in messages, and the text.
     pub(in crate::cli) carriers: Vec<(String, String)>,
-    /// What they write of RKE2's and Windrow's own configuration.
+    /// The parts of RKE2's and Windrow's own configuration that they write.
     pub(in crate::cli) configuration: Vec<Extracted>,
     /// Markers that keep files from RKE2 and that Windrow did not make.
     pub(in crate::cli) markers: Vec<ForeignMarker>,
     /// Carriers that are parts of an envelope, by their names in messages: they cannot be written as they are.
     pub(in crate::cli) parts: Vec<String>,
-    /// Windrow's own configuration, as files of its own.
+    /// Windrow's own configuration, as separate files.
     pub(in crate::cli) own: Vec<ConfigFile>,
     /// Files with accepted findings: the name in messages, and the text.
     pub(in crate::cli) accepted: Vec<(String, String)>,
@@ -55,7 +55,7 @@ pub(in crate::cli) struct Input {
     pub(in crate::cli) shown: SourceMap,
     /// Who writes it later, if it is not there from the beginning.
     pub(in crate::cli) late: Option<String>,
-    /// Where a configuration writes it, if one does.
+    /// The destination, if a configuration writes it.
     pub(super) destination: Option<Destination>,
     pub(in crate::cli) limits: ReadLimits,
 }
@@ -95,7 +95,7 @@ impl Input {
     }
 }
 
-/// Adds a manifest file that lies as it is: no configuration carries it.
+/// Adds a separate manifest file, which no configuration carries.
 pub(super) fn own_manifest(
     inputs: &mut Inputs,
     path: &str,

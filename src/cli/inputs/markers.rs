@@ -1,4 +1,4 @@
-//! Markers among a verb's inputs: `x.yaml.skip` keeps every `x.yaml` from RKE2, whoever made it.
+//! Markers among a verb's inputs: `x.yaml.skip` hides every `x.yaml` from RKE2, no matter who made it.
 
 use std::io::Read;
 use std::path::Path;

@@ -102,7 +102,7 @@ pub(super) fn take_own(inputs: &mut Inputs, shown: &str, text: &str) -> bool {
     true
 }
 
-/// Windrow's own configuration on the node: what configurations write, and the files of its own that are given, in the order in
+/// Windrow's own configuration on the node: the files that configurations write, and its own files among the inputs, in the order in
 /// which the node would read them. A file that it would not read is an error.
 pub(in crate::cli) fn own_configuration(inputs: &Inputs) -> ConfigFiles {
     let mut errors = unread_configuration(&inputs.configuration);

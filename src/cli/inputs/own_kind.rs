@@ -5,7 +5,7 @@ use std::path::Path;
 use windrow_decide::settings::{ConfigFileRole, is_settings_section};
 use windrow_model::manifest::{self, Node, ReadLimits, yaml};
 
-/// The kinds of Windrow's own files, which are no objects of Kubernetes.
+/// The kinds of Windrow's own files, which are not objects of Kubernetes.
 const KINDS: [(&str, OwnKind); 3] = [
     ("RulePack", OwnKind::Configuration(ConfigFileRole::Rules)),
     (
@@ -25,16 +25,16 @@ const DIRECTORIES: [(&str, OwnKind); 3] = [
 ];
 const SETTINGS: OwnKind = OwnKind::Configuration(ConfigFileRole::Settings);
 
-/// What one of Windrow's own files is for.
+/// The purpose of one of Windrow's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum OwnKind {
     /// The daemon's configuration.
     Configuration(ConfigFileRole),
-    /// Findings that a person has accepted.
+    /// Accepted findings.
     Accepted,
 }
 
-/// What a file is for where Windrow alone reads it; `None` for any other. Its kind says so, else its keys, else its directory or
+/// The purpose of a file that only Windrow reads; `None` for any other. Its kind decides, otherwise its keys, otherwise its directory or
 /// its name.
 pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
     let Ok(Some(root)) = yaml::parse_configuration(text) else {
@@ -60,7 +60,7 @@ pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
     }
 }
 
-/// Is at least half of what stands at the top a section of the settings? Another may be misspelt.
+/// Are at least half of the top-level keys sections of the settings? The others may be misspelt.
 fn has_settings(root: &Node) -> bool {
     let keys: Vec<&str> = root
         .entries()
@@ -71,7 +71,7 @@ fn has_settings(root: &Node) -> bool {
     known > 0 && 2 * known >= keys.len()
 }
 
-/// Does it declare objects of Kubernetes, whatever else is wrong with it?
+/// Does it declare objects of Kubernetes, even if it has other errors?
 pub(in crate::cli) fn has_objects(text: &str) -> bool {
     manifest::nodes(text, &ReadLimits::default())
         .iter()

@@ -1,5 +1,5 @@
-//! Texts that are not files under their usual name: standard input, and files of a directory under other names than
-//! those that are read there.
+//! Texts that are not files under their usual name: standard input, and files in a directory under names that are
+//! not read there.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::fs;
 /// The name of standard input in messages.
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
 
-/// How a file that is named is called in messages.
+/// The name of a given file in messages.
 pub(in crate::cli) fn name_of(path: &Path) -> String {
     match is_standard_input(path) {
         true => STANDARD_INPUT.to_owned(),
@@ -50,7 +50,7 @@ pub(in crate::cli) fn standard_input(limit: u64) -> Result<Vec<u8>, String> {
     Err(format!("{STANDARD_INPUT}: {wrong}"))
 }
 
-/// A small file, or standard input, as text; or what is wrong with it, under its name.
+/// A small file, or standard input, as text; or its error, with its name.
 pub(in crate::cli) fn text_of(path: &Path) -> Result<String, String> {
     if !is_standard_input(path) {
         return read_text(path)
@@ -60,7 +60,7 @@ pub(in crate::cli) fn text_of(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{STANDARD_INPUT}: it is not UTF-8 text"))
 }
 
-/// Configurations in a directory under names that are not read there: user-data is often called `user-data`.
+/// Configurations in a directory whose names are not read there: user-data is often called `user-data`.
 pub(in crate::cli) fn other_configurations(
     directory: &Path,
     is_read: impl Fn(&str) -> bool,

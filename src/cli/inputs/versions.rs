@@ -43,7 +43,7 @@ pub(in crate::cli) fn platform() -> impl TypedValueParser<Value = Platform> {
     })
 }
 
-/// A class of hardware, or that of a machine that was read before.
+/// A hardware class, or the class in a saved preflight.
 fn hardware(text: &str) -> Result<String, String> {
     let path = Path::new(text);
     if !fs::is_file(path) {
@@ -106,7 +106,7 @@ impl Versions {
         harvester.into_iter().chain(rke2).collect()
     }
 
-    /// The finding on a version of Harvester that was not read and is taken to be like its neighbours.
+    /// The finding on a version of Harvester without facts, which is assumed to be like its neighbours.
     pub(in crate::cli) fn unread(&self) -> Option<Finding> {
         let unread = self.harvester.and_then(modelled::harvester);
         unread.and_then(UnreadVersion::finding)
@@ -124,8 +124,8 @@ impl Versions {
         harvester.or(rke2.map(|version| format!("RKE2 v{version}")))
     }
 
-    /// What Harvester's installer makes of the configurations: of the version that is named, or of all. A line of which `said` has a
-    /// finding already, of how it is read, is left alone.
+    /// The judgement of Harvester's installer on the configurations: of the given version, or of all. It skips a line for which `said` already
+    /// has a finding about its reading.
     pub(in crate::cli) fn installer(
         &self,
         carriers: &[(String, String)],
@@ -146,7 +146,7 @@ impl Versions {
         found.filter(|finding| !is_said(finding)).collect()
     }
 
-    /// What is known of the node. A version that nothing names is not known.
+    /// The known facts about the node. A version without a source is unknown.
     pub(in crate::cli) fn facts(&self, inputs: &Inputs, platform: Option<Platform>) -> NodeFacts {
         let harvester = self.named_harvester.map(|version| version.to_string());
         node_facts(inputs, platform)

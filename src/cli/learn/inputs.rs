@@ -1,5 +1,5 @@
-//! What `windrow learn` reads: flights, reports, knowledge files, and directories of them. What cannot be read is named with its reason,
-//! and the rest is used.
+//! The inputs of `windrow learn`: boot logs, reports, knowledge files, and directories of them. An unreadable input is listed with its
+//! reason, and the rest is used.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -23,7 +23,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
 /// A boot that began later than this from now was recorded by a wrong clock.
 const AHEAD: SignedDuration = SignedDuration::from_hours(48);
-/// After this many files progress is told.
+/// Progress is printed after this many files.
 const STEP: usize = 25;
 
 /// What was read.
@@ -34,7 +34,7 @@ pub(in crate::cli) struct Gathered {
     pub(in crate::cli) unread: Vec<String>,
 }
 
-/// Reads everything that is named.
+/// Reads all inputs.
 pub(in crate::cli) fn gather(named: &[PathBuf]) -> Gathered {
     let mut gathered = Gathered::default();
     let mut found = Found::default();
@@ -55,12 +55,12 @@ pub(in crate::cli) fn gather(named: &[PathBuf]) -> Gathered {
     gathered
 }
 
-/// How a file came among those that are read.
+/// How a file became an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     /// It was named: it has to be something.
     Named,
-    /// It lies in a directory: what is plainly nothing of Windrow's is passed over, and said.
+    /// It is in a directory: files that clearly do not belong to Windrow are skipped with a message.
     Listed,
 }
 
@@ -142,7 +142,7 @@ impl Found {
 }
 
 impl Gathered {
-    /// Reads a file, and the one that may be its older half: two flights are one, anything else is read by itself.
+    /// Reads a file, and the file that may be its older half: two halves of a boot log are one input, anything else is read separately.
     fn read(&mut self, file: &Path, sort: Sort, older: Option<(PathBuf, Sort)>) {
         let older = older.and_then(|(older, sort)| self.read_one(&older, sort));
         let newer = self.read_one(file, sort);

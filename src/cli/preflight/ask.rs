@@ -37,10 +37,10 @@ use crate::observe::who_has::{Claims, ask_who_has};
 const LONGEST_WRITE: Duration = Duration::from_secs(20);
 /// A cluster of Harvester is joined over HTTPS.
 const HTTPS: u16 = 443;
-/// Why nothing is asked for a node below another root.
+/// Why a node below another root has no network checks.
 const ELSEWHERE: &str = "not available with --root";
 
-/// Asks what only asking tells, and the state of the clock.
+/// Makes the checks that need the network or the disk, and reads the state of the clock.
 pub(super) fn ask_around(
     args: &Args,
     layout: &Layout,
@@ -72,7 +72,7 @@ pub(super) fn ask_around(
     Ok((surroundings, clock.into()))
 }
 
-/// Where the names of the configured disks lead.
+/// The targets of the configured disk names.
 fn devices(layout: &Layout, wanted: &WantedNode) -> Vec<DeviceReading> {
     let named = wanted.disks.device.iter().chain(&wanted.disks.data);
     let reading = |device: &ConfiguredValue| DeviceReading {
@@ -82,7 +82,7 @@ fn devices(layout: &Layout, wanted: &WantedNode) -> Vec<DeviceReading> {
     named.map(reading).collect()
 }
 
-/// Says what takes seconds, to a person who waits.
+/// Announces a check that takes seconds.
 fn say(what: &str) {
     if std::io::stderr().is_terminal() {
         eprintln!("windrow: {what}");
@@ -96,7 +96,7 @@ async fn synchronised(layout: &Layout) -> Result<bool, String> {
     }
 }
 
-/// How long writes take where etcd is to live; `None` where that is not known.
+/// The duration of writes in etcd's directory; `None` if it is unknown.
 async fn measured(
     args: &Args,
     layout: &Layout,
@@ -180,11 +180,11 @@ async fn network(
     }
 }
 
-/// The link to ask on; `None` where the address decides.
+/// The interface to use; `None` if the address decides.
 ///
 /// # Errors
 ///
-/// There is none that will do, and why.
+/// The reason why no interface is suitable.
 fn link_to_ask(
     named: Option<&str>,
     wanted: &WantedNode,

@@ -1,4 +1,4 @@
-//! What the machine is to become: from the configuration, the command line and the image.
+//! The node to install: from the configuration, the command line and the image.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::fs;
 use crate::layout::Layout;
 use crate::observe::{platform, rke2};
 
-/// Why it is not known what is wanted.
+/// Why Windrow cannot tell which node to install.
 pub(super) struct Wrong {
     pub(super) errors: Vec<String>,
     pub(super) exit: Exit,
@@ -35,7 +35,7 @@ impl Wrong {
     }
 }
 
-/// What the machine is to become. Of one that was read before, what it was read for counts where nothing else is said.
+/// The node to install. For a saved host, its saved purpose counts unless the command line says otherwise.
 pub(super) fn wanted_node(
     args: &Args,
     saved: Option<&Preflight>,
@@ -117,7 +117,7 @@ fn node_name(layout: &Layout) -> Option<ConfiguredValue> {
     found.iter().rev().find_map(name)
 }
 
-/// What a configuration asks for, and its text.
+/// The node of a configuration, and its text.
 fn configured(path: &Path) -> Result<(WantedNode, Option<String>), Wrong> {
     let text = text_of(path).map_err(Wrong::usage)?;
     let name = name_of(path);

@@ -1,4 +1,4 @@
-//! What the command line of `windrow rack` and the files that it names say.
+//! The command line of `windrow rack` and its files.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::rack::ask::{AskWith, AskedServer};
 const TOKEN: &str = "windrow-rack.token";
 const CERTIFICATE: &str = "windrow-rack.crt";
 const KEY: &str = "windrow-rack.key";
-/// The certificate of its own, in the directory of `--state`.
+/// The self-signed certificate, in the directory of `--state`.
 const OWN_CERTIFICATE: &str = "certificate.pem";
 
-/// What the command line and its files say.
+/// The command line and its files.
 pub(super) struct Prepared {
     pub(super) inventory: Inventory,
     pub(super) asked: Vec<AskedServer>,
@@ -117,13 +117,13 @@ impl Args {
         }
     }
 
-    /// Where it is kept: as asked, or where systemd says, or nowhere.
+    /// The state directory: from the command line, from systemd, or none.
     pub(super) fn state(&self) -> Option<PathBuf> {
         let asked = self.state.clone();
         asked.or_else(|| std::env::var_os("STATE_DIRECTORY").map(PathBuf::from))
     }
 
-    /// With what HTTPS is spoken: with files of one's own, or on every other address than loopback's.
+    /// The certificate for HTTPS: the given files, or a self-signed one on every address except loopback.
     fn certificate_files(&self) -> Option<CertificateFiles> {
         let own = self.certificate.clone().zip(self.key.clone());
         let pair = own.or_else(|| credential(CERTIFICATE).zip(credential(KEY)));
@@ -137,7 +137,7 @@ impl Args {
         })
     }
 
-    /// How the rack that runs already is asked.
+    /// The access to the running rack.
     pub(super) fn running(&self) -> RunningRack {
         RunningRack {
             listen: self.listen,

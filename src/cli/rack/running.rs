@@ -20,19 +20,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest answer.
 const LARGEST: usize = 64 << 20;
 
-/// How a rack that runs is asked.
+/// The access to a running rack.
 #[derive(Debug, Clone)]
 pub(super) struct RunningRack {
     /// Where it listens.
     pub(super) listen: SocketAddr,
     /// Over HTTP, not HTTPS.
     pub(super) plain: bool,
-    /// SHA-256 of its certificate, where that is known.
+    /// SHA-256 of its certificate, if known.
     pub(super) fingerprint: Option<String>,
 }
 
 impl RunningRack {
-    /// Where it is asked: an unspecified address is served on loopback as well.
+    /// The address of the requests: an unspecified address is also served on loopback.
     fn address(&self) -> SocketAddr {
         let mut address = self.listen;
         if address.ip().is_unspecified() {
@@ -56,16 +56,16 @@ impl RunningRack {
     }
 }
 
-/// Has an interface of this machine the address? Only then does what is sent there stay here.
+/// Does an interface of this host have the address? Only then does the traffic stay on this host.
 fn has_address(ip: IpAddr) -> bool {
     ip.is_loopback() || own_addresses().contains(&ip)
 }
 
-/// What the rack that listens there knows; `None` where nobody listens.
+/// The view of the rack that listens at this address; `None` if there is no listener.
 ///
 /// # Errors
 ///
-/// Why whoever listens there does not say it, and what to do.
+/// Why the listener does not answer, and the fix.
 pub(super) async fn running(
     rack: &RunningRack,
     token: Option<&Path>,

@@ -1,4 +1,4 @@
-//! What is rehearsed, as the command line says it.
+//! The command line of a simulation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::cli::Exit;
 use crate::cli::inputs::NamedVersions;
 use crate::cli::output::Output;
 
-/// How the verb ends on wrong use or a file that cannot be read, and what it says.
+/// The exit code and the messages on wrong use or an unreadable file.
 pub(super) type UnusableInput = (Exit, Vec<String>);
 
 /// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
@@ -61,7 +61,7 @@ pub(in crate::cli) struct SetupArgs {
 }
 
 impl SetupArgs {
-    /// The first file or directory that is given.
+    /// The first given file or directory.
     pub(in crate::cli) fn first_input(&self) -> PathBuf {
         let named = self.node.first().map(|(_, path)| path);
         self.paths.first().or(named).cloned().unwrap_or_default()

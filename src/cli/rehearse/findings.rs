@@ -1,4 +1,4 @@
-//! What is found of one node's files, by the part of a check that finds it.
+//! The findings on one node's files, by the part of a check that finds them.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use windrow_plan::knowledge::LearnedShare;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 
-/// What is found of one node's files.
+/// The findings on one node's files.
 #[derive(Default)]
 pub(in crate::cli) struct NodeFindings {
-    /// What is wrong with Windrow's own configuration.
+    /// The errors in Windrow's own configuration.
     pub(in crate::cli) configuration: Vec<ConfigError>,
-    /// What the files prove, how they were read, and what their plan finds.
+    /// Proofs from the files, remarks on their reading, and findings of their plan.
     pub(in crate::cli) files: Vec<Finding>,
-    /// What is wrong with the feature gates.
+    /// The errors in the feature gates.
     pub(in crate::cli) gates: Vec<Finding>,
     /// Names, or files, with which the rehearsal was seen to need less time.
     pub(in crate::cli) layout: Vec<Finding>,
     /// What annotations of the manifests accept.
     pub(in crate::cli) accepted: Acceptances,
-    /// How much of what its files cannot do without is known from earlier boots.
+    /// The share of required dependencies that is known from earlier boots.
     pub(in crate::cli) learned: LearnedShare,
     /// How long phases took on nodes of this kind, at their first boot.
     pub(in crate::cli) phases: Vec<SeenPhase>,
-    /// Of which machines the times are that are taken from earlier boots.
+    /// The hosts of the times from earlier boots.
     pub(in crate::cli) times: Option<UsedTimes>,
-    /// Are Windrow's own files all that was given? Then there is nothing to accept.
+    /// Are Windrow's own files the only inputs? Then there is nothing to accept.
     pub(in crate::cli) only_own: bool,
 }
 
@@ -39,10 +39,10 @@ impl NodeFindings {
     }
 }
 
-/// What was found of one node before it was played.
+/// The findings on one node before its simulation.
 pub(in crate::cli) struct FoundOnNode {
     pub(in crate::cli) findings: NodeFindings,
-    /// Where a person finds each manifest.
+    /// The place of each manifest.
     pub(in crate::cli) files: BTreeMap<ManifestPath, Location>,
     /// And each virtual machine, by its name in messages.
     pub(in crate::cli) machines: BTreeMap<String, Location>,

@@ -1,4 +1,4 @@
-//! `windrow rehearse --fix`: a corrected copy of the files that were given.
+//! `windrow rehearse --fix`: a corrected copy of the given files.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::cli::Exit;
 use crate::files::{Durability, replace};
 use crate::fs;
 
-/// The files as a person gave them.
+/// The given files.
 pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     let Inputs {
         files,
@@ -68,14 +68,14 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     carried.chain(plain).collect()
 }
 
-/// What a corrected copy of one node's files is made of.
+/// The source of a corrected copy of one node's files.
 pub(super) struct Correctable {
     pub(super) sources: Vec<GivenFile>,
     pub(super) lacking: Vec<Lacking>,
 }
 
 impl Correctable {
-    /// Writes what can be corrected; the files themselves stay as they are.
+    /// Writes the corrections; the files themselves stay unchanged.
     pub(super) fn write(
         &self,
         directory: &Path,

@@ -1,5 +1,5 @@
-//! The nodes of a rehearsal as one cluster: who founds it, who joins it as what, and what does not go
-//! together.
+//! The nodes of a simulation as one cluster: the node that initialises it, the roles of the joining nodes, and
+//! contradictions between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::super::inputs::Input;
 use super::findings::{FoundOnNode, NodeFindings};
 use super::fix::Correctable;
 
-/// Who founds the cluster where every node that was given is an agent.
+/// The node that initialises the cluster if all given nodes are agents.
 const STAND_IN: &str = "its first server (not in the inputs, without files)";
 
 /// A node, read.
@@ -36,11 +36,11 @@ pub(super) struct ReadNode {
     pub(super) findings: NodeFindings,
     /// Names and files that may spare time.
     pub(super) proposals: Vec<LayoutProposal>,
-    /// What a corrected copy is made of, where one is asked for.
+    /// The source of a corrected copy, if requested.
     pub(super) correctable: Option<Correctable>,
 }
 
-/// A manifest that lies on a node.
+/// A manifest on a node.
 pub(super) struct LaidManifest {
     path: ManifestPath,
     digest: String,
@@ -98,7 +98,7 @@ fn machines_of(read: &ManifestFile) -> impl Iterator<Item = (String, u32)> {
     })
 }
 
-/// A node and what is found of it.
+/// A node and its findings.
 pub(super) struct NamedNode {
     pub(super) name: String,
     pub(super) found: FoundOnNode,
@@ -136,7 +136,7 @@ pub(super) struct Fleet {
     pub(super) nodes: Vec<NamedNode>,
     /// Names and files that may spare time on the node that founds the cluster.
     pub(super) proposals: Vec<LayoutProposal>,
-    /// What is wrong between them.
+    /// Contradictions between them.
     pub(super) findings: Vec<Finding>,
 }
 
@@ -277,7 +277,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
     }
 }
 
-/// What a node is that joins RKE2 alone.
+/// The role of a node that only joins RKE2.
 fn joining_role(node: &ReadNode) -> JoinRole {
     match node.membership.agent {
         None => JoinRole::Server,

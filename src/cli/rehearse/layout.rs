@@ -1,4 +1,4 @@
-//! Names, and files, with which the same manifests need less time: each proposal is played beside what was given.
+//! Names, and files, with which the same manifests need less time: each proposal is simulated and compared with the given files.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use super::args::SetupArgs;
 use super::fleet::Fleet;
 use super::play::try_layout;
 
-/// Plays the proposals, and adds what was better in every seed to the findings of the nodes that have these files. Returns what is better,
-/// in the order in which RKE2 applies it.
+/// Simulates the proposals, and adds those that were better with every seed to the findings of the nodes with these files. Returns them
+/// in the order in which RKE2 applies them.
 pub(super) fn improve(
     fleet: &mut Fleet,
     known: &PreparedSetup,

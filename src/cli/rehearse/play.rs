@@ -1,4 +1,4 @@
-//! All seeds of a setup, on every processor, within a bound, and with progress shown where somebody looks.
+//! All seeds of a setup, on every processor, within a time limit, and with progress on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use windrow_simulate::{PreparedSetup, Setup};
 /// What takes less time shows no progress.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Plays the seeds, at most for so long. What comes of it is the same on any number of processors.
+/// Simulates the seeds within the time limit. The result is the same on any number of processors.
 pub(super) fn play(
     setup: &Setup,
     known: &PreparedSetup,
@@ -26,7 +26,7 @@ pub(super) fn play(
     played.unwrap_or_else(|| PartialRehearsal::play(setup, 1..=seeds))
 }
 
-/// Plays a proposal beside what was given, at most for so long.
+/// Simulates a proposal and the given files within the time limit.
 pub(super) fn try_layout(
     proposal: &LayoutProposal,
     (given, known, other): (&Setup, &PreparedSetup, &Setup),

@@ -1,4 +1,4 @@
-//! One node of a rehearsal: its files are read and planned, what they prove is found, and they are laid out for the simulation.
+//! One node of a simulation: its files are read, planned, searched for proofs, and prepared for the simulation.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -190,7 +190,7 @@ pub(super) fn read_node(
     })
 }
 
-/// Windrow's own configuration and the rules on that node, and what is wrong with them.
+/// Windrow's own configuration and the rules on that node, and their errors.
 fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RulesOfNode) {
     let mut loaded = settings::merge(inputs::own_configuration(inputs));
     // On the node the installer's webhooks are Windrow's as well.
@@ -261,7 +261,7 @@ fn gate_findings(inputs: &Inputs, settings: &Settings, version: Option<Version>)
     judge_files(files, &requests, None, &resolved).findings
 }
 
-/// What is on the node's disk at power-on, and what is written later.
+/// The files on the node's disk at power-on, and the files that are written later.
 fn lay_out(
     files: Vec<Input>,
     markers: Vec<ForeignMarker>,

@@ -1,4 +1,4 @@
-//! Nodes that were read, joined to one cluster and rehearsed.
+//! Simulated nodes that form one cluster.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use super::read_node::read_node;
 use crate::cli::{Exit, inputs};
 use crate::render::lasted;
 
-/// What came of a rehearsal, and what was found on the way.
+/// The result of a simulation, and its findings.
 pub(in crate::cli) struct Rehearsed {
     pub(in crate::cli) rehearsal: Rehearsal,
     /// In the order of the rehearsal's nodes.
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Rehearsed {
 }
 
 impl Rehearsed {
-    /// What is wrong with Windrow's own configuration, each thing once.
+    /// The errors in Windrow's own configuration, each once.
     pub(super) fn configuration_errors(&self) -> Vec<&ConfigError> {
         let nodes = self.nodes.iter();
         let mut errors: Vec<&ConfigError> = Vec::new();

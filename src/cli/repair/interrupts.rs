@@ -1,4 +1,4 @@
-//! Signals while a repair changes something: the first one ends it once what was changed for a while is given back.
+//! Signals while a repair changes something: the first one stops it once the temporary changes are restored.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -62,7 +62,7 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// Did whoever started this process have SIGHUP ignored?
+/// Was SIGHUP ignored when this process started?
 fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,26 +1,26 @@
-//! What a repair is about: the cures that go on, those that are closed, and those that are begun.
+//! The plan of a repair: the repairs to continue, to close and to start.
 
 use windrow_harvester::incidents::IncidentFinding;
 
 use crate::act::repair::{BegunCure, Record, judge_begun};
 
-/// What is to be done about a code.
+/// The plan for a code.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RepairPlan {
     /// The cures that were begun and go on.
     pub(super) begun: Vec<Record>,
-    /// Those that only give back what they have changed for a while: what they cure is over.
+    /// Repairs that only restore their temporary changes, because their problem is gone.
     pub(super) giving_back: Vec<Record>,
-    /// Those that are closed: another one takes their place, or what they cure is over.
+    /// Repairs to close: another one replaces them, or their problem is gone.
     pub(super) closed: Vec<(Record, BegunCure)>,
-    /// What is recognised, and not what a cure that goes on is for.
+    /// Recognised problems without a repair that continues.
     pub(super) found: Vec<IncidentFinding>,
     /// Is known what is recognised?
     pub(super) is_known: bool,
 }
 
 impl RepairPlan {
-    /// Of these cures, and of what is recognised; `None` where that is not known.
+    /// From these repairs, and from the recognised problems; `None` if they are unknown.
     pub(super) fn new(unfinished: &[Record], recognised: Option<&[IncidentFinding]>) -> Self {
         let mut plan = Self {
             is_known: recognised.is_some(),
@@ -57,7 +57,7 @@ impl RepairPlan {
         can_begin || !self.begun.is_empty() || !self.giving_back.is_empty()
     }
 
-    /// Keeps what a later look still has as it was shown. Returns the subjects of the rest.
+    /// Keeps the parts that a later look shows unchanged. Returns the subjects of the rest.
     pub(super) fn keep_what_is_still_so(&mut self, again: &Self) -> Vec<String> {
         let mut gone = Vec::new();
         let shown = [

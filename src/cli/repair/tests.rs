@@ -86,7 +86,7 @@ impl Machine {
         record
     }
 
-    /// What was changed, or tried, of the Job.
+    /// The changes and tries of the Job.
     fn changes_of_the_job(&self) -> Vec<String> {
         let mut changes = self.store.changes();
         changes.retain(|one| one.contains(OLD_JOB));

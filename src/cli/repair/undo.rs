@@ -79,8 +79,8 @@ impl Repair<'_> {
         }
     }
 
-    /// The record of this file name or path; without a name the newest, whatever came of it: a repeated undo does not go on
-    /// to older repairs.
+    /// The record of this file name or path; without a name the newest, whatever its result: a repeated undo does not continue
+    /// with older repairs.
     fn record_to_undo(&self, name: &str) -> io::Result<Option<Record>> {
         match file_name(name) {
             Some(name) => self.records.named(name).map(Some),
@@ -95,7 +95,7 @@ impl Repair<'_> {
             .any(|entry| Some(entry.record.as_str()) == file_name(name))
     }
 
-    /// Gives back what a repair of another server has left changed: the one of this name, or else the newest.
+    /// Restores the changes that a repair on another server has left: the repair of this name, or else the newest.
     async fn undo_of_others(&self, name: &str, args: &Args) -> anyhow::Result<Exit> {
         let Some(mut left) = self.entries().await else {
             return Ok(Exit::Unknown);
@@ -137,7 +137,7 @@ impl Repair<'_> {
         Ok(exit)
     }
 
-    /// Shows what would be undone and what stays, and tries the requests.
+    /// Shows the steps that would be undone and the steps that stay, and dry-runs the requests.
     async fn show_way_back(&self, record: &Record) -> anyhow::Result<Exit> {
         let mut exit = Exit::Failed;
         for (step, way_back) in steps_to_undo(record) {
@@ -220,7 +220,7 @@ fn file_name(name: &str) -> Option<&str> {
     Path::new(name).file_name().and_then(|name| name.to_str())
 }
 
-/// Says what came of a step, or what would. A closed output is no reason to stop.
+/// Prints the result of a step, or its future result. A closed output does not stop the undo.
 pub(super) fn print_undone(step: &CureStep, undone: &UndoneStep) {
     let say = &step.say;
     let done = match undone {

@@ -1,4 +1,4 @@
-//! What is new in a status document, a line each, for `windrow status --watch`.
+//! The changes in a status document, one line each, for `windrow status --watch`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use windrow_plan::readiness::node::ProbeId;
 
 use super::stand;
 
-/// The changes from one document to the next. Without an earlier one, where the node stands.
+/// The changes from one document to the next. Without an earlier one, the state of the node.
 pub(super) fn changes(before: Option<&Status>, after: &Status) -> Vec<String> {
     let mut lines = Vec::new();
     if before.is_none_or(|before| stands(before) != stands(after)) {
@@ -62,7 +62,7 @@ fn by_file(staging: &StagingStatus) -> BTreeMap<&str, (&'static str, &str)> {
     files.chain(applied).chain(failed).collect()
 }
 
-/// A probe whose first checks run is no news, and neither is its first pass.
+/// A probe in its first checks is not a change, and neither is its first pass.
 fn probes(lines: &mut Vec<String>, before: &[ProbeStatus], after: &[ProbeStatus]) {
     let known: BTreeMap<&ProbeId, &ProbeStatus> =
         before.iter().map(|probe| (&probe.id, probe)).collect();

@@ -13,11 +13,11 @@ use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge, split};
 /// RKE2's arguments as a JSON list; values that are secret are hashes (k3s `pkg/nodeconfig`).
 const ARGUMENTS: &str = "rke2.io/node-args";
 
-/// Which gates the Kubernetes of a release does not take. Those that Windrow sets are left out: it takes them out itself.
+/// The gates that the Kubernetes version of a release refuses, without the gates that Windrow sets: it removes them itself.
 ///
 /// # Errors
 ///
-/// Why that is not known.
+/// The reason why they are unknown.
 pub(super) fn refused_gates(
     objects: &Objects,
     to: HarvesterVersion,
@@ -58,7 +58,7 @@ pub(super) fn refused_gates(
     }
 }
 
-/// What a node's arguments set of gates, as a configuration file of RKE2's.
+/// The gates in a node's arguments, as a configuration file of RKE2.
 fn configuration(node: &Value, own: &[GateRequest]) -> Option<Rke2ConfigFile> {
     let arguments = texts(node, "/metadata/annotations").remove(ARGUMENTS)?;
     let arguments: Vec<String> = serde_json::from_str(&arguments).ok()?;

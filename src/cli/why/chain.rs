@@ -1,4 +1,4 @@
-//! A held file, what it waits for down to the root, and what becomes of it.
+//! A held file, its dependencies down to the root cause, and its future.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use super::{WhyView, lines};
 use crate::cli::document::age;
 use crate::printable::shell_word;
 
-/// Deepest file in the text, below one that was asked about.
+/// Maximum depth of a file in the text, below the requested file.
 const DEEPEST: usize = 24;
 
-/// The files of an answer, as a text in which each stands once.
+/// The files of an answer, as a text that lists each once.
 pub(super) struct FilesText<'a> {
     files: BTreeMap<&'a str, &'a ExplainedFile>,
     shown: BTreeSet<&'a str>,
@@ -37,7 +37,7 @@ impl<'a> FilesText<'a> {
         }
     }
 
-    /// A file, what it waits for and from where, and what becomes of it.
+    /// A file, its dependencies with their sources, and its future.
     pub(super) fn write_file(&mut self, out: &mut String, file: &'a ExplainedFile) {
         self.write_chain(out, file, 0);
         self.write_roots(out, file);
@@ -93,7 +93,7 @@ impl<'a> FilesText<'a> {
         lines(out, depth, &line, self.view.style);
     }
 
-    /// The blockers that no staged file stands behind, where the chain does not begin with them.
+    /// The blockers without a staged file, if the chain does not begin with them.
     fn write_roots(&self, out: &mut String, file: &ExplainedFile) {
         let mut found = Vec::new();
         self.collect_roots(file, &mut BTreeSet::new(), &mut found);
@@ -175,7 +175,7 @@ fn by_time(at: Timestamp, deadline: Timestamp) -> String {
     }
 }
 
-/// What will happen to it, and what a person can do.
+/// The future of the file, and the options of the operator.
 fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
     let WhyView { at, verbose, style } = view;
     if file.state != "held" {

@@ -9,11 +9,11 @@ const DYNAMIC_USERS: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 /// The state of a listening socket (`include/net/tcp_states.h`).
 const LISTEN: &str = "0A";
 
-/// Is whoever listens there root, this user, or a unit's own user?
+/// Is the listener root, this user, or a unit's own user?
 ///
 /// # Errors
 ///
-/// When it is another user, or cannot be found out.
+/// If it is another user, or unknown.
 pub(super) fn check(address: SocketAddr, own: u32) -> Result<(), String> {
     let read = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
     // A kernel without IPv6 has no second one.
