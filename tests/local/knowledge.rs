@@ -381,7 +381,7 @@ fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that
         let args = ["a.yaml", "--rules", "learned.yaml", "--seeds", "2"];
         let (_, table) = run(&directory, "rehearse", &[&args[..], hardware].concat());
         let lines = table.lines();
-        let mut lines = lines.filter(|line| line.starts_with("Times that are taken"));
+        let mut lines = lines.filter(|line| line.starts_with("Times from earlier boots"));
         lines.next().unwrap().to_owned()
     };
     let of_class = format!("Times from earlier boots: 1 from {class}");
@@ -389,7 +389,7 @@ fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that
     assert_eq!(used(&["--hardware", "machine.json"]), of_class);
     let of_all = "Times from earlier boots: 1 from all hosts";
     assert_eq!(used(&["--hardware", "1cpu-1g-hdd"]), of_all);
-    assert_eq!(used(&[]), format!("{of_all} (--hardware names a class)"));
+    assert_eq!(used(&[]), format!("{of_all} (--hardware selects a class)"));
     for (wrong, why) in [
         ("nowhere.json", "no such file"),
         ("a.yaml", "not what `windrow preflight -o json` prints"),

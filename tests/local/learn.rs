@@ -297,7 +297,7 @@ fn what_is_known_of_a_kind_is_explained_from_entry_boots_and_line() {
     assert!(
         said(&explain("api")).contains("on 5 of 5 boots; rke2, >=1.35.3 <1.35.4, 16cpu-64g-nvme")
     );
-    assert!(said(&explain("Deployment")).contains("Brought by kube-apiserver"));
+    assert!(said(&explain("Deployment")).contains("Provided by kube-apiserver"));
     let unknown = explain("Wigdet");
     assert_eq!(unknown.status.code(), Some(5));
     assert!(

@@ -120,7 +120,7 @@ fn two_machines_that_look_for_one_address_at_a_time_hear_of_each_other() {
     let (one, other) = (look(&here, &[VIP]), look(&there, &[VIP]));
     let (code, said) = end(one);
     assert!(
-        said.contains(&format!("{PEER_MAC} probes for it too")),
+        said.contains(&format!("{PEER_MAC} also probes for it")),
         "{said}"
     );
     assert_eq!((code, end(other).0), (4, 4));
@@ -171,7 +171,7 @@ fn a_machine_that_is_about_to_take_an_ipv6_address_is_heard() {
     let (one, other) = (look(&here, &[VIP_V6]), look(&there, &[VIP_V6]));
     let (code, said) = end(one);
     assert!(
-        said.contains(&format!("{PEER_MAC} probes for it too")),
+        said.contains(&format!("{PEER_MAC} also probes for it")),
         "{said}"
     );
     assert_eq!((code, end(other).0), (4, 4));

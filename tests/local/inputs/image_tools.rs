@@ -283,7 +283,7 @@ fn what_another_file_takes_in_is_not_corrected_in_a_copy() {
     ]);
     assert!(
         ran.err
-            .contains(&format!("{path}: another file takes it in")),
+            .contains(&format!("{path}: another file includes it")),
         "{}",
         ran.err
     );
