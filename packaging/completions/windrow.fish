@@ -24,67 +24,67 @@ function __fish_windrow_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_needs_command" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print version'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "run" -d 'Run the daemon'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "preflight" -d 'Can this machine become the node that is wanted? Its processors, memory, disks, links and what it needs around it, before anything is installed'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "check" -d 'Validate a node\'s configuration and simulate its boot'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show the order in which manifests are applied, and why'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "preflight" -d 'Check CPU, memory, disks and network before installing'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Simulate a node\'s boot, with and without Windrow'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show the node\'s state and its causes'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or what another word means'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file has reached a state'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Explain a held file, object, probe, code or state'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file reaches a state'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "stage" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "upgrade-check" -d 'Would Harvester let an upgrade begin, and would it end? Every check of its preflight at once, and what it does not look at'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "vip-check" -d 'Does another machine use the VIP\'s address? Asked by ARP or, for IPv6, by neighbour discovery, which takes the right CAP_NET_RAW'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "gates" -d 'Check, show, try and roll back feature gates'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "drain-check" -d 'Check whether a drain of a node would finish'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "upgrade-check" -d 'Check whether a Harvester upgrade would start and finish'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "vip-check" -d 'Check whether another host uses the VIP'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Make recorded decisions again, and compare'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "blame" -d 'Show where the time of a boot went, and what decided when it ended'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "learn" -d 'Learn from recorded boots who brings what, and how long things take'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "knowledge" -d 'Show who brings what and how long things take, as it is known, and from where'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "rack" -d 'Show many nodes on one page: from their webhooks, their status servers, and Kubernetes'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Remove what Windrow put on this node and into the cluster: its holds, its feature gates, its condition and annotation on the Node, and its Leases if no other node uses them. Holds that you made (`windrow hold`) stay. For the removal of Windrow; the packages run it automatically'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "installer" -d 'Lay Windrow onto the node whose root is mounted here; for the installer image'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Replay recorded decisions, and compare the results'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "blame" -d 'Show where the boot spent its time'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "learn" -d 'Learn providers and durations from recorded boots'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "knowledge" -d 'Show known facts about components and their durations'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "rack" -d 'Show many nodes on one page'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Remove Windrow\'s changes from this node and the cluster'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect the node\'s state in one archive, without secrets'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run over a simulated node in this empty directory; nothing else is needed or touched [without DIR: a new directory among the temporary ones]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l speed -d 'How much faster than real time the sandbox runs' -r
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l config -d 'Harvester configuration with which the sandbox\'s node is installed [default: one with a virtual machine and a preset storage network]; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l pause-at -d 'Stop the sandbox\'s clock at this phase, or once this file waits for what it needs, until Enter is pressed (can be repeated): Windrow goes on answering' -r
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Which of the possible courses of events the sandbox takes' -r
-complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l sandbox -d 'Run with a simulated node in this empty directory; needs and changes nothing else [without DIR: a new temporary directory]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l speed -d 'Speed of the sandbox\'s clock, as a multiple of real time' -r
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l config -d 'Harvester configuration of the sandbox\'s node, or `-` [default: a configuration with a VM and a preset storage network]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l pause-at -d 'Stop the sandbox\'s clock at this phase, or once this file waits for its dependencies, until you press Enter (can be repeated). Windrow keeps answering' -r
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Seed of the simulated timing: each seed gives another course of events' -r
+complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l hardware -d 'The machine\'s class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a corrected copy of all files into this directory, where correcting is mechanical' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'By how many seeds: each is one possible course of events' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'End the rehearsal after so long, whatever is played by then' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (default: the first one) this long after power-on; can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a copy of all files with all mechanical corrections into this directory' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'Number of boots to simulate, each with different timing' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''
-sarif\t'For code hosts that show findings beside the source'
+sarif\t'For code hosts that show findings next to the source'
 junit\t'For CI systems that show test reports'
 github\t'Annotations of GitHub Actions'
-html\t'A page of its own, to be looked at in a browser'"
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l write -d 'Also write the report in a format into a file; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'What makes the command fail' -r -f -a "error\t'Only what cannot work'
-unknown\t'That, and what could not be judged'
-warning\t'That, and what is slower or noisier without a change'"
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings, each with its reason [default: .windrow-accept.yaml beside the first input]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+html\t'A single page for your browser'"
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l write -d 'Also write the report to a file in this format; can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'The least severe verdict that makes the command fail' -r -f -a "error\t'Fail only if something cannot work'
+unknown\t'Fail also if something could not be judged'
+warning\t'Fail also on warnings'"
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings and their reasons [default: .windrow-accept.yaml in the directory of the first input]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -92,292 +92,292 @@ yaml\t''
 dot\t''
 mermaid\t''
 svg\t'A picture'"
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'What the manifests are for; a Harvester configuration and --harvester say so themselves' -r -f -a "harvester\t''
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'The platform of the manifests, if neither a Harvester configuration nor --harvester names it' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'The machine\'s class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all' -r
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform; when not given, that of the configuration, of the machine that was read, or of this node' -r -f -a "harvester\t''
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform [default: the platform of the configuration, of the --host file, or of this node]' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'Harvester\'s version or RKE2\'s; when not given, that for which a machine was read, that of the image, or else the newest that is known' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role; when not given, that of the configuration, or that for which a machine was read' -r -f -a "server\t''
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'The version of Harvester or RKE2 [default: the version in the --host file, then the image\'s version, then the newest known one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role [default: the role in the configuration or in the --host file]' -r -f -a "server\t''
 worker\t''
 witness\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The link on which to ask whether addresses are free; when not given, the first one of the configuration' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a machine that was read before (`-o json`), and nothing of this one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The interface for the check of free addresses [default: the first one of the configuration]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a host from its saved output (`-o json`), and read nothing from this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Hold it against what is published for production, or recommended'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Ask nothing of the network'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l hardware -d 'The machine\'s class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a corrected copy of all files into this directory, where correcting is mechanical' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'By how many seeds: each is one possible course of events' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'End the rehearsal after so long, whatever is played by then' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Require the published values for production, or the recommended ones'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Send nothing to the network'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d 'Restart a node (default: the first one) this long after power-on; can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a copy of all files with all mechanical corrections into this directory' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'Number of boots to simulate, each with different timing' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''
-html\t'A page of its own, to be looked at in a browser'"
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+html\t'A single page for your browser'"
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Show every change as a line with time and host, until interrupted; with -v the whole state at each change'
-complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything: also what is applied and what passes'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Print a line with time and host for every change, until interrupted; with -v the whole state at each change'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything, including applied files and passing probes'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document: the same as `-o json`'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Explain from this status document, whoever wrote it and whenever, or from `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Show everything: who asks for what, in which state or by which expression, and every sign'
-complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'What to wait for: ready (or degraded), staged, released=FILE or applied=FILE. FILE must be there when the command starts' -r
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Give up after this long (90s, 15m, 2h); without it, never' -r
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Use this status document (from any node and time), or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Show everything: the rule behind each requirement, its state or expression, and every piece of evidence'
+complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'The state: ready (or degraded), staged, released=FILE or applied=FILE. FILE must exist when the command starts' -r
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Maximum time to wait, for example 90s, 15m or 2h [default: no limit]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and end'
-complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Ignore q: this terminal has nothing else to show'
-complete -c windrow -n "__fish_windrow_using_subcommand console" -l unit -d 'Print the unit of the terminal that Harvester\'s own console takes, and end'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and exit'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Ignore the key q, because this terminal shows nothing else'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -l unit -d 'Print the unit of the terminal with Harvester\'s own console, and exit'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l name -d 'The name of what comes from standard input' -r
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Add even what RKE2 would refuse'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l name -d 'The file name for standard input' -r
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Also add files that RKE2 would refuse'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with different content'
 complete -c windrow -n "__fish_windrow_using_subcommand stage" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand hold" -l reason -d 'Why; it is recorded with who and when' -r
-complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -l reason -d 'The reason; Windrow records it with your name and the time' -r
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand release" -l reason -d 'Why; it is recorded with who and when' -r
-complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l reason -d 'The reason; Windrow records it with your name and the time' -r
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l all -d 'Release everything that Windrow holds'
-complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 'Lift every hold that may be lifted without the daemon; needs neither it nor a configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 'Lift all holds that may be lifted without the daemon; works without the daemon and without a configuration'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Check whether every component would start, and print all problems'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show all gates and the source of each'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try the configured gates on this running server'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, such as v1.35 or v1.35.6+rke2r1; detected when it is not given' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Try gates that the check refuses, too: the trial shows whether it was right. Also ignore an upgrade in progress, other servers that are not ready, and failed trials of other servers'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Also try gates that the check refuses: the trial shows whether the check was right. Ignores an upgrade in progress, other servers that are not ready, and failed trials on other servers'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check whether every component would start, and print all problems'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show all gates and the source of each'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "apply" -d 'Try the configured gates on this running server'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Every node, each as if it alone were drained'
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it what depends on that is not asked' -r
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Check every node, each as if you drained only this one'
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it, Windrow skips the checks that depend on it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s i -l interface -d 'The link to ask on; when not given, the one whose network the address is in' -r
-complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s c -l config -d 'The Harvester configuration; when not given, this node\'s own' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s i -l interface -d 'The network interface to use [default: the interface in the address\'s network]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s c -l config -d 'The Harvester configuration [default: this node\'s own]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Look at saved objects instead of the cluster: the archive of `windrow report`, or a file or a directory of lists, as `kubectl get KIND -A -o json` writes them; or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo a repair, without a name the newest: what nobody else has changed since becomes as it was' -r
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'The admin credential; when not given, what KUBECONFIG names, or else RKE2\'s own, or else ~/.kube/config. With --root, the cluster is only contacted with this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l context -d 'The context of the kubeconfig; when not given, its current one' -r
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would take those that can be tried'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo this repair (default: the newest): restore all values that nothing else has changed since' -r
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l context -d 'The context of the kubeconfig [default: its current one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would accept those that it can dry-run'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask for confirmation'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the configuration in force'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and name every error'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the effective configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and list all errors'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Say which file and line set each value'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Show the file and line that set each value'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the configuration in force'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and name every error'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the effective configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and list all errors'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several flights in the file, counted from 1; a process that begins, begins one' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time, or after this long from the flight\'s beginning (`2026-01-01T00:05:00Z`, `4m30s`), and show how things stood' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object as it stood at the end, or where --until stops' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Tell what would have been held and released instead with these rule packs (a file or directory; can be repeated); a pack takes the place of a recorded one of its name. Or a version (of Harvester, on a node without it of RKE2): the recorded files are rehearsed with it' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several recordings in the file, counted from 1; each start of the daemon begins a new one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time or this duration since the recording began (`2026-01-01T00:05:00Z`, `4m30s`), and show the state' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object in its state at the end, or at the time of --until' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Show the holds and releases with these rule packs instead (a file or directory; can be repeated); a pack replaces the recorded pack of the same name. Or simulate the recorded files with this version of Harvester (of RKE2 on a node without Harvester)' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop after each decision, until Enter is pressed (q ends)'
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop after each decision until you press Enter (q quits)'
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand blame" -s b -l boot -d 'Which boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s b -l boot -d 'The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand blame" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''
 svg\t'A picture'"
-complete -c windrow -n "__fish_windrow_using_subcommand blame" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand blame" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand learn" -s o -l output -d 'The knowledge file to write [default: standard output]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand learn" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand learn" -l backtest -d 'Instead of writing knowledge: leave each boot out, predict it from the others, and compare; -o is then a format (table, json, yaml, svg)'
-complete -c windrow -n "__fish_windrow_using_subcommand learn" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -l backtest -d 'Measure the accuracy instead of writing knowledge: predict each boot from the other boots, and compare. -o is then a format (table, json, yaml, svg)'
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "show" -d 'Show all facts'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "diff" -d 'Compare two knowledge files'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "explain" -d 'Explain a kind, an object, a chart, an operator or a phase'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Additional knowledge (a file or directory; can be repeated)' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l rules -d 'Additional knowledge (a file or directory; can be repeated)' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show all facts'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "diff" -d 'Compare two knowledge files'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "explain" -d 'Explain a kind, an object, a chart, an operator or a phase'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Take events (POST /events) and serve the page here: over HTTP on loopback, else over HTTPS and with a token' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l nodes -d 'Who is expected: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory objects of Harvester\'s Seeder' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l from -d 'Ask this status server (https://node:9346/status); again and again' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Accept events (POST /events) and serve the page here: over HTTP on loopback, otherwise over HTTPS and with a token' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l nodes -d 'The expected nodes: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory objects of Harvester\'s Seeder' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l from -d 'Poll this status server (https://node:9346/status); can be repeated' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-token-file -d 'The token of the nodes\' status servers' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-authority -d 'Whom to trust for their certificates, where no fingerprint is given' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-announced -d 'Ask the status servers that nodes announce in their events, too: never another machine than the sender' -r -f -a "known\t'Servers whose certificate is in the list of expected nodes'
-any\t'Every server: whoever may send events gets the token of the nodes\' status servers, too'"
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l kubeconfig -d 'Watch the Nodes of this cluster: their condition windrow.dev/BootstrapIncomplete and their annotation windrow.dev/bootstrap' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l token-file -d 'The token to show: as a bearer token, or as the password in a browser' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l certificate -d 'Serve over HTTPS with this certificate (PEM), here and on loopback; read again when it changes. Without it: a self-signed one, kept in --state' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-authority -d 'CA certificates for status servers without a fingerprint' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-announced -d 'Also poll the status servers that nodes announce in their events, but only on the sending host' -r -f -a "known\t'Servers whose certificate is in the list of expected nodes'
+any\t'All servers: every host that may send events also gets the token of the nodes\' status servers'"
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l kubeconfig -d 'Watch the Nodes of this cluster: condition windrow.dev/BootstrapIncomplete and annotation windrow.dev/bootstrap' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l token-file -d 'The token that clients must send: as a bearer token, or as the password in a browser' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l certificate -d 'Serve over HTTPS with this certificate (PEM), also on loopback; reloaded when it changes [default: a self-signed certificate, kept in --state]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l key -d 'The certificate\'s key (PEM)' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l fingerprint -d 'With --once and --wait: the SHA-256 of the certificate of a rack on another machine' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l state -d 'Keep what comes in here, over restarts' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l fingerprint -d 'With --once and --wait: the SHA-256 of the certificate of a rack on another host' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l state -d 'Keep the received state in this directory, across restarts' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -s o -l output -d 'Output format, with --once' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l wait -d 'End when every expected node is Ready; with --timeout, or then' -r -f -a "ready\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l timeout -d 'How long to wait (90s, 15m, 2h); without it, without an end' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l plain-http -d 'Serve over HTTP on any address: where a proxy speaks HTTPS, or nobody else can listen'
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l once -d 'Print what is known and end: of the rack that listens at that address, or else by asking once'
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l wait -d 'Exit when all expected nodes are Ready, or after --timeout' -r -f -a "ready\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l timeout -d 'Maximum time to wait, for example 90s, 15m or 2h [default: no limit]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l plain-http -d 'Serve over HTTP on any address: for an HTTPS proxy, or a network where no one else can listen'
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l once -d 'Print the nodes and exit: from the rack that listens at this address, otherwise after polling once'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'Where to write it; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l kubeconfig -d 'The kubeconfig of the cluster; when not given, the node\'s own. With --root, the cluster is only contacted with this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'How long collecting may take, at most 1h; whatever is missing by then is left out. A number alone is in seconds' -r
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Include the manifests themselves, not only what they declare; Secrets without their data'
+complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'The archive to write; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l kubeconfig -d 'The cluster\'s kubeconfig [default: the node\'s own]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'Maximum time to collect, at most 1h; the archive omits anything that takes longer. A number without a unit is in seconds' -r
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Also include the manifests, not only a list of their objects; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -l host -d 'The node\'s root' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'What the image has: `install` and `tree`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'The image\'s directory with `install` and `tree`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "run" -d 'Run the daemon'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "check" -d 'Check everything that can be known before the image is burned, and say one verdict'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "plan" -d 'Show offline what would be held, in which order, and why'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "preflight" -d 'Can this machine become the node that is wanted? Its processors, memory, disks, links and what it needs around it, before anything is installed'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "rehearse" -d 'Rehearse a boot in simulated time, with Windrow and without it'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "check" -d 'Validate a node\'s configuration and simulate its boot'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "plan" -d 'Show the order in which manifests are applied, and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "preflight" -d 'Check CPU, memory, disks and network before installing'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "rehearse" -d 'Simulate a node\'s boot, with and without Windrow'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "status" -d 'Show the node\'s state and its causes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "why" -d 'Show what a held file or object waits for, down to the root, what a probe found, or what another word means'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "wait" -d 'Wait until the node or a file has reached a state'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "why" -d 'Explain a held file, object, probe, code or state'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "wait" -d 'Wait until the node or a file reaches a state'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "stage" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "hold" -d 'Hold files by hand: RKE2 does not apply them until they are released'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "release" -d 'Release held files by hand: RKE2 applies them at its next pass'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "gates" -d 'Check feature gates before they keep a component from starting, and show what is set'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "drain-check" -d 'Would a drain of a node finish? Which pod, which budget, and why no other node takes a replacement'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "upgrade-check" -d 'Would Harvester let an upgrade begin, and would it end? Every check of its preflight at once, and what it does not look at'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "vip-check" -d 'Does another machine use the VIP\'s address? Asked by ARP or, for IPv6, by neighbour discovery, which takes the right CAP_NET_RAW'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "diagnose" -d 'Recognise known incidents, with the evidence, the proof and the cure'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "repair" -d 'Cure an incident that `windrow diagnose` recognised; asks first, and saves what it changes'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "gates" -d 'Check, show, try and roll back feature gates'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "drain-check" -d 'Check whether a drain of a node would finish'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "upgrade-check" -d 'Check whether a Harvester upgrade would start and finish'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "vip-check" -d 'Check whether another host uses the VIP'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "config" -d 'Show and check the configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "replay" -d 'Make recorded decisions again, and compare'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "blame" -d 'Show where the time of a boot went, and what decided when it ended'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "learn" -d 'Learn from recorded boots who brings what, and how long things take'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "knowledge" -d 'Show who brings what and how long things take, as it is known, and from where'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "rack" -d 'Show many nodes on one page: from their webhooks, their status servers, and Kubernetes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "cleanup" -d 'Remove what Windrow put on this node and into the cluster: its holds, its feature gates, its condition and annotation on the Node, and its Leases if no other node uses them. Holds that you made (`windrow hold`) stay. For the removal of Windrow; the packages run it automatically'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "report" -d 'Collect the node\'s state and its causes, without secrets, in one archive to send'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "installer" -d 'Lay Windrow onto the node whose root is mounted here; for the installer image'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "replay" -d 'Replay recorded decisions, and compare the results'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "blame" -d 'Show where the boot spent its time'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "learn" -d 'Learn providers and durations from recorded boots'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "knowledge" -d 'Show known facts about components and their durations'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "rack" -d 'Show many nodes on one page'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "cleanup" -d 'Remove Windrow\'s changes from this node and the cluster'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "report" -d 'Collect the node\'s state in one archive, without secrets'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the configuration in force'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and name every error'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start, and print all problems'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show all gates and the source of each'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the configured gates on this running server'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the effective configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and list all errors'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "show" -d 'Show all facts'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "diff" -d 'Compare two knowledge files'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "explain" -d 'Tell what is known of a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "explain" -d 'Explain a kind, an object, a chart, an operator or a phase'
