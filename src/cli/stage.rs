@@ -309,7 +309,7 @@ mod tests {
             let mut errors = Vec::new();
             let limits = ReadLimits::default();
             check(&file, &args, &limits, directory.path(), &found, &mut errors);
-            let said = errors.iter().any(|error| error.contains("RKE2's own"));
+            let said = errors.iter().any(|error| error.contains("belongs to RKE2"));
             assert_eq!(said, is_refused, "{errors:?}");
         }
     }

@@ -86,7 +86,7 @@ fn the_name_of_the_second_file_is_one_that_no_file_has() {
         .iter()
         .find(|one| one.code == Code::InstallerInFile);
     let message = &found.unwrap().message;
-    assert!(message.ends_with("into sub/a-objects-2.yaml"), "{message}");
+    assert!(message.ends_with("to sub/a-objects-2.yaml"), "{message}");
 }
 
 #[test]

@@ -382,8 +382,8 @@ fn of_a_node_whose_kubelet_is_silent_since_the_reboot_the_image_is_not_known() {
         "{message}"
     );
     assert!(told.contains("console") && told.contains("DHCP"), "{told}");
-    assert!(!told.contains("no room"), "{told}");
+    assert!(!told.contains("no space"), "{told}");
     // It came back with the old one.
     let (_, told) = advice(pending("True", "11:15"));
-    assert!(told.contains("no room"), "{told}");
+    assert!(told.contains("no space"), "{told}");
 }

@@ -93,7 +93,7 @@ fn a_plan_in_a_namespace_that_its_controller_does_not_watch_is_none() {
     let found = diagnose(&objects, now()).findings;
     assert_eq!(found[0].code, Code::PlanStuck);
     assert!(found[0].cure.is_none(), "that controller does not read it");
-    assert!(found[0].advice.contains(" in system-upgrade;"));
+    assert!(found[0].advice.contains(" in system-upgrade."));
 }
 
 #[test]
