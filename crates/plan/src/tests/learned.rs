@@ -76,7 +76,7 @@ fn what_was_seen_too_seldom_is_expected_and_the_verdict_stays_unknown_with_the_c
     for (boots, of) in [(1, 1), (2, 2), (2, 3), (8, 9), (13, 15)] {
         let plan = planned(&APART, &rules_with(&entry("a", Some((boots, of)))));
         assert_eq!(codes(&plan), [Code::SeenOnFewBoots], "{boots} of {of}");
-        let said = format!("seen only on {boots} of {of} boots");
+        let said = format!("on {boots} of {of} boots");
         assert!(plan.findings[0].message.contains(&said));
         let need = needs_kind(&plan);
         assert_eq!(need.satisfied_by, SatisfiedBy::File { file: 0, line: 1 });
