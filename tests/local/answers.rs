@@ -141,7 +141,7 @@ fn wait_says_what_it_waited_for_and_refuses_a_file_that_is_not_there() {
     node.manifest("rke2-coredns.yaml", CONFIG_MAP);
     let ran = wait("applied=rke2-coredns.yaml");
     assert_eq!(ran.code, 64, "{ran:?}");
-    assert!(ran.err.contains("RKE2's own"), "{ran:?}");
+    assert!(ran.err.contains("belongs to RKE2"), "{ran:?}");
     // What was laid down a moment ago is waited for.
     node.manifest("new.yaml", CONFIG_MAP);
     assert_eq!(wait("applied=new.yaml").code, 3);

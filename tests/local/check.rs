@@ -274,7 +274,7 @@ fn a_rehearsal_that_is_out_of_time_is_unknown_with_what_was_played() {
     let because = report.because.unwrap().finding;
     assert_eq!(because.code, Code::RehearsalCutShort);
     assert!(
-        because.message.contains("0 of 1 seeds"),
+        because.message.contains("0 of 1 boots"),
         "{}",
         because.message
     );

@@ -57,10 +57,10 @@ fn a_gate_that_the_new_version_refuses_goes_with_the_whole_drop_in_where_nothing
         assert!(!left.contains("AuthorizeNodeWithSelectors"), "{left}");
         assert_eq!(left.contains("APIResponseCompression"), has_room, "{said}");
         assert!(
-            said.contains("`AuthorizeNodeWithSelectors=false` for kube-apiserver was taken out")
+            said.contains("`AuthorizeNodeWithSelectors=false` for kube-apiserver was removed from")
         );
         let whole =
-            said.contains("`APIResponseCompression=false` for kube-apiserver was taken out");
+            said.contains("`APIResponseCompression=false` for kube-apiserver was removed from");
         assert_eq!(whole, !has_room, "{said}");
     }
 }
