@@ -44,7 +44,7 @@ fn a_sandbox_shows_what_was_held_what_was_released_and_what_would_have_been_with
         assert!(said.contains(words), "{words:?} is not in\n{said}");
     }
     // The last line names a new directory, which holds what the node had on its disk.
-    let made = said.trim_end().rsplit(": ").next().unwrap();
+    let made = said.trim_end().rsplit(' ').next().unwrap();
     assert!(Path::new(made).starts_with(temporary.path()), "{said}");
     let manifests = Path::new(made).join("var/lib/rancher/rke2/server/manifests");
     assert!(manifests.join("registry-image.yaml").exists());
