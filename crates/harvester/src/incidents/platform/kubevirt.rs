@@ -9,7 +9,7 @@ use windrow_model::reasons::{Code, Severity};
 use super::{is_upgrading, quoted};
 use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text, texts};
-use crate::upgrade::{condition_time, label};
+use crate::upgrade::{condition_time, label, time};
 
 /// virt-operator replaces everything of KubeVirt's in half of it.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
@@ -27,7 +27,7 @@ pub(in crate::incidents) fn find(
         let Some(available) = condition(kubevirt, "Available") else {
             continue;
         };
-        let since = condition_time(available);
+        let since = false_since(available);
         let is_late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
         if text(available, "/status") == "True" || !is_late || is_upgrading(objects)? {
             continue;
@@ -45,10 +45,16 @@ pub(in crate::incidents) fn find(
     Ok(findings)
 }
 
+/// Since when the condition is as it is. virt-operator writes no time of transition into a condition that is new
+/// (`SetConditionTimestamps` in `pkg/virt-operator/util/client.go`, v1.7.0), so of a first installation there is only the other time.
+fn false_since(available: &Value) -> Option<Timestamp> {
+    condition_time(available).or_else(|| time(available, "/lastProbeTime"))
+}
+
 fn unavailable(kubevirt: &Value, available: &Value, handlers: &[&Value]) -> IncidentFinding {
     let subject = format!("KubeVirt {}", named(kubevirt));
     let (reason, said) = (text(available, "/reason"), text(available, "/message"));
-    let since = condition_time(available).map_or(String::new(), |since| format!(" since {since}"));
+    let since = false_since(available).map_or(String::new(), |since| format!(" since {since}"));
     let seen = Evidence::new(
         &subject,
         "condition Available",

@@ -281,6 +281,11 @@ fn kubevirt_that_stays_unavailable_is_an_error_that_names_the_pods_it_waits_for(
         "{said}"
     );
     assert!(!said.contains("harvester-system/a:"), "{said}");
+    // As virt-operator writes it at a first installation.
+    let mut first = kubevirt("False", long_ago);
+    let condition = &mut first["status"]["conditions"][0];
+    condition["lastProbeTime"] = condition["lastTransitionTime"].take();
+    assert_eq!(codes(&cluster(vec![first])), ["kubevirt-not-ready"]);
     let none = [kubevirt("False", long_ago), handler("b", false)];
     let advice = found(&cluster(none)).remove(0).advice;
     assert!(!advice.starts_with("Delete"), "{advice}");
