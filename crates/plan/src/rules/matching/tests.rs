@@ -47,18 +47,19 @@ fn rules_for(set: &RuleSet, object: &Object, platform: Option<Platform>) -> Vec<
 }
 
 #[test]
-fn a_machine_that_would_start_waits_for_harvester_and_one_that_would_not_does_not() {
+fn a_machine_that_would_start_waits_for_harvester_and_one_that_would_not_for_kubevirt_alone() {
     let shipped = RuleSet::shipped();
     let waits = vec!["harvester-vm/vm-waits-for-harvester".to_owned()];
+    let is_ordered = vec!["harvester-vm/stopped-vm-waits-for-kubevirt".to_owned()];
     for (spec, expected) in [
         ("  running: true", &waits),
         ("  runStrategy: Always", &waits),
         ("  runStrategy: RerunOnFailure", &waits),
         ("  runStrategy: Once", &waits),
-        ("  running: false", &vec![]),
-        ("  runStrategy: Halted", &vec![]),
-        ("  runStrategy: Manual", &vec![]),
-        ("  template: {}", &vec![]),
+        ("  running: false", &is_ordered),
+        ("  runStrategy: Halted", &is_ordered),
+        ("  runStrategy: Manual", &is_ordered),
+        ("  template: {}", &is_ordered),
     ] {
         let found = rules_for(&shipped, &vm(spec), Some(Platform::Harvester));
         assert_eq!(&found, expected, "{spec}");
@@ -128,6 +129,37 @@ fn pools_replica_sets_and_instances_wait_for_harvester_too() {
     ] {
         let found = rules_for(&shipped, &object(text), Some(Platform::Harvester));
         assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn what_kubevirts_webhooks_refuse_waits_for_it_on_each_platform() {
+    let shipped = RuleSet::shipped();
+    for (group, kind, rule) in [
+        (
+            "instancetype.kubevirt.io",
+            "VirtualMachineClusterInstancetype",
+            "instancetype",
+        ),
+        (
+            "instancetype.kubevirt.io",
+            "VirtualMachinePreference",
+            "instancetype",
+        ),
+        (
+            "migrations.kubevirt.io",
+            "MigrationPolicy",
+            "migration-policy",
+        ),
+    ] {
+        let text = format!("apiVersion: {group}/v1beta1\nkind: {kind}\nmetadata: {{name: a}}");
+        for (platform, pack) in [
+            (Platform::Harvester, "harvester-vm"),
+            (Platform::Rke2, "kubevirt-vm"),
+        ] {
+            let found = rules_for(&shipped, &object(&text), Some(platform));
+            assert_eq!(found, [format!("{pack}/{rule}-waits-for-kubevirt")]);
+        }
     }
 }
 
