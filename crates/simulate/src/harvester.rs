@@ -98,15 +98,8 @@ impl PlatformBootstrap {
                 objects(cluster);
                 self.rancherd.platform_came(cluster);
             }
-            StepEffect::KubeVirt => cluster.put(
-                literals::object("kubevirt.io", "KubeVirt", Some(SYSTEM), "kubevirt"),
-                static_json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
-                "status": {"phase": "Deployed", "observedGeneration": 1, "conditions": [
-                    {"type": "Available", "status": "True", "reason": "AllComponentsReady"},
-                    {"type": "Progressing", "status": "False"},
-                    {"type": "Degraded", "status": "False"},
-                ]}}),
-            ),
+            StepEffect::KubeVirtBegins => kubevirt(cluster, "Deploying"),
+            StepEffect::KubeVirt => kubevirt(cluster, "Deployed"),
             StepEffect::Webhook => self.webhook(cluster),
             StepEffect::Pod => {
                 deployment(cluster, "harvester");
@@ -265,6 +258,32 @@ fn objects(cluster: &mut SimulatedCluster) {
     );
 }
 
+/// KubeVirt as virt-operator reports it (`pkg/virt-operator/util/client.go`, v1.7.0).
+fn kubevirt(cluster: &mut SimulatedCluster, phase: &str) {
+    let is_deployed = phase == "Deployed";
+    let (reason, message) = match is_deployed {
+        true => ("AllComponentsReady", "All components are ready."),
+        false => (
+            "DeploymentInProgress",
+            "Deploying version v1.7.0 with registry registry.suse.com/suse/sles/15.7",
+        ),
+    };
+    let conditions = [
+        ("Available", is_deployed),
+        ("Progressing", !is_deployed),
+        ("Degraded", false),
+    ];
+    let conditions = conditions.map(|(kind, holds)| {
+        let status = if holds { "True" } else { "False" };
+        json!({"type": kind, "status": status, "reason": reason, "message": message})
+    });
+    cluster.put(
+        literals::object("kubevirt.io", "KubeVirt", Some(SYSTEM), "kubevirt"),
+        json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "spec": {},
+            "status": {"phase": phase, "observedGeneration": 1, "conditions": conditions}}),
+    );
+}
+
 /// What is known to come of a chart comes, but for what something else makes in this model.
 fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
     for known in &brings.kinds {
@@ -403,6 +422,61 @@ mod tests {
         cluster.guard = None;
         let unseen = cluster.admit(&machine, &on("nets/servers"));
         assert_eq!(unseen, Ok(()), "there is no webhook yet");
+    }
+
+    /// The words of v1.7.0, which `tests/kubernetes/kubevirt_in_cluster.rs` hears from kube-apiserver.
+    #[test]
+    fn what_kubevirts_webhooks_are_asked_about_is_refused_until_it_is_deployed() {
+        let (_, mut cluster) = pod_first(HarvesterVersion::LATEST);
+        let refused = |cluster: &SimulatedCluster, (group, kind): (&'static str, &'static str)| {
+            let object = literals::object(group, kind, Some("default"), "new");
+            cluster.admit(&object, &json!({})).err()
+        };
+        let machine = ("kubevirt.io", "VirtualMachine");
+        let instance_type = (
+            "instancetype.kubevirt.io",
+            "VirtualMachineClusterInstancetype",
+        );
+        let policy = ("migrations.kubevirt.io", "MigrationPolicy");
+        let says = |webhook: &str, url: &str, why: &str| {
+            Some(format!(
+                "Internal error occurred: failed calling webhook \"{webhook}\": failed to call webhook: Post \
+                 \"https://{url}?timeout=10s\": {why}"
+            ))
+        };
+        kubevirt(&mut cluster, "Deploying");
+        assert_eq!(
+            refused(&cluster, machine),
+            says(
+                "virtualmachines.kubevirt.io-tmp-validator",
+                "fake-validation-service.harvester-system.svc:443/fake-path/virtualmachines.kubevirt.io",
+                "service \"fake-validation-service\" not found"
+            )
+        );
+        let silent = "no endpoints available for service \"virt-api\"";
+        assert_eq!(
+            refused(&cluster, instance_type),
+            says(
+                "virtualmachineclusterinstancetype-validator.instancetype.kubevirt.io",
+                "virt-api.harvester-system.svc:443/virtualmachineclusterinstancetypes-validate",
+                silent
+            )
+        );
+        assert_eq!(
+            refused(&cluster, policy),
+            says(
+                "migration-policy-validator.kubevirt.io",
+                "virt-api.harvester-system.svc:443/migration-policy-validate-create",
+                silent
+            )
+        );
+        // CDI's operator is another one.
+        assert_eq!(refused(&cluster, ("cdi.kubevirt.io", "DataVolume")), None);
+        assert_eq!(refused(&cluster, ("kubevirt.io", "KubeVirt")), None);
+        kubevirt(&mut cluster, "Deployed");
+        for kind in [machine, instance_type, policy] {
+            assert_eq!(refused(&cluster, kind), None);
+        }
     }
 
     #[test]

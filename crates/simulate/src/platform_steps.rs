@@ -52,6 +52,7 @@ pub(super) enum StepEffect {
     Nothing,
     Rancher,
     Objects,
+    KubeVirtBegins,
     KubeVirt,
     Webhook,
     Pod,
@@ -90,7 +91,7 @@ pub(super) const HARVESTER: &[BootstrapStep] = &[
         after: Duration::from_secs(390),
         says: "virt-operator has made KubeVirt's kinds",
         brings: StepBrings::Phase(Phase::Operators),
-        then: StepEffect::Nothing,
+        then: StepEffect::KubeVirtBegins,
     },
     BootstrapStep {
         after: Duration::from_secs(420),

@@ -7,6 +7,8 @@ use super::super::literals;
 use super::SimulatedCluster;
 use super::stored::Stored;
 
+const NO_VIRT_API: &str = "no endpoints available for service \"virt-api\"";
+
 impl SimulatedCluster {
     /// The object's name in the cluster: with a namespace when its kind is namespaced.
     fn resolve(&self, id: &ObjectRef) -> Option<ObjectRef> {
@@ -38,10 +40,53 @@ impl SimulatedCluster {
         }
     }
 
-    /// Harvester's webhooks, once they answer.
+    /// Harvester's webhooks, once they answer, and KubeVirt's.
     pub(crate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         self.admit_storage_network(id, json)?;
+        self.admit_early_kinds(id)?;
         self.admit_networks(id, json)
+    }
+
+    /// What KubeVirt's webhooks are asked about is refused until it is deployed. Before virt-operator makes the kinds of its own group, it
+    /// registers a webhook for each that nothing ever answers, and removes it when virt-api runs (`createDummyWebhookValidator`, kubevirt
+    /// v1.7.0): some seconds before KubeVirt is deployed, which is the same moment here. Of the other kinds those that manifests have.
+    fn admit_early_kinds(&self, id: &ObjectRef) -> Result<(), String> {
+        let mut kubevirts = self.of_kind(&literals::kind("kubevirt.io", "KubeVirt"));
+        let Some((first, kubevirt)) = kubevirts.next() else {
+            return Ok(());
+        };
+        // One of a manifest is never seen in this phase here.
+        if kubevirt.status()["phase"] != "Deploying" {
+            return Ok(());
+        }
+        let kind = id.kind.to_lowercase();
+        let (webhook, service, path, why) = match (id.group.as_str(), id.kind.as_str()) {
+            ("kubevirt.io", "KubeVirt") => return Ok(()),
+            ("kubevirt.io", _) => (
+                format!("{kind}s.kubevirt.io-tmp-validator"),
+                "fake-validation-service",
+                format!("/fake-path/{kind}s.kubevirt.io"),
+                "service \"fake-validation-service\" not found",
+            ),
+            ("instancetype.kubevirt.io", _) => (
+                format!("{kind}-validator.instancetype.kubevirt.io"),
+                "virt-api",
+                format!("/{kind}s-validate"),
+                NO_VIRT_API,
+            ),
+            ("migrations.kubevirt.io", _) => (
+                "migration-policy-validator.kubevirt.io".to_owned(),
+                "virt-api",
+                "/migration-policy-validate-create".to_owned(),
+                NO_VIRT_API,
+            ),
+            _ => return Ok(()),
+        };
+        let namespace = first.namespace_or_default();
+        Err(format!(
+            "Internal error occurred: failed calling webhook \"{webhook}\": failed to call webhook: Post \
+             \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": {why}"
+        ))
     }
 
     /// A virtual machine is refused, also when it is applied again, while a network that it names is not there: the mutator puts the nodes of
