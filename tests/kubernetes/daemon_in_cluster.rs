@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    fn status(&self) -> Option<Value> {
+    pub(crate) fn status(&self) -> Option<Value> {
         let content = fs::read(self.root.join("run/windrow/status.json")).ok()?;
         serde_json::from_slice(&content).ok()
     }
@@ -123,7 +123,7 @@ async fn a_custom_resource_waits_for_its_definition_and_is_applied_without_one_f
 }
 
 /// What RKE2 said of its failures with files whose names begin so.
-async fn failures(cluster: &cluster::Cluster, names: &[&str]) -> Vec<String> {
+pub(crate) async fn failures(cluster: &cluster::Cluster, names: &[&str]) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(cluster.client(Who::Admin).await, "kube-system");
     let warnings = ListParams::default().fields("type=Warning");
     let events = events.list(&warnings).await.unwrap().items.into_iter();

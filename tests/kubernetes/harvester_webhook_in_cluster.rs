@@ -382,7 +382,7 @@ async fn harvesters_own_webhook_takes_each_object_of_the_example_and_the_machine
 }
 
 /// The machine last, and its network before it; namespaces first.
-fn objects_of_the_example() -> Vec<Value> {
+pub(crate) fn objects_of_the_example() -> Vec<Value> {
     let mut objects = Vec::new();
     for file in extract("first.yaml", FIRST_VM, &ReadLimits::default()).files {
         let text = String::from_utf8(file.content).unwrap();

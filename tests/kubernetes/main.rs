@@ -22,6 +22,7 @@ mod gates_of_servers;
 mod harvester_webhook_in_cluster;
 mod helm_controller;
 mod incidents_in_cluster;
+mod kubevirt_in_cluster;
 mod learning;
 mod many_nodes;
 mod names_in_cluster;

@@ -41,7 +41,7 @@ fn agent(root: &Path, name: &str, kubeconfig: &Path) {
 }
 
 /// A server that has the admin's credential.
-fn server(root: &Path, kubeconfig: &Path) {
+pub(crate) fn server(root: &Path, kubeconfig: &Path) {
     agent(root, "node1", kubeconfig);
     let write = |path: &str| {
         let path = root.join(path);
@@ -117,7 +117,7 @@ fn probe_node(root: &Path, probes: &[CustomProbe]) -> mpsc::Receiver<ClusterEven
 }
 
 /// Probes a node until these probes have answered.
-async fn answers(
+pub(crate) async fn answers(
     root: &Path,
     expected: NodeRole,
     probes: &[CustomProbe],
