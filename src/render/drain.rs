@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use windrow_harvester::drain::{Drain, DrainCheck, DrainCheckList, PodDrain, PodFate};
+use windrow_harvester::drain::{
+    Drain, DrainCheck, DrainCheckList, MaintenanceAnswer, MaintenanceMode, PodDrain, PodFate,
+};
 
 use super::table::Style;
 use super::text::wrap;
@@ -34,7 +36,29 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
         )),
     };
     let _ = writeln!(out, "\n{verdict}");
+    if let Some(mode) = &check.maintenance_mode {
+        let _ = writeln!(out, "{}", maintenance_line(mode, style));
+        for why in &mode.because {
+            for line in wrap(&printable(why), style.width.saturating_sub(2)) {
+                let _ = writeln!(out, "  {line}");
+            }
+        }
+    }
     out
+}
+
+fn maintenance_line(mode: &MaintenanceMode, style: Style) -> String {
+    match mode.answer {
+        MaintenanceAnswer::Accepted => {
+            style.good("Harvester accepts maintenance mode for this node.")
+        }
+        MaintenanceAnswer::Refused => {
+            style.bad("Harvester refuses maintenance mode for this node:")
+        }
+        MaintenanceAnswer::Unknown => style.waiting(
+            "Windrow cannot tell whether Harvester accepts maintenance mode for this node:",
+        ),
+    }
 }
 
 /// The checks of all nodes: a line for each, with what decides it.
@@ -57,7 +81,11 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
         let decides = check.pods.iter().filter(|pod| pod.fate != PodFate::Goes);
         let decides = decides.map(|pod| format!("{}: {}", pod.pod, pod.why));
         let unread = (!check.why.is_empty()).then(|| check.why.clone());
-        for why in unread.into_iter().chain(decides) {
+        let refused = check.maintenance_mode.as_ref();
+        let refused = refused.filter(|mode| mode.answer == MaintenanceAnswer::Refused);
+        let refused = refused.into_iter().flat_map(|mode| &mode.because);
+        let refused = refused.map(|why| format!("Harvester refuses maintenance mode: {why}"));
+        for why in unread.into_iter().chain(decides).chain(refused) {
             for line in wrap(&printable(&why), style.width.saturating_sub(wide + 2)) {
                 let _ = writeln!(out, "{:wide$}  {line}", "");
             }

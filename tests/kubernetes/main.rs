@@ -24,6 +24,7 @@ mod helm_controller;
 mod incidents_in_cluster;
 mod kubevirt_in_cluster;
 mod learning;
+mod maintenance_in_cluster;
 mod many_nodes;
 mod names_in_cluster;
 mod node_outlet_in_cluster;

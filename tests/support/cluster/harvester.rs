@@ -128,6 +128,11 @@ impl Cluster {
 }
 
 impl HarvesterControllers {
+    /// What they wrote so far.
+    pub(crate) fn log(&self) -> String {
+        self.0.log()
+    }
+
     /// Waits until they have handled this version of a Node.
     pub(crate) async fn handled(&self, node: &str, version: &str) {
         let line = format!("handled Node {node} {version}\n");

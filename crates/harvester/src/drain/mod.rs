@@ -12,6 +12,8 @@
 //! KubeVirt's machines and Longhorn's instance managers do not follow the arithmetic of their own budget:
 //! their controllers move the machine, or take the budget away. They have rules of their own. What
 //! another's budget says of an instance manager counts as for every pod.
+//!
+//! Harvester's maintenance mode asks questions of its own before it drains ([`MaintenanceMode`]).
 
 mod budget;
 mod engines;
@@ -20,6 +22,9 @@ mod kubevirt;
 mod longhorn;
 #[cfg(test)]
 mod longhorn_tests;
+mod maintenance;
+#[cfg(test)]
+mod maintenance_tests;
 mod play;
 mod report;
 #[cfg(test)]
@@ -27,7 +32,9 @@ mod tests;
 
 pub use engines::{StaleEngine, stale_engines};
 pub(crate) use longhorn::{CORDON, cordoned_since, is_cordoned_for_long};
-pub use report::{Drain, DrainCheck, DrainCheckList, PodDrain, PodFate};
+pub use report::{
+    Drain, DrainCheck, DrainCheckList, MaintenanceAnswer, MaintenanceMode, PodDrain, PodFate,
+};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -49,6 +56,7 @@ pub const KINDS: &[ObjectKind] = &[
     ObjectKind::LONGHORN_ENGINE,
     ObjectKind::LONGHORN_REPLICA,
     ObjectKind::LONGHORN_SETTING,
+    ObjectKind::LONGHORN_VOLUME,
     ObjectKind::INSTANCE_MANAGER,
 ];
 
@@ -63,7 +71,10 @@ pub fn check(objects: &Objects, node: &str, now: Timestamp) -> DrainCheck {
         Some(one) => one.cordon(),
         None => return DrainCheck::unknown(node, format!("there is no node {node}")),
     }
-    play::play(&cluster, node)
+    DrainCheck {
+        maintenance_mode: maintenance::maintenance_mode(objects, node),
+        ..play::play(&cluster, node)
+    }
 }
 
 /// Would a drain of each node finish, with the others as they are?

@@ -34,6 +34,32 @@ pub struct DrainCheck {
     pub pods: Vec<PodDrain>,
     /// How many pods of the node a drain leaves alone (DaemonSets, static pods, ended ones).
     pub ignored: usize,
+    /// Does Harvester accept maintenance mode for the node? Only for nodes of Harvester.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance_mode: Option<MaintenanceMode>,
+}
+
+/// What Harvester answers if you enable maintenance mode for a node, without force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceMode {
+    /// Its answer.
+    pub answer: MaintenanceAnswer,
+    /// Why it refuses, or why its answer is not known, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+}
+
+/// Does Harvester accept maintenance mode?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MaintenanceAnswer {
+    /// Yes, and then it drains the node.
+    Accepted,
+    /// No: it leaves the node as it is.
+    Refused,
+    /// It cannot be said.
+    Unknown,
 }
 
 /// What `windrow drain-check --all -o json` prints. The names of its fields are a promise.
@@ -104,6 +130,7 @@ impl DrainCheck {
             why: String::new(),
             pods,
             ignored,
+            maintenance_mode: None,
         }
     }
 
@@ -118,6 +145,12 @@ impl DrainCheck {
     /// The pods that never go.
     pub fn blocked(&self) -> impl Iterator<Item = &PodDrain> {
         self.pods.iter().filter(|pod| pod.fate == PodFate::Blocked)
+    }
+}
+
+impl MaintenanceMode {
+    pub(super) fn new(answer: MaintenanceAnswer, because: Vec<String>) -> Self {
+        Self { answer, because }
     }
 }
 

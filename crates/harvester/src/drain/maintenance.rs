@@ -1,0 +1,163 @@
+//! Does Harvester accept maintenance mode for a node? Its nodedrain controller asks this before it drains, and asks other questions
+//! than a drain does (harvester v1.8.2 `pkg/util/drainhelper` DrainPossible, `pkg/controller/master/nodedrain`
+//! FindNonMigratableVMS; `tests/kubernetes/maintenance_in_cluster.rs` compares the answers with Harvester's own).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::report::{MaintenanceAnswer, MaintenanceMode};
+use crate::objects::{ObjectKind, Objects, condition, is_true, items, named, text, texts};
+use crate::schedule::NodeSelector;
+
+/// A node of Harvester.
+const MANAGED: &str = "harvesterhci.io/managed";
+/// A node that is in maintenance mode, or on its way.
+const STATUS: &str = "harvesterhci.io/maintain-status";
+const ROLES: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/etcd",
+];
+/// How many servers have to be outside maintenance mode, the node itself included.
+const SERVERS: usize = 3;
+
+/// Harvester's answer; `None` if the node is not one of Harvester's.
+pub(super) fn maintenance_mode(objects: &Objects, node: &str) -> Option<MaintenanceMode> {
+    let own = objects.get(ObjectKind::NODE, "", node).ok()??;
+    texts(own, "/metadata/labels").get(MANAGED)?;
+    let because = match refusals(objects, own) {
+        Ok(because) => because,
+        Err(why) => return Some(MaintenanceMode::new(MaintenanceAnswer::Unknown, vec![why])),
+    };
+    Some(match because.is_empty() {
+        true => MaintenanceMode::new(MaintenanceAnswer::Accepted, because),
+        false => MaintenanceMode::new(MaintenanceAnswer::Refused, because),
+    })
+}
+
+fn refusals(objects: &Objects, node: &Value) -> Result<Vec<String>, String> {
+    let list = |kind| objects.all(kind).map_err(|why| why.to_string());
+    let nodes = list(ObjectKind::NODE)?;
+    if let Some(why) = too_few_servers(node, nodes) {
+        // No force helps, and Harvester looks at nothing else.
+        return Ok(vec![why]);
+    }
+    let name = text(node, "/metadata/name");
+    let vms = list(ObjectKind::VMI)?;
+    let volumes = list(ObjectKind::LONGHORN_VOLUME)?;
+    let mut because = Vec::new();
+    for volume in last_copies(list(ObjectKind::LONGHORN_REPLICA)?, name) {
+        let Some(volume) = volumes
+            .iter()
+            .find(|one| text(one, "/metadata/name") == volume)
+        else {
+            return Err(format!("there is no Longhorn volume {volume}"));
+        };
+        for vm in users(volume) {
+            if !vms.iter().any(|one| named(one) == vm) {
+                return Err(format!(
+                    "volume {} says that VM {vm} uses it, which does not run: Harvester tries again forever",
+                    text(volume, "/metadata/name")
+                ));
+            }
+            because.push(format!(
+                "VM {vm}: the only running replica of its volume {} is on this node",
+                text(volume, "/metadata/name")
+            ));
+        }
+    }
+    let here = |vm: &&Value| {
+        texts(vm, "/metadata/labels")
+            .get("kubevirt.io/nodeName")
+            .map(String::as_str)
+            == Some(name)
+    };
+    for vm in vms.iter().filter(here) {
+        if let Some(no) =
+            condition(vm, "LiveMigratable").filter(|one| text(one, "/status") == "False")
+        {
+            because.push(format!(
+                "VM {}: it cannot be migrated live ({})",
+                named(vm),
+                text(no, "/reason")
+            ));
+        }
+        if !fits_elsewhere(vm, name, nodes)? {
+            because.push(format!(
+                "VM {}: no other node is Ready, not cordoned, and matches its node selector and affinity",
+                named(vm)
+            ));
+        }
+    }
+    Ok(because)
+}
+
+/// Harvester counts servers, not quorum: more than three are too many for it.
+fn too_few_servers(node: &Value, nodes: &[Value]) -> Option<String> {
+    let is_server = |node: &&Value| {
+        let labels = texts(node, "/metadata/labels");
+        ROLES.iter().any(|role| labels.contains_key(*role))
+    };
+    if !is_server(&node) {
+        return None;
+    }
+    let servers: Vec<&Value> = nodes.iter().filter(is_server).collect();
+    if servers.len() == 1 {
+        return Some("it is the only server".to_owned());
+    }
+    let is_outside = |node: &&&Value| !texts(node, "/metadata/annotations").contains_key(STATUS);
+    let outside = servers.iter().filter(is_outside).count();
+    (outside != SERVERS).then(|| {
+        format!(
+            "it is a server, and Harvester wants exactly {SERVERS} servers outside maintenance mode; there are {outside}"
+        )
+    })
+}
+
+/// The volumes of which one replica runs at most, and that one on this node.
+fn last_copies<'o>(replicas: &'o [Value], node: &str) -> BTreeSet<&'o str> {
+    let mut started: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for replica in replicas {
+        if replica.pointer("/status/started").and_then(Value::as_bool) == Some(true) {
+            let volume = started.entry(text(replica, "/spec/volumeName"));
+            volume.or_default().push(text(replica, "/spec/nodeID"));
+        }
+    }
+    let last = started.into_iter().filter(|(_, nodes)| *nodes == [node]);
+    last.map(|(volume, _)| volume).collect()
+}
+
+/// The VMs that Longhorn lists as users of a volume.
+fn users(volume: &Value) -> impl Iterator<Item = String> + '_ {
+    let namespace = text(volume, "/status/kubernetesStatus/namespace");
+    items(volume, "/status/kubernetesStatus/workloadsStatus")
+        .iter()
+        .filter(|one| text(one, "/workloadType") == "VirtualMachineInstance")
+        .map(move |one| format!("{namespace}/{}", text(one, "/workloadName")))
+}
+
+/// Room, taints and pods do not count here.
+fn fits_elsewhere(vm: &Value, node: &str, nodes: &[Value]) -> Result<bool, String> {
+    let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    let affinity = NodeSelector::parse(vm.pointer(required))?;
+    let selector = texts(vm, "/spec/nodeSelector");
+    Ok(nodes.iter().any(|other| {
+        let (name, labels) = (
+            text(other, "/metadata/name"),
+            texts(other, "/metadata/labels"),
+        );
+        let cordoned = other
+            .pointer("/spec/unschedulable")
+            .and_then(Value::as_bool)
+            == Some(true);
+        name != node
+            && !cordoned
+            && is_true(other, "Ready")
+            && affinity
+                .as_ref()
+                .is_none_or(|one| one.matches(&labels, name))
+            && selector
+                .iter()
+                .all(|(key, value)| labels.get(key) == Some(value))
+    }))
+}
