@@ -43,6 +43,7 @@ mod repair_undone_in_cluster;
 mod repair_webhook_in_cluster;
 mod report_in_cluster;
 mod staging;
+mod storage_network_in_cluster;
 mod upgrade_check_in_cluster;
 mod upgrade_in_cluster;
 mod vip_in_cluster;

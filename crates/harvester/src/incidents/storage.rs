@@ -34,24 +34,25 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     if text(configured, "/status") == "True" || !waits || !late {
         return Ok(Vec::new());
     }
-    let attached: Vec<&Value> = objects
+    let waited_for: Vec<&Value> = objects
         .all(ObjectKind::LONGHORN_VOLUME)?
         .iter()
-        .filter(|volume| text(volume, "/status/state") == "attached")
+        // Harvester counts each state but this one, as while a volume is attached or detached.
+        .filter(|volume| text(volume, "/status/state") != "detached")
         .collect();
-    if attached.is_empty() {
+    if waited_for.is_empty() {
         return Ok(Vec::new());
     }
-    let names: Vec<&str> = attached
+    let names: Vec<&str> = waited_for
         .iter()
         .map(|volume| text(volume, "/metadata/name"))
         .collect();
-    let why = format!("these volumes are attached: {}", names.join(", "));
+    let why = format!("these volumes are not detached: {}", names.join(", "));
     let mut finding =
         IncidentFinding::new(Code::StorageNetworkWaits, "Setting storage-network", &why).seen([
             Evidence::new("Setting storage-network", "condition configured", message),
         ]);
-    for volume in attached {
+    for volume in waited_for {
         let users: Vec<&str> = items(volume, "/status/kubernetesStatus/workloadsStatus")
             .iter()
             .map(|workload| text(workload, "/podName"))
@@ -62,13 +63,18 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             true => "by a user that is not known".to_owned(),
             false => format!("by {namespace}/{}", users.join(", ")),
         };
+        let state = match text(volume, "/status/state") {
+            "" => "no state",
+            state => state,
+        };
+        let place = match text(volume, "/status/currentNodeID") {
+            "" => String::new(),
+            node => format!(" on {node}"),
+        };
         finding.evidence.push(Evidence::new(
             format!("Volume {}", named(volume)),
             "status.state",
-            format!(
-                "attached on {}, used {used}",
-                text(volume, "/status/currentNodeID")
-            ),
+            format!("{state}{place}, used {used}"),
         ));
     }
     finding.proof = vec![

@@ -331,6 +331,16 @@ fn a_storage_network_that_waits_for_volumes_names_who_holds_them() {
     assert_eq!(codes(&fresh), [""; 0]);
     let soon = cluster([waits(long), volume("pvc-1", "detached")]);
     assert_eq!(codes(&soon), [""; 0]);
+    // Harvester waits for these, too.
+    for state in ["attaching", "detaching", "creating"] {
+        let between = cluster([waits(long), volume("pvc-1", state)]);
+        assert_eq!(codes(&between), ["storage-network-waits"], "{state}");
+        let seen = &diagnose(&between, now()).findings[0].evidence[1].value;
+        assert_eq!(
+            *seen,
+            format!("{state} on n1, used by apps/virt-launcher-db")
+        );
+    }
 }
 
 #[test]
