@@ -1,15 +1,17 @@
-//! Level 4: Harvester's own promotion of agents to servers, on Nodes with the condition that Windrow writes.
+//! Level 4: Harvester's own promotion of agents to servers, on Nodes with the condition that Windrow writes, and what Windrow says
+//! of an agent that is not promoted.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, HarvesterControllers, Spec, Who, eventually};
 use support::objects::{JOB, NAMESPACE, NODE, api, make, status};
+use windrow::observe::objects::diagnosed;
 use windrow_decide::{NodeRole, Readiness};
 use windrow_model::reasons::Code;
 use windrow_rack::{CONDITION, FORMER_CONDITION};
@@ -23,6 +25,7 @@ const SERVER: &str = "node-role.kubernetes.io/control-plane";
 const ETCD: &str = "node-role.kubernetes.io/etcd";
 const WITNESS: &str = "node-role.harvesterhci.io/witness";
 const PROMOTION: &str = "harvesterhci.io/promote-status";
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What the controller reads: Harvester's release, which names the image of its Jobs.
 async fn install_harvester(client: &Client) {
@@ -97,6 +100,22 @@ async fn has_condition(nodes: &Api<DynamicObject>, node: &str, expected: &str) {
     .await;
 }
 
+/// The Job controller writes these conditions.
+async fn end_job(jobs: &Api<DynamicObject>, job: &str, conditions: &[&str]) {
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let condition = |name: &&str| {
+        json!({"type": name, "status": "True", "reason": "x", "message": "x",
+            "lastProbeTime": now, "lastTransitionTime": now})
+    };
+    let conditions: Vec<Value> = conditions.iter().map(condition).collect();
+    let mut end = json!({"startTime": now, "conditions": conditions});
+    match conditions[1]["type"] == "Complete" {
+        true => (end["completionTime"], end["succeeded"]) = (json!(now), json!(1)),
+        false => end["failed"] = json!(3),
+    }
+    status(jobs, job, end).await;
+}
+
 /// The script of the promotion has ended on the node, and RKE2 gives it this role.
 async fn finish_promotion(client: &Client, nodes: &Api<DynamicObject>, node: &str, role: &str) {
     let jobs = api(client, JOB, HARVESTER);
@@ -105,32 +124,31 @@ async fn finish_promotion(client: &Client, nodes: &Api<DynamicObject>, node: &st
         jobs.get_opt(&job).await.unwrap()
     })
     .await;
-    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let condition = |name: &str| {
-        json!({"type": name, "status": "True", "reason": "CompletionsReached", "message": "x",
-            "lastProbeTime": now, "lastTransitionTime": now})
-    };
-    let done = json!({"startTime": now, "completionTime": now, "succeeded": 1,
-        "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]});
-    status(&jobs, &job, done).await;
+    end_job(&jobs, &job, &["SuccessCriteriaMet", "Complete"]).await;
     promoted(nodes, &[node], "complete").await;
     label(nodes, node, role).await;
+}
+
+/// A Node of Harvester with these labels, and these conditions besides `Ready`. It has them from the first moment, as under a kubelet:
+/// Harvester promotes a Node without conditions.
+async fn make_node(client: &Client, name: &str, mut labels: Value, more: &[(&str, &str)]) {
+    let entry = |(name, status): (&str, &str)| {
+        json!({"type": name, "status": status, "lastHeartbeatTime": "2026-11-21T20:00:00Z",
+            "lastTransitionTime": "2026-11-21T20:00:00Z"})
+    };
+    let own = [("MemoryPressure", "False"), ("Ready", "True")];
+    let conditions: Vec<Value> = own.iter().chain(more).copied().map(entry).collect();
+    labels["harvesterhci.io/managed"] = json!("true");
+    let node = json!({"metadata": {"name": name, "labels": labels,
+        "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}, "status": {"conditions": conditions}});
+    make(client, NODE, "", node).await;
 }
 
 /// Nodes of Harvester with these conditions besides `Ready`; the first one is a server.
 async fn make_nodes(client: &Client, more: &[(&str, &str)]) -> Api<DynamicObject> {
     let nodes = api(client, NODE, "");
-    let entry = |(name, status): (&str, &str)| {
-        json!({"type": name, "status": status, "lastHeartbeatTime": "2026-11-21T20:00:00Z",
-            "lastTransitionTime": "2026-11-21T20:00:00Z"})
-    };
     for name in NODES {
-        let node = json!({"metadata": {"name": name, "labels": {"harvesterhci.io/managed": "true"},
-            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}});
-        make(client, NODE, "", node).await;
-        let own = [("MemoryPressure", "False"), ("Ready", "True")];
-        let conditions: Vec<Value> = own.iter().chain(more).copied().map(entry).collect();
-        status(&nodes, name, json!({"conditions": conditions})).await;
+        make_node(client, name, json!({}), more).await;
     }
     label(&nodes, "n1", SERVER).await;
     nodes
@@ -243,4 +261,177 @@ async fn harvester_promotes_a_witness_and_the_next_agent_beside_it_in_the_worst_
     for outlet in windrow {
         outlet.stop().await;
     }
+}
+
+/// Harvester, and the Nodes that there are so far.
+struct Growing {
+    client: Client,
+    nodes: Api<DynamicObject>,
+    harvester: HarvesterControllers,
+    names: Vec<&'static str>,
+    round: u32,
+}
+
+impl Growing {
+    /// A Node in a zone, with Windrow's condition.
+    async fn add(&mut self, name: &'static str, zone: &str, condition: &str) {
+        let labels = json!({ZONE: zone});
+        make_node(&self.client, name, labels, &[(CONDITION, condition)]).await;
+        self.names.push(name);
+    }
+
+    /// Changes a Node, and waits until Harvester has handled that.
+    async fn change(&self, node: &str, change: Value) {
+        let (params, change) = (PatchParams::default(), Patch::Merge(&change));
+        let changed = self.nodes.patch(node, &params, &change).await.unwrap();
+        let version = changed.metadata.resource_version.unwrap();
+        self.harvester.handled(node, &version).await;
+    }
+
+    /// Harvester has looked at a change of each Node.
+    async fn change_all(&mut self) {
+        self.round += 1;
+        for name in self.names.clone() {
+            let label = json!({"example.com/changed": self.round.to_string()});
+            self.change(name, json!({"metadata": {"labels": label}}))
+                .await;
+        }
+    }
+
+    /// What Windrow says of a missing promotion, as of twenty minutes later.
+    async fn said(&self) -> Option<String> {
+        let later = Timestamp::now() + SignedDuration::from_mins(20);
+        let found = diagnosed(&self.client, later).await.findings;
+        let why = found.into_iter().find(|one| one.code == Code::NotPromoted);
+        why.map(|one| one.message)
+    }
+
+    /// Nothing is promoted, and Windrow says so with these words, or says nothing.
+    async fn promotes_none(&mut self, words: Option<&str>) {
+        self.change_all().await;
+        for name in &self.names {
+            let promotion = promotion(&self.nodes, name).await;
+            assert_ne!(promotion.as_deref(), Some("running"), "{name}");
+        }
+        match (words, self.said().await) {
+            (None, None) => {}
+            (Some(words), Some(said)) => assert!(said.contains(words), "{said}"),
+            (words, said) => panic!("{words:?}: {said:?}"),
+        }
+    }
+
+    /// One of these is promoted, and Windrow has nothing to say.
+    async fn promotes_one_of(&mut self, of: &[&'static str]) -> &'static str {
+        self.change_all().await;
+        let running = promoted(&self.nodes, of, "running").await;
+        assert_eq!(self.said().await, None);
+        running
+    }
+
+    /// What Windrow advises after a promotion that ended badly.
+    async fn clear(&self, node: &str) {
+        let job = format!("harvester-promote-{node}");
+        let jobs = api(&self.client, JOB, HARVESTER);
+        if jobs.get_opt(&job).await.unwrap().is_some() {
+            jobs.delete(&job, &DeleteParams::background())
+                .await
+                .unwrap();
+        }
+        let without = json!({"metadata": {"annotations": {PROMOTION: null}}});
+        self.change(node, without).await;
+    }
+}
+
+#[tokio::test]
+async fn harvester_promotes_by_number_and_zones_and_windrow_names_what_is_in_the_way() {
+    let Some(cluster) = Cluster::start(Spec::default()).await else {
+        return;
+    };
+    let client = cluster.client(Who::Admin).await;
+    install_harvester(&client).await;
+    make_node(
+        &client,
+        "n1",
+        json!({SERVER: "true"}),
+        &[(CONDITION, "True")],
+    )
+    .await;
+    let nodes = api(&client, NODE, "");
+    let Some(harvester) = cluster.harvester_controllers(&["promote"]) else {
+        return;
+    };
+    let names = vec!["n1"];
+    let mut site = Growing {
+        client,
+        nodes,
+        harvester,
+        names,
+        round: 0,
+    };
+    site.promotes_none(None).await;
+    site.add("n2", "a", "Unknown").await;
+    site.promotes_none(None).await;
+
+    // A condition that is True on an agent keeps it out, which is why Windrow writes Unknown there.
+    site.add("n3", "b", "True").await;
+    site.promotes_none(Some("only 2 of 3 nodes can be servers"))
+        .await;
+    let mut conditions = site.nodes.get("n3").await.unwrap().data["status"]["conditions"].clone();
+    conditions[2]["status"] = json!("False");
+    let worker =
+        |value: Value| json!({"metadata": {"labels": {"node-role.harvesterhci.io/worker": value}}});
+    site.change("n3", worker(json!("true"))).await;
+    status(&site.nodes, "n3", json!({"conditions": conditions})).await;
+    site.promotes_none(None).await;
+
+    // The server gets a zone before the third agent counts: three zones are needed then.
+    site.change("n1", json!({"metadata": {"labels": {ZONE: "a"}}}))
+        .await;
+    site.change("n3", worker(Value::Null)).await;
+    site.promotes_none(Some("2 of 3 zones have a possible server"))
+        .await;
+    site.add("n4", "c", "Unknown").await;
+    let first = site.promotes_one_of(&["n3", "n4"]).await;
+    // Windrow leaves a promotion that runs alone, however long it takes.
+    assert_eq!(site.promotes_one_of(&["n3", "n4"]).await, first);
+
+    let jobs = api(&site.client, JOB, HARVESTER);
+    let job = |node: &str| format!("harvester-promote-{node}");
+    end_job(&jobs, &job(first), &["FailureTarget", "Failed"]).await;
+    promoted(&site.nodes, &[first], "failed").await;
+    site.add("n5", "b", "Unknown").await;
+    site.add("n6", "c", "False").await;
+    site.promotes_none(Some(&format!("the promotion of {first} ended as failed")))
+        .await;
+    assert!(is_cordoned(&site.nodes.get(first).await.unwrap()));
+    site.clear(first).await;
+    let again = site.promotes_one_of(&["n3", "n4", "n5", "n6"]).await;
+    finish_promotion(&site.client, &site.nodes, again, SERVER).await;
+
+    // Of the six, only those of the zone without a server are left.
+    let zone = site
+        .nodes
+        .get(again)
+        .await
+        .unwrap()
+        .metadata
+        .labels
+        .unwrap()[ZONE]
+        .clone();
+    let left = if zone == "b" {
+        ["n4", "n6"]
+    } else {
+        ["n3", "n5"]
+    };
+    let third = site.promotes_one_of(&left).await;
+    jobs.delete(&job(third), &DeleteParams::background())
+        .await
+        .unwrap();
+    promoted(&site.nodes, &[third], "unknown").await;
+    site.promotes_none(Some(&format!("the promotion of {third} ended as unknown")))
+        .await;
+    site.clear(third).await;
+    let third = site.promotes_one_of(&left).await;
+    finish_promotion(&site.client, &site.nodes, third, SERVER).await;
+    site.promotes_none(None).await;
 }
