@@ -1,5 +1,6 @@
 //! Level 4: an Addon that no controller acts on any more is told and cured, with the real helm-controller and the real
-//! Job controller and Harvester's own Addon controller. Its webhook, the kubelet and helm are played.
+//! Job controller and Harvester's own Addon controller. Its webhook, the kubelet and helm are played. Releases of Harvester
+//! with helm-controller 0.16.26 have what is in 0.17.7.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -7,20 +8,22 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use support::cluster::{DEADLINE, HelmVersion, eventually};
-use support::objects::{ADDON, JOB, POLICY, POLICY_BINDING};
-use support::objects::{api, create, field, patch, status};
+use support::cluster::{DEADLINE, HarvesterControllers, HelmVersion, eventually};
+use support::harvester_webhook::play;
+use support::objects::{ADDON, CHART, JOB, api, field, make, patch};
+use support::webhook::WebhookServer;
 use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
+use windrow_harvester::HarvesterVersion;
 
-use crate::helm_controller::{AddonsBy, DELETE, INSTALL, Site, minutes_on};
+use crate::helm_controller::{DELETE, INSTALL, Site, minutes_on};
 use crate::repair_in_cluster::run;
 use crate::support;
 
 const REPAIR: [&str; 3] = ["repair", "addon-stuck", "--yes"];
 
 /// A cluster of a Harvester whose sources were read, with an Addon that Harvester has begun to install.
-async fn site_with_addon(version: HelmVersion) -> Option<(Site, AddonsBy)> {
+async fn site_with_addon(version: HelmVersion) -> Option<(Site, HarvesterControllers)> {
     let site = Site::start(version).await?;
     let harvester = site.harvester()?;
     site.add(true).await;
@@ -29,27 +32,14 @@ async fn site_with_addon(version: HelmVersion) -> Option<(Site, AddonsBy)> {
     Some((site, harvester))
 }
 
-/// As Harvester's webhook: no change of an Addon, except of its status, while an operation is in progress.
-async fn refuse_changes_in_progress(client: &Client) {
-    let in_progress = "has(oldObject.status) && has(oldObject.status.conditions) && \
-        oldObject.status.conditions.exists(c, c.type == 'InProgress' && c.status == 'True')";
-    let group = "admissionregistration.k8s.io/v1";
-    let policy = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "addons"},
-        "spec": {"failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [{"apiGroups": ["harvesterhci.io"], "apiVersions": ["*"],
-                "operations": ["UPDATE"], "resources": ["addons"]}]},
-            "validations": [{"expression": format!("!({in_progress})"),
-                "message": "an existing operation is in progress"}]}});
-    create(&api(client, POLICY, ""), policy).await;
-    let binding = json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "addons"},
-        "spec": {"policyName": "addons", "validationActions": ["Deny"]}});
-    create(&api(client, POLICY_BINDING, ""), binding).await;
+/// The webhook of the newest release. It rejects a change of an Addon, except of its status, while an operation is in progress.
+async fn refuse_changes_in_progress(client: &Client) -> WebhookServer {
+    let webhook = play(client, HarvesterVersion::LATEST).await;
     eventually("the Addon cannot be changed", DEADLINE, async || {
         (!is_changeable(client).await).then_some(())
     })
     .await;
+    webhook
 }
 
 /// Would kube-apiserver take a change of the Addon?
@@ -122,17 +112,14 @@ async fn an_addon_stuck_in_disabling_is_disabled_by_a_newer_job_of_0_16() {
 
 #[tokio::test]
 async fn an_addon_that_failed_in_progress_can_be_changed_again() {
-    let Some((site, _harvester)) = site_with_addon(HelmVersion::V0_17).await else {
+    let Some((site, _harvester)) = site_with_addon(HelmVersion::V0_17_7).await else {
         return;
     };
     // harvester#11045: the failure of the operation before was not taken back.
-    let conditions = field(&site.addons, "pci", "/status/conditions").await;
-    let mut conditions = conditions.as_array().cloned().unwrap();
-    conditions.retain(|one| one["type"] != "OperationFailed");
-    conditions.push(json!({"type": "OperationFailed", "status": "True"}));
-    status(&site.addons, "pci", json!({"conditions": conditions})).await;
+    site.set_condition("OperationFailed", json!({"status": "True"}))
+        .await;
     site.helm.succeed(INSTALL).await;
-    refuse_changes_in_progress(&site.client).await;
+    let _webhook = refuse_changes_in_progress(&site.client).await;
     assert_eq!(site.codes(Timestamp::now()).await, ["addon-stuck"]);
 
     let root = tempfile::tempdir().unwrap();
@@ -148,7 +135,7 @@ async fn an_addon_that_failed_in_progress_can_be_changed_again() {
 
 #[tokio::test]
 async fn an_addon_that_was_switched_on_while_disabling_is_switched_off_again() {
-    let Some((site, _harvester)) = site_with_addon(HelmVersion::V0_17).await else {
+    let Some((site, _harvester)) = site_with_addon(HelmVersion::V0_17_7).await else {
         return;
     };
     site.helm.succeed(INSTALL).await;
@@ -174,4 +161,71 @@ async fn an_addon_that_was_switched_on_while_disabling_is_switched_off_again() {
     site.delete_job(DELETE).await;
     site.helm.succeed(DELETE).await;
     site.state("AddonDisabled").await;
+}
+
+/// Runs the repair, which ends well.
+async fn repaired(site: &Site) {
+    let root = tempfile::tempdir().unwrap();
+    let (code, said) = run(&site.cluster, root.path(), &REPAIR);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[tokio::test]
+async fn an_addon_in_each_other_deadlock_stays_in_it_and_goes_on_after_its_cure() {
+    let Some(site) = Site::start(HelmVersion::V0_17_7).await else {
+        return;
+    };
+    let Some(_harvester) = site.harvester() else {
+        return;
+    };
+    // A HelmChart of its name that is not its own: Harvester goes on once that is gone.
+    let chart = json!({"metadata": {"name": "pci"}, "spec": {"chart": "other"}});
+    make(&site.client, CHART, "default", chart).await;
+    site.helm.succeed(INSTALL).await;
+    site.add(true).await;
+    assert_eq!(site.codes(minutes_on(4)).await, [""; 0], "merely slow");
+    let later = minutes_on(10);
+    let found = diagnosed(&site.client, later).await;
+    assert_eq!(found.findings[0].code.to_string(), "addon-stuck");
+    assert!(
+        found.findings[0].cure.is_none(),
+        "whose it is, a person knows"
+    );
+    site.delete_chart().await;
+    site.helm.succeed(DELETE).await;
+    site.helm.job(INSTALL).await;
+    site.state("AddonEnabling").await;
+    site.helm.succeed(INSTALL).await;
+    site.state("AddonDeploySuccessful").await;
+
+    // Deployed, with an operation in progress that nothing ends: an update whose last write was lost.
+    let since = "2026-11-21T20:00:00Z";
+    site.set_condition(
+        "InProgress",
+        json!({"status": "True", "lastUpdateTime": since}),
+    )
+    .await;
+    site.seen_by_harvester("first").await;
+    assert_eq!(site.condition("InProgress").await.0, "True");
+    assert_eq!(site.codes(Timestamp::now()).await, ["addon-stuck"]);
+    repaired(&site).await;
+    assert_eq!(site.condition("InProgress").await.0, "False");
+    assert_eq!(site.codes(Timestamp::now()).await, [""; 0]);
+
+    // Disabled while an operation is in progress: only the processing of an enabled Addon would end that.
+    site.set_condition(
+        "InProgress",
+        json!({"status": "True", "lastUpdateTime": since}),
+    )
+    .await;
+    site.change(json!({"enabled": false})).await;
+    site.seen_by_harvester("second").await;
+    assert_eq!(site.codes(Timestamp::now()).await, ["addon-stuck"]);
+    let helm = async {
+        site.helm.job(DELETE).await;
+        site.helm.succeed(DELETE).await;
+    };
+    tokio::join!(cure(&site, Timestamp::now()), helm);
+    site.state("AddonDisabled").await;
+    assert_eq!(site.codes(Timestamp::now()).await, [""; 0]);
 }

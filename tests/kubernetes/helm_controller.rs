@@ -1,5 +1,5 @@
 //! Level 4: the Jobs of the real helm-controller, in three of the versions that Harvester has, under a real Job
-//! controller. Harvester's Addon controller is its own but where its clock is another one; the kubelet and helm are played.
+//! controller and Harvester's own Addon controller. The kubelet and helm are played.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -7,14 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
-use support::addon_controller::AddonController;
 use support::cluster::{
     AuditLog, Cluster, DEADLINE, HarvesterControllers, HelmController, HelmVersion, Spec, Who,
     Write, eventually,
 };
 use support::helm::Helm;
 use support::objects::{ADDON, APP, CHART, JOB, SETTING};
-use support::objects::{api, field, harvester, make, patch, serve_published, served, server};
+use support::objects::{
+    api, field, harvester, make, patch, serve_published, served, server, status,
+};
 use windrow::act::repair::{Records, RepairContext, Worker, carry_out};
 use windrow::observe::objects::diagnosed;
 
@@ -22,14 +23,6 @@ use crate::support;
 
 pub(crate) const INSTALL: &str = "helm-install-pci";
 pub(crate) const DELETE: &str = "helm-delete-pci";
-
-/// What is kept while Harvester's Addon controller runs.
-pub(crate) enum AddonsBy {
-    /// Its own.
-    Harvester { _running: HarvesterControllers },
-    /// The played one.
-    Player { _running: AddonController },
-}
 
 /// A cluster with helm-controller and without Addons.
 pub(crate) struct Site {
@@ -76,15 +69,8 @@ impl Site {
     }
 
     /// Runs Harvester's own Addon controller; `None`, after one line, if it is not built.
-    pub(crate) fn harvester(&self) -> Option<AddonsBy> {
-        let running = self.cluster.harvester_controllers(&["addon"])?;
-        Some(AddonsBy::Harvester { _running: running })
-    }
-
-    /// Plays it, on a node whose clock is ahead of kube-apiserver's.
-    fn play_harvester(&self, ahead: SignedDuration) -> AddonsBy {
-        let running = AddonController::start(&self.client, "default", ahead);
-        AddonsBy::Player { _running: running }
+    pub(crate) fn harvester(&self) -> Option<HarvesterControllers> {
+        self.cluster.harvester_controllers(&["addon"])
     }
 
     pub(crate) async fn add(&self, enabled: bool) {
@@ -114,6 +100,20 @@ impl Site {
         (text("status"), text("lastUpdateTime"))
     }
 
+    /// Writes fields of one of the Addon's conditions.
+    pub(crate) async fn set_condition(&self, kind: &str, fields: Value) {
+        let all = field(&self.addons, "pci", "/status/conditions").await;
+        let mut all = all.as_array().cloned().unwrap_or_default();
+        let mut condition = json!({"type": kind});
+        if let Some(at) = all.iter().position(|one| one["type"] == kind) {
+            condition = all.remove(at);
+        }
+        let fields = fields.as_object().cloned().unwrap();
+        condition.as_object_mut().unwrap().extend(fields);
+        all.push(condition);
+        status(&self.addons, "pci", json!({"conditions": all})).await;
+    }
+
     /// The Job of this name that is not `before`.
     pub(crate) async fn newer(&self, job: &str, before: &DynamicObject) -> DynamicObject {
         eventually(&format!("{job} is made again"), DEADLINE, async || {
@@ -126,6 +126,22 @@ impl Site {
     pub(crate) async fn delete_job(&self, name: &str) {
         let background = DeleteParams::background();
         self.jobs.delete(name, &background).await.unwrap();
+    }
+
+    pub(crate) async fn delete_chart(&self) {
+        let background = DeleteParams::background();
+        self.charts.delete("pci", &background).await.unwrap();
+    }
+
+    /// Harvester has handled the Addon as it is now: it handles one Addon after the other, and this new one later.
+    pub(crate) async fn seen_by_harvester(&self, later: &str) {
+        let addon = json!({"metadata": {"name": later}, "spec": {"enabled": false, "chart": later,
+            "repo": "http://charts.example.com", "version": "1.0.0", "valuesContent": ""}});
+        make(&self.client, ADDON, "default", addon).await;
+        eventually(&format!("Addon {later} is handled"), DEADLINE, async || {
+            (field(&self.addons, later, "/status/status").await == "AddonDisabled").then_some(())
+        })
+        .await;
     }
 
     /// What Windrow finds as of a time.
@@ -146,11 +162,11 @@ pub(crate) fn minutes_on(minutes: i64) -> Timestamp {
 }
 
 /// On, changed, off: the Jobs' names and policy, and that a deleted Job is made again.
-async fn an_addon_lives_by_jobs(version: HelmVersion, harvester: fn(&Site) -> Option<AddonsBy>) {
+async fn an_addon_lives_by_jobs(version: HelmVersion) {
     let Some(site) = Site::start(version).await else {
         return;
     };
-    let Some(_harvester) = harvester(&site) else {
+    let Some(_harvester) = site.harvester() else {
         return;
     };
     site.add(true).await;
@@ -232,35 +248,35 @@ async fn an_addon_lives_by_jobs(version: HelmVersion, harvester: fn(&Site) -> Op
 
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_17() {
-    an_addon_lives_by_jobs(HelmVersion::V0_17, Site::harvester).await;
+    an_addon_lives_by_jobs(HelmVersion::V0_17).await;
 }
 
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_17_7() {
-    an_addon_lives_by_jobs(HelmVersion::V0_17_7, Site::harvester).await;
-}
-
-#[tokio::test]
-async fn an_addon_lives_in_the_same_way_under_the_played_controller() {
-    let played = |site: &Site| Some(site.play_harvester(SignedDuration::ZERO));
-    an_addon_lives_by_jobs(HelmVersion::V0_17_7, played).await;
+    an_addon_lives_by_jobs(HelmVersion::V0_17_7).await;
 }
 
 #[tokio::test]
 async fn an_addon_lives_by_jobs_of_helm_controller_0_16() {
-    an_addon_lives_by_jobs(HelmVersion::V0_16, Site::harvester).await;
+    an_addon_lives_by_jobs(HelmVersion::V0_16).await;
 }
 
-/// The clock of Harvester's node is ahead of kube-apiserver's: the Job is older than the operation that waits for it.
-/// Only a newer one ends that, and helm-controller makes it once the Job is gone.
+/// The Job is older than the operation that waits for it, as if the clock of Harvester's node were ahead of kube-apiserver's. Only a
+/// newer one ends that, and helm-controller makes it once the Job is gone.
 async fn an_addon_gets_stuck(version: HelmVersion) {
     let Some(site) = Site::start(version).await else {
         return;
     };
-    let ahead = SignedDuration::from_secs(30);
-    let _harvester = site.play_harvester(ahead);
+    let Some(_harvester) = site.harvester() else {
+        return;
+    };
     site.add(true).await;
     let first = site.helm.job(INSTALL).await;
+    site.state("AddonEnabling").await;
+    let ahead = Timestamp::now() + SignedDuration::from_secs(30);
+    let ahead = ahead.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    site.set_condition("InProgress", json!({"lastUpdateTime": ahead}))
+        .await;
     site.helm.succeed(INSTALL).await;
     site.state("AddonEnabling").await;
     let (in_progress, since) = site.condition("InProgress").await;

@@ -5,7 +5,6 @@
 #![allow(dead_code, unused_imports)]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-pub(crate) mod addon_controller;
 pub(crate) mod apiserver;
 pub(crate) mod as_node;
 pub(crate) mod bus;
