@@ -259,32 +259,14 @@ _windrow() {
             windrow__subcmd__help__subcmd__gates,show)
                 cmd="windrow__subcmd__help__subcmd__gates__subcmd__show"
                 ;;
-            windrow__subcmd__help__subcmd__knowledge,diff)
-                cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__diff"
-                ;;
-            windrow__subcmd__help__subcmd__knowledge,explain)
-                cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__explain"
-                ;;
             windrow__subcmd__help__subcmd__knowledge,show)
                 cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__show"
-                ;;
-            windrow__subcmd__knowledge,diff)
-                cmd="windrow__subcmd__knowledge__subcmd__diff"
-                ;;
-            windrow__subcmd__knowledge,explain)
-                cmd="windrow__subcmd__knowledge__subcmd__explain"
                 ;;
             windrow__subcmd__knowledge,help)
                 cmd="windrow__subcmd__knowledge__subcmd__help"
                 ;;
             windrow__subcmd__knowledge,show)
                 cmd="windrow__subcmd__knowledge__subcmd__show"
-                ;;
-            windrow__subcmd__knowledge__subcmd__help,diff)
-                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__diff"
-                ;;
-            windrow__subcmd__knowledge__subcmd__help,explain)
-                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__explain"
                 ;;
             windrow__subcmd__knowledge__subcmd__help,help)
                 cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__help"
@@ -1155,36 +1137,8 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__knowledge)
-            opts="show diff explain"
+            opts="show"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__help__subcmd__knowledge__subcmd__diff)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__help__subcmd__knowledge__subcmd__explain)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1483,7 +1437,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__knowledge)
-            opts="-h --root --help show diff explain help"
+            opts="-h --root --help show help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1500,93 +1454,9 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__knowledge__subcmd__diff)
-            opts="-o -h --output --root --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --output)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__knowledge__subcmd__explain)
-            opts="-o -h --rules --output --root --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --rules)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --output)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         windrow__subcmd__knowledge__subcmd__help)
-            opts="show diff explain help"
+            opts="show help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__knowledge__subcmd__help__subcmd__diff)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__knowledge__subcmd__help__subcmd__explain)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1657,7 +1527,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__learn)
-            opts="-o -h --output --backtest --root --help"
+            opts="-o -h --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -279,35 +279,19 @@ svg\t'A picture'"
 complete -c windrow -n "__fish_windrow_using_subcommand blame" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand blame" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand learn" -s o -l output -d 'The knowledge file to write [default: standard output]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand learn" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand learn" -l backtest -d 'Measure the accuracy instead of writing knowledge: predict each boot from the other boots, and compare. -o is then a format (table, json, yaml, svg)'
-complete -c windrow -n "__fish_windrow_using_subcommand learn" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "show" -d 'Show all facts'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "diff" -d 'Compare two knowledge files'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "explain" -d 'Explain a kind, an object, a chart, an operator or a phase'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show diff explain help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Additional knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand learn" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show help" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show help" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from show help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l rules -d 'Additional knowledge (a file or directory; can be repeated)' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from explain" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show all facts'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "diff" -d 'Compare two knowledge files'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "explain" -d 'Explain a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show everything that is known'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Accept events (POST /events) and serve the page here: over HTTP on loopback, otherwise over HTTPS and with a token' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l nodes -d 'The expected nodes: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory objects of Harvester\'s Seeder' -r -F
@@ -371,13 +355,11 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_see
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "report" -d 'Collect the node\'s state in one archive, without secrets'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start, and print all problems'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show all gates and the source of each'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the configured gates on this running server'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the effective configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and list all errors'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "show" -d 'Show all facts'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "diff" -d 'Compare two knowledge files'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "explain" -d 'Explain a kind, an object, a chart, an operator or a phase'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start; all problems are printed at once'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show which gates are set, and where each comes from'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the gates that the configuration asks for on the running server: rke2-server is restarted, and everything is put back when kube-apiserver does not come up with them'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Put back what was in force before the last change, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove from Windrow\'s drop-in what the RKE2 that is about to start would refuse (systemd runs this before each of its starts)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Show the configuration in force'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and name every error'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "show" -d 'Show everything that is known'

@@ -2,19 +2,16 @@
 
 mod inputs;
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use windrow_learn::{Backtest, BootSet, KnowledgeFile, MOST_BOOTS, ObservedBoot, Summary};
+use windrow_learn::{BootSet, KnowledgeFile, MOST_BOOTS, ObservedBoot, Summary};
 
 use self::inputs::{Gathered, gather};
-use super::out::{print_whole, style};
-use super::output::Output;
+use super::out::print_whole;
 use super::{Context, Exit, complain};
 use crate::files::{Durability, read_text, replace};
-use crate::printable::printable_colours;
-use crate::render::{backtest_picture, backtest_table};
 
 /// Learn providers and durations from recorded boots
 ///
@@ -27,27 +24,9 @@ pub(super) struct Args {
     /// The knowledge file to write [default: standard output]
     #[arg(short, long, value_name = "KNOWLEDGE")]
     output: Option<PathBuf>,
-    /// Measure the accuracy instead of writing knowledge: predict each boot from the other boots, and compare. -o is then a
-    /// format (table, json, yaml, svg)
-    #[arg(long)]
-    backtest: bool,
-}
-
-/// The format of a backtest, from the value of `-o`.
-fn backtest_format(word: Option<&Path>) -> Result<Output, String> {
-    match word.and_then(Path::to_str) {
-        None | Some("table" | "text") => Ok(Output::Table),
-        Some("json") => Ok(Output::Json),
-        Some("yaml") => Ok(Output::Yaml),
-        Some("svg") => Ok(Output::Svg),
-        Some(_) => Err("with --backtest -o is a format: table, json, yaml or svg".to_owned()),
-    }
 }
 
 pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
-    if args.backtest {
-        return backtest(&args);
-    }
     let before = match args.output.as_deref().map(boots_to_replace) {
         None => Vec::new(),
         Some(Ok(boots)) => boots,
@@ -85,39 +64,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// Succeeds whenever there is a result, good or bad.
-fn backtest(args: &Args) -> anyhow::Result<Exit> {
-    let output = match backtest_format(args.output.as_deref()) {
-        Ok(output) => output,
-        Err(why) => {
-            complain(&[why]);
-            return Ok(Exit::Usage);
-        }
-    };
-    let Gathered { boots, unread } = gather(&args.from);
-    complain(&unread);
-    if boots.is_empty() {
-        complain(&["the inputs have no boot: there is nothing to predict"]);
-        return Ok(Exit::Unknown);
-    }
-    let tells = std::io::stderr().is_terminal();
-    let backtest = Backtest::run(&boots, |number, total| {
-        if tells && number % 50 == 0 && total >= 100 {
-            eprintln!("windrow: {number} of {total} predictions made");
-        }
-    });
-    let text = match output {
-        Output::Svg => backtest_picture(&backtest),
-        output => {
-            let table = || printable_colours(&backtest_table(&backtest, style()));
-            output.render(&backtest, table)?
-        }
-    };
-    print_whole(&text)?;
-    Ok(Exit::Ok)
-}
-
-/// The boots of a file that is about to be overwritten.
+/// The boots of a file that is to be written over.
 ///
 /// # Errors
 /// The reason against it: it is hand-written, it is something else, or it has boots that this program would omit.

@@ -30,7 +30,7 @@ pub use diagnosis::{cure_text, diagnosis_table, request_text};
 pub use dot::dot;
 pub use drain::{drain_list_table, drain_table};
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport};
-pub use knowledge::{backtest_table, explanation_text, knowledge_diff_table, knowledge_table};
+pub use knowledge::knowledge_table;
 pub use mermaid::mermaid;
 pub use page::{check_page, page};
 pub use preflight::preflight_table;
@@ -40,7 +40,7 @@ pub use rack::{
 };
 pub use rehearsal::rehearsal;
 pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport};
-pub use svg::{backtest_picture, boot_picture, svg};
+pub use svg::{boot_picture, svg};
 pub use table::{Style, findings, table};
 pub use text::{fit, wrap};
 pub(crate) use text::{lasted, point_in_time};

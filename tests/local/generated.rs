@@ -142,7 +142,6 @@ fn the_page_of_harvesters_versions_is_current() {
 #[test]
 fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
     let schemas = [
-        ("backtest", schema_for!(windrow_learn::Backtest)),
         (
             "boot-timeline",
             schema_for!(windrow_decide::flight::BootTimeline),
@@ -165,11 +164,6 @@ fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
         ),
         ("flight", schema_for!(windrow_decide::flight::FlightLine)),
         ("gates", schema_for!(windrow::render::GatesReport)),
-        ("knowledge-diff", schema_for!(windrow_learn::KnowledgeDiff)),
-        (
-            "knowledge-explanation",
-            schema_for!(windrow_learn::Explanation),
-        ),
         (
             "knowledge-list",
             schema_for!(windrow_learn::KnowledgeReport),

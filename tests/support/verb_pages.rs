@@ -476,30 +476,15 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "windrow learn learned.yaml report.tar.gz -o learned.yaml",
                 "Add a boot to the learned knowledge.",
             ),
-            (
-                "windrow learn --backtest reports/",
-                "Measure the accuracy: predict each boot from the others.",
-            ),
         ],
     },
     VerbPage {
         verb: "knowledge",
         exits: &[
-            (0, "Windrow showed the facts."),
-            (5, "Windrow has no facts about this subject."),
-            (78, "A rule pack or a knowledge file has an error."),
+            (0, "It is shown."),
+            (78, "A rule pack or a knowledge file is wrong."),
         ],
-        examples: &[
-            ("windrow knowledge show", "Show all facts on this node."),
-            (
-                "windrow knowledge explain Widget.example.com",
-                "Show which component provides a kind, after how long, and the source of this fact.",
-            ),
-            (
-                "windrow knowledge diff old.yaml new.yaml",
-                "Show the differences between two knowledge files.",
-            ),
-        ],
+        examples: &[("windrow knowledge show", "Everything that is known here.")],
     },
     VerbPage {
         verb: "cleanup",

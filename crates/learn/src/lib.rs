@@ -18,7 +18,6 @@
 pub mod bounds;
 pub mod interval;
 
-mod backtest;
 mod boot_set;
 mod known;
 mod observe;
@@ -28,19 +27,14 @@ mod summary;
 mod tests;
 mod text;
 
-pub use backtest::{Backtest, BacktestCase, BacktestRound, Coverage, Miss};
 pub use boot_set::{BootSet, KnowledgeFile, MOST_BOOTS};
 pub use known::{
-    ContradictionReport, EntryReport, Explanation, KnowledgeChange, KnowledgeDiff, KnowledgeReport,
-    KnownBy, KnownThing, ObservedBy, PhaseReport, RefusalReport, SeenReport, ThingSort,
-    TimesReport, explain,
+    EntryReport, KnowledgeReport, PhaseReport, RefusalReport, SeenReport, TimesReport,
 };
 pub use observe::{Observed, observe};
 pub use row::{
     ObservedBoot, ObservedBringer, ObservedPhase, ObservedRefusal, ObservedThing, PhaseName,
     ROW_FORMAT, Who, thing_words,
 };
-pub use summary::{
-    Contradiction, LearnedEntry, PhaseEntry, Provider, RefusalEntry, Summary, VersionSpan,
-};
+pub use summary::{LearnedEntry, PhaseEntry, Provider, RefusalEntry, Summary, VersionSpan};
 pub use windrow_model::duration_text;

@@ -1,6 +1,5 @@
 //! The plan, and where the time of a boot went, as pictures: self-contained SVG, no script, readable in light and in dark.
 
-mod backtest;
 mod boot;
 mod draw;
 mod drawn_box;
@@ -10,7 +9,6 @@ mod style;
 
 use windrow_plan::Plan;
 
-pub use self::backtest::backtest_picture;
 pub(in crate::render) use self::boot::boot_figure;
 pub use self::boot::boot_picture;
 use self::drawn_box::{DrawnBox, HEADER, NARROWEST, PAD, ROW, SMALL, TEXT, badge_width};

@@ -22,11 +22,13 @@ use crate::support::objects::{CHART, DEFINITION, DEPLOYMENT, Gvk, NAMESPACE, api
 const SECRET: Gvk = ("", "v1", "Secret");
 const CLASS: Gvk = ("storage.k8s.io", "v1", "StorageClass");
 const SYSTEM: &str = "kube-system";
+/// The version of the chart widgets.
+const WIDGETS: &str = "1.4.2";
 /// The operator's Deployment and field manager.
 pub(super) const OPERATOR: &str = "spring-operator";
 
 /// What lies in the directory. The objects sort before what brings their kinds.
-pub(super) fn manifests(world: &World) -> Vec<(&'static str, String)> {
+pub(super) fn manifests() -> Vec<(&'static str, String)> {
     let chart = |name: &str, version: &str| {
         format!(
             "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: {name}, namespace: {SYSTEM}}}\n\
@@ -47,7 +49,7 @@ pub(super) fn manifests(world: &World) -> Vec<(&'static str, String)> {
         ("10-widget.yaml", object("widgets", "Widget")),
         ("20-gadget.yaml", object("gadgets", "Gadget")),
         ("30-spring.yaml", object("springs", "Spring")),
-        ("40-widgets-chart.yaml", chart("widgets", world.widgets)),
+        ("40-widgets-chart.yaml", chart("widgets", WIDGETS)),
         ("50-gadgets-chart.yaml", chart("gadgets", "0.9.1")),
         ("60-operator.yaml", operator),
     ]
@@ -63,7 +65,7 @@ pub(super) async fn record(world: &World, collected: &Path) -> Option<PathBuf> {
     let root = directory.path();
     let folder = root.join("var/lib/rancher/rke2/server/manifests");
     fs::create_dir_all(&folder).unwrap();
-    for (name, text) in manifests(world) {
+    for (name, text) in manifests() {
         fs::write(folder.join(name), text).unwrap();
     }
     machine(root, world);
@@ -78,7 +80,7 @@ pub(super) async fn record(world: &World, collected: &Path) -> Option<PathBuf> {
     // In RKE2 one process makes the kinds of both; two at once may refuse each other's.
     served(&client, CHART).await;
     let _rke2 = cluster.deploy(&folder)?;
-    let files = manifests(world);
+    let files = manifests();
     tokio::join!(
         play_widgets(&client, world),
         play_gadgets(&client, world),
@@ -90,22 +92,18 @@ pub(super) async fn record(world: &World, collected: &Path) -> Option<PathBuf> {
     let place = collected.join(format!("boot-{:03}.jsonl", world.number));
     fs::write(
         &place,
-        on_its_hardware(&fs::read_to_string(flight).unwrap(), world),
+        on_its_hardware(&fs::read_to_string(flight).unwrap()),
     )
     .unwrap();
     Some(place)
 }
 
 /// The daemon below another root does not read this machine's hardware: what it would have written of the boot's own.
-fn on_its_hardware(flight: &str, world: &World) -> String {
+fn on_its_hardware(flight: &str) -> String {
     let lines = flight.lines().map(|line| {
         let mut line: Value = serde_json::from_str(line).unwrap();
         if line["is"] == "machine" {
-            line["hardware"] = json!(if world.slow {
-                "4cpu-16g-hdd"
-            } else {
-                "16cpu-64g-nvme"
-            });
+            line["hardware"] = json!("16cpu-64g-nvme");
         }
         format!("{line}\n")
     });
@@ -134,15 +132,10 @@ fn machine(root: &Path, world: &World) {
 async fn play_widgets(client: &Client, world: &World) {
     let release = Release::begin(client, "widgets").await;
     sleep(world.takes(Part::Widgets)).await;
-    release.bring(&["Widget"], world.widgets).await;
-    if world.is_newer() {
-        release.bring(&["Gizmo"], world.widgets).await;
-    }
+    release.bring(&["Widget"], WIDGETS).await;
     sleep(world.takes(Part::WidgetsDone)).await;
-    if !world.without_class {
-        let class = json!({"metadata": release.metadata("widgets", Some(world.widgets)), "provisioner": "widgets.example.com"});
-        make_as(client, CLASS, "", "helm", class).await;
-    }
+    let class = json!({"metadata": release.metadata("widgets", Some(WIDGETS)), "provisioner": "widgets.example.com"});
+    make_as(client, CLASS, "", "helm", class).await;
     release.end().await;
 }
 
@@ -241,13 +234,10 @@ fn secret(release: &str) -> String {
     format!("sh.helm.release.v1.{release}.v1")
 }
 
-/// A kind `Widget` of the group widgets.example.com; `Gizmo` is of that group too.
+/// A kind `Widget` of the group widgets.example.com.
 fn definition(kind: &str, mut metadata: Value) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
-    let group = match kind {
-        "Gizmo" => "widgets.example.com".to_owned(),
-        _ => format!("{plural}.example.com"),
-    };
+    let group = format!("{plural}.example.com");
     metadata["name"] = json!(format!("{plural}.{group}"));
     json!({"metadata": metadata, "spec": {"group": group, "scope": "Namespaced",
         "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},

@@ -1,7 +1,4 @@
 //! Level 4: boots are recorded on real parts, Windrow learns from their flights, and what it learned is true.
-//!
-//! `WINDROW_BOOTS=100 WINDROW_FLIGHTS=DIR cargo test --test kubernetes learning::many_boots -- --ignored` records as many as
-//! that, six at a time, and keeps their flights.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -17,8 +14,6 @@ use world::World;
 
 /// How many clusters there are at once.
 const AT_ONCE: usize = 6;
-/// Half of these boots are of the older version.
-const ALL: u32 = 100;
 
 /// Records these boots; true when the parts are here.
 async fn record(worlds: Vec<World>, collected: &Path) -> bool {
@@ -63,8 +58,8 @@ async fn the_second_image_is_better_than_the_first() {
     let (reports, manifests) = (place.path().join("reports"), place.path().join("manifests"));
     fs::create_dir_all(&reports).unwrap();
     fs::create_dir_all(&manifests).unwrap();
-    let worlds: Vec<World> = (0..5).map(|number| World::new(number, ALL)).collect();
-    for (name, text) in boot::manifests(&worlds[0]) {
+    let worlds: Vec<World> = (0..5).map(|number| World::new(number)).collect();
+    for (name, text) in boot::manifests() {
         if name.contains("widget") {
             fs::write(manifests.join(name), text).unwrap();
         }
@@ -75,7 +70,7 @@ async fn the_second_image_is_better_than_the_first() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/second-image.md")).unwrap();
     let commands = commands(&page);
-    assert_eq!(commands.len(), 6);
+    assert_eq!(commands.len(), 5);
     for (command, code) in commands {
         let output = typed(command, place.path());
         let said = format!(
@@ -84,25 +79,11 @@ async fn the_second_image_is_better_than_the_first() {
             String::from_utf8_lossy(&output.stderr)
         );
         assert_eq!(output.status.code(), Some(code), "{said}");
-        if command.contains("explain") {
+        if command.contains("show") {
             assert!(said.contains("the chart widgets"), "{said}");
             // The lines are as wide as the terminal.
             let words: Vec<&str> = said.split_whitespace().collect();
             assert!(words.join(" ").contains("on 5 of 5 boots"), "{said}");
         }
     }
-}
-
-#[tokio::test]
-#[ignore = "a quarter of an hour; its figures stand in docs/learn.md"]
-async fn many_boots() {
-    let number =
-        |name: &str, usual: u32| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
-    let (first, many) = (number("WINDROW_FIRST", 0), number("WINDROW_BOOTS", ALL));
-    let place = std::env::var("WINDROW_FLIGHTS").unwrap();
-    fs::create_dir_all(&place).unwrap();
-    let worlds = (first..many)
-        .map(|number| World::new(number, ALL))
-        .collect();
-    assert!(record(worlds, Path::new(&place)).await);
 }

@@ -1,5 +1,4 @@
-//! The world of the recorded boots, drawn from a seed: how long each part takes and from which distribution, which versions
-//! a boot has, on which machine it runs, and in which boots a chart does not do what it does in all others.
+//! The world of the recorded boots, drawn from a seed: how long each part takes and from which distribution.
 
 use std::time::Duration;
 
@@ -9,12 +8,6 @@ use sha2::{Digest as _, Sha256};
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) number: u32,
-    /// The chart's version: a newer one from the middle on, which brings one kind more.
-    pub(super) widgets: &'static str,
-    /// The node whose disk is ten times slower.
-    pub(super) slow: bool,
-    /// The chart leaves out what it brings otherwise.
-    pub(super) without_class: bool,
 }
 
 /// What takes a time.
@@ -31,33 +24,21 @@ pub(super) enum Part {
 }
 
 impl World {
-    /// The boot of this number, out of `of`.
-    pub(super) fn new(number: u32, of: u32) -> Self {
-        Self {
-            number,
-            widgets: if number * 2 < of { "1.4.2" } else { "1.5.0" },
-            slow: number % 10 == 7,
-            without_class: of >= 20 && (number == 5 || number == of - 3),
-        }
-    }
-
-    pub(super) fn is_newer(&self) -> bool {
-        self.widgets == "1.5.0"
+    /// The boot of this number.
+    pub(super) fn new(number: u32) -> Self {
+        Self { number }
     }
 
     /// How long a part takes in this boot.
     pub(super) fn takes(&self, part: Part) -> Duration {
         let seconds = match part {
-            Part::Widgets => {
-                1.5 * (0.4 * self.normal(0)).exp() * if self.is_newer() { 2.0 } else { 1.0 }
-            }
+            Part::Widgets => 1.5 * (0.4 * self.normal(0)).exp(),
             Part::WidgetsDone => 0.5 + self.uniform(4),
             Part::Gadgets if self.uniform(2) < 0.7 => 1.0 + self.uniform(3),
             Part::Gadgets => 5.0 + 2.0 * self.uniform(3),
             Part::Springs => 0.5 - 1.5 * (1.0 - self.uniform(5)).ln(),
         };
-        let factor = if self.slow { 10.0 } else { 1.0 };
-        Duration::from_secs_f64(seconds * factor)
+        Duration::from_secs_f64(seconds)
     }
 
     /// A number from 0 to 1, the same for the same boot and stream.

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::civil::Date;
 use windrow_decide::flight::Appeared;
 use windrow_plan::knowledge::{ClassTimes, FEWEST_BOOTS, Seen};
 use windrow_plan::rules::Platform;
@@ -17,69 +16,34 @@ use super::{LearnedEntry, Provider, count, day};
 use crate::interval::predict;
 use crate::row::{ObservedBoot, ObservedBringer, ObservedThing, Who};
 
-/// Most contradictions that are named.
-const MOST_CONTRADICTIONS: usize = 1000;
-
-/// A boot that speaks against what others say.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Contradiction {
-    /// Who brings it in other boots, in words.
-    pub by: String,
-    /// What.
-    pub what: Appeared,
-    /// In which version of who brings it.
-    pub versions: VersionSpan,
-    /// The day of the boot.
-    pub day: Date,
-    /// The boot.
-    pub boot: String,
-    /// From whom it came instead; `None`: it did not come.
-    pub came_from: Option<String>,
-}
-
 /// What boots say, by who brings.
 #[derive(Debug, Default)]
 pub(super) struct Evidence<'b> {
     boots: &'b [&'b ObservedBoot],
     /// In each boot: from whom each thing came.
-    pub(super) came: Vec<BTreeMap<&'b Appeared, Hand>>,
-    pub(super) by: BTreeMap<Provider, BTreeMap<Option<Numbers>, ByBoot<'b>>>,
+    came: Vec<BTreeMap<&'b Appeared, Hand>>,
+    by: BTreeMap<Provider, BTreeMap<Option<Numbers>, ByBoot<'b>>>,
     /// The addresses of each chart, with what came from it.
     addresses: BTreeMap<&'b str, BTreeMap<&'b str, BTreeSet<&'b Appeared>>>,
 }
 
 /// What one who brings did, by the boot's place.
-pub(super) type ByBoot<'b> = BTreeMap<usize, InBoot<'b>>;
+type ByBoot<'b> = BTreeMap<usize, InBoot<'b>>;
 
 #[derive(Debug, Default)]
-pub(super) struct InBoot<'b> {
+struct InBoot<'b> {
     /// It was done, and the boot can say what did not come.
-    pub(super) is_whole: bool,
-    pub(super) things: BTreeMap<&'b Appeared, &'b ObservedThing>,
+    is_whole: bool,
+    things: BTreeMap<&'b Appeared, &'b ObservedThing>,
     /// What came while it or another one was being installed, and does not say whose it is.
-    pub(super) perhaps: BTreeMap<&'b Appeared, &'b ObservedThing>,
+    perhaps: BTreeMap<&'b Appeared, &'b ObservedThing>,
 }
 
 /// From whom something came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Hand {
-    Known(Provider),
-    /// In words.
-    Other(String),
-    /// One of those that have it in `perhaps`.
-    OneOfSeveral,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hand {
+    Known,
     Unknown,
-}
-
-impl Hand {
-    pub(super) fn words(&self) -> String {
-        match self {
-            Self::Known(provider) => provider.words(),
-            Self::Other(words) => words.clone(),
-            Self::OneOfSeveral => "another Helm release".to_owned(),
-            Self::Unknown => String::new(),
-        }
-    }
 }
 
 /// What the boots of some versions say.
@@ -153,15 +117,13 @@ impl<'b> Evidence<'b> {
                 Some((provider, version)) => {
                     let done = one.done || !matches!(provider, Provider::Chart { .. });
                     let whole = done && boot.is_whole();
-                    let in_boot = self.in_boot(provider.clone(), version, number);
+                    let in_boot = self.in_boot(provider, version, number);
                     in_boot.is_whole |= whole;
                     in_boot.things.insert(&thing.what, thing);
-                    Hand::Known(provider)
+                    Hand::Known
                 }
-                None => match &one.by {
-                    Who::Unknown => Hand::Unknown,
-                    other => Hand::Other(who_words(other)),
-                },
+                None if one.by == Who::Unknown => Hand::Unknown,
+                None => Hand::Known,
             };
             self.came[number].insert(&thing.what, hand);
         }
@@ -170,7 +132,7 @@ impl<'b> Evidence<'b> {
                 let in_boot = self.in_boot(provider, version, number);
                 in_boot.perhaps.insert(&thing.what, thing);
             }
-            self.came[number].insert(&thing.what, Hand::OneOfSeveral);
+            self.came[number].insert(&thing.what, Hand::Known);
         }
     }
 
@@ -230,20 +192,18 @@ impl<'b> Evidence<'b> {
         }
     }
 
-    pub(super) fn into_entries(self) -> (Vec<LearnedEntry>, Vec<Contradiction>) {
+    pub(super) fn into_entries(self) -> Vec<LearnedEntry> {
         let mut entries = Vec::new();
-        let mut contradictions = BTreeSet::new();
         for (provider, versions) in &self.by {
             let mut own: Vec<LearnedEntry> = Vec::new();
-            for (span, by_boot) in self.ranges(provider, versions, &mut contradictions) {
+            for (span, by_boot) in self.ranges(provider, versions) {
                 own.extend(self.entries_of(provider, span, &by_boot));
             }
             name_entries(&mut own);
             entries.extend(own);
         }
         make_unique(&mut entries);
-        let contradictions = contradictions.into_iter().take(MOST_CONTRADICTIONS);
-        (entries, contradictions.collect())
+        entries
     }
 
     /// Neighbouring versions that bring the same are one range.
@@ -251,7 +211,6 @@ impl<'b> Evidence<'b> {
         &self,
         provider: &Provider,
         versions: &'e BTreeMap<Option<Numbers>, ByBoot<'b>>,
-        contradictions: &mut BTreeSet<Contradiction>,
     ) -> Vec<(VersionSpan, BTreeMap<usize, &'e InBoot<'b>>)> {
         let mut ranges: Vec<(Numbers, Numbers, BTreeSet<&Appeared>, BTreeMap<_, _>)> = Vec::new();
         let mut unversioned = None;
@@ -259,8 +218,6 @@ impl<'b> Evidence<'b> {
             let by_boot: BTreeMap<usize, &InBoot<'b>> =
                 by_boot.iter().map(|(number, one)| (*number, one)).collect();
             let votes = self.votes(provider, &by_boot);
-            let span = VersionSpan::only(*version);
-            self.note_contradictions(provider, span, &votes, contradictions);
             let things = votes.confident();
             let Some(version) = *version else {
                 unversioned = Some(by_boot);
@@ -313,29 +270,6 @@ impl<'b> Evidence<'b> {
             }
         }
         votes
-    }
-
-    fn note_contradictions(
-        &self,
-        provider: &Provider,
-        versions: VersionSpan,
-        votes: &Votes<'b>,
-        found: &mut BTreeSet<Contradiction>,
-    ) {
-        for (what, numbers) in &votes.against {
-            for number in numbers {
-                let boot = self.boots[*number];
-                let came_from = self.came[*number].get(what).map(Hand::words);
-                found.insert(Contradiction {
-                    by: provider.words(),
-                    what: (*what).clone(),
-                    versions,
-                    day: day(boot),
-                    boot: boot.id.clone(),
-                    came_from,
-                });
-            }
-        }
     }
 
     /// What comes on the same condition, and in the same boots, is one entry.
@@ -435,7 +369,7 @@ fn by_class(times: &[(Option<&str>, u64)]) -> Vec<(ClassTimes, usize)> {
 }
 
 /// When all of some things were there in a boot, in milliseconds after what brings them could begin.
-pub(super) fn all_there<'a>(
+fn all_there<'a>(
     provider: &Provider,
     one: &InBoot<'_>,
     things: impl Iterator<Item = &'a Appeared>,
@@ -458,7 +392,7 @@ fn chart(name: &str, repository: Option<String>) -> Provider {
 }
 
 /// Who brought something, in words.
-pub(crate) fn who_words(who: &Who) -> String {
+pub(super) fn who_words(who: &Who) -> String {
     match who {
         Who::Chart { name, .. } => format!("the chart {name}"),
         Who::Release { name, namespace } => format!("the Helm release {namespace}/{name}"),

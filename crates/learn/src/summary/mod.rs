@@ -1,7 +1,6 @@
 //! What a set of boots says: who brings what, how long phases take, what was refused. Made again from all of them each time, so that it
 //! does not depend on the order in which they came.
 
-mod deeds;
 mod evidence;
 mod names;
 mod phases;
@@ -19,15 +18,11 @@ use windrow_plan::knowledge::{ClassTimes, LearnedTimes, Seen};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::Platform;
 
+use self::unnamed::attribute;
 use crate::boot_set::BootSet;
 use crate::row::ObservedBoot;
 
-pub(crate) use self::deeds::{BootDeeds, Outcome};
-pub use self::evidence::Contradiction;
-pub(crate) use self::evidence::who_words;
-pub(crate) use self::unnamed::attribute;
 pub use self::versions::VersionSpan;
-pub(crate) use self::versions::numbers;
 
 /// What a set of boots says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,8 +33,6 @@ pub struct Summary {
     pub phases: Vec<PhaseEntry>,
     /// What was refused.
     pub refusals: Vec<RefusalEntry>,
-    /// What speaks against an entry, or kept one from being made.
-    pub contradictions: Vec<Contradiction>,
     /// The boots that it was made from, the oldest first.
     pub boots: Vec<ObservedBoot>,
 }
@@ -63,16 +56,6 @@ pub struct LearnedEntry {
     pub times_on: Vec<(ClassTimes, usize)>,
     /// In how many boots.
     pub seen: Seen,
-}
-
-impl LearnedEntry {
-    /// How long it takes on this hardware, and from how many boots that is.
-    pub(crate) fn times_on(&self, hardware: Option<&str>) -> Option<(LearnedTimes, usize)> {
-        let mut classes = self.times_on.iter();
-        let own = classes.find(|(one, _)| hardware == Some(one.hardware.as_str()));
-        let own = own.map(|(one, boots)| (one.times, *boots));
-        own.or(self.times.map(|times| (times, self.timed)))
-    }
 }
 
 /// Who brings, as a knowledge file has it.
@@ -146,43 +129,6 @@ pub struct RefusalEntry {
     pub seen: Seen,
 }
 
-impl Provider {
-    /// Is it the same one, whatever is known of its conditions?
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (
-                Self::Chart {
-                    name,
-                    repository: one,
-                    ..
-                },
-                Self::Chart {
-                    name: other,
-                    repository: two,
-                    ..
-                },
-            ) => name == other && (one == two || one.is_none() || two.is_none()),
-            _ => self == other,
-        }
-    }
-
-    /// In words.
-    pub fn words(&self) -> String {
-        match self {
-            Self::Chart {
-                name,
-                repository: Some(repository),
-                ..
-            } => format!("the chart {name} of {repository}"),
-            Self::Chart { name, .. } => format!("the chart {name}"),
-            Self::Rke2 { component, .. } => format!("RKE2's chart {component}"),
-            Self::Harvester { part, .. } if part == "harvester" => "Harvester".to_owned(),
-            Self::Harvester { part, .. } => format!("Harvester's {part}"),
-            Self::Operator { deployment, .. } => deployment.clone(),
-        }
-    }
-}
-
 impl Summary {
     /// Of the boots that a file takes.
     pub fn of_boots(set: &BootSet) -> Self {
@@ -194,10 +140,8 @@ impl Summary {
         let attributed = attribute(boots);
         let attributed: Vec<&ObservedBoot> = attributed.iter().map(|boot| &**boot).collect();
         let evidence = evidence::Evidence::gather(&attributed);
-        let (entries, contradictions) = evidence.into_entries();
         Self {
-            entries,
-            contradictions,
+            entries: evidence.into_entries(),
             phases: phases::phases(boots),
             refusals: refusals(boots),
             boots: boots.iter().map(|boot| (*boot).clone()).collect(),

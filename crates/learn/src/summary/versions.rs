@@ -33,15 +33,6 @@ impl VersionSpan {
         }
     }
 
-    /// Is a version in it? One that is not known is taken for the newest, as a plan takes it.
-    pub fn includes(&self, version: Option<Numbers>) -> bool {
-        let Some(version) = version else {
-            return self.before.is_none();
-        };
-        self.from.is_none_or(|from| version >= from)
-            && self.before.is_none_or(|before| version < before)
-    }
-
     /// Does it say anything?
     pub fn is_all(&self) -> bool {
         *self == Self::default()

@@ -1,7 +1,4 @@
-//! What is known, as documents: all of it, what differs between two files, and what is known of one thing.
-
-mod diff;
-mod explain;
+//! Everything that is known, as a document.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +13,6 @@ use windrow_plan::knowledge::{
 use windrow_plan::readiness::node::NodeRole;
 use windrow_plan::rules::Platform;
 
-pub use self::diff::{KnowledgeChange, KnowledgeDiff};
-pub use self::explain::{
-    ContradictionReport, Explanation, KnownBy, KnownThing, ObservedBy, ThingSort, explain,
-};
 use crate::row::thing_words;
 
 /// Everything that is known.
