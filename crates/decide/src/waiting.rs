@@ -13,10 +13,6 @@ use super::mark::OnFailure;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, Wait, on_purpose};
 use super::status::Blocker;
 
-/// A deadline rests on this number of boots at least: of fewer the time after which nineteen of twenty have it is little more than a
-/// guess.
-const FEWEST_BOOTS: u32 = 5;
-
 /// How long a process of the daemon looks at the cluster before a deadline that ran out without it counts.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// The first starts in a boot have that time, however long the deadline is over. Later ones have it only as long as the wait is not twice as
@@ -313,14 +309,7 @@ impl DecisionContext<'_> {
             (Tier::Required, true) if requirement.satisfied_by.is_guess() => {
                 (staging.advisory_deadline, OnDeadline::Release)
             }
-            (Tier::Required, true) => {
-                let learned = learned_p95(requirement);
-                let after = learned.map(|p95| staging.learned_deadline(p95));
-                (
-                    after.unwrap_or(staging.inferred_deadline),
-                    OnDeadline::Release,
-                )
-            }
+            (Tier::Required, true) => (staging.inferred_deadline, OnDeadline::Release),
             (Tier::Required, false) => {
                 let default = match requirement.on_deadline {
                     OnDeadline::Keep => staging.overdue_after,
@@ -478,13 +467,6 @@ impl DecisionContext<'_> {
             NeedState::Failed { message } => (Code::WaitsForReady, wanted(message)),
         }
     }
-}
-
-/// After how long nineteen of twenty boots had what is needed, where enough of them have shown it. Only of what was inferred.
-fn learned_p95(requirement: &Requirement) -> Option<Duration> {
-    let learned = requirement.learned.as_ref()?;
-    let is_enough = learned.seen.boots >= FEWEST_BOOTS && requirement.inferred;
-    is_enough.then_some(learned.times?.p95)
 }
 
 /// Which unmet requirement is reported first: the one with the least value. What holds comes before what orders, and

@@ -7,7 +7,7 @@ use windrow_model::grammars::is_label_of_any_length;
 use windrow_model::manifest::{GroupKind, ObjectRef, namespace_name_error, object_name_error};
 use windrow_plan::knowledge::is_kubernetes_group;
 
-use crate::row::{ObservedBoot, ObservedBringer, ROW_FORMAT, Who};
+use crate::row::{ObservedBoot, ROW_FORMAT, Who};
 
 /// Longest time that anything of a bootstrap takes, in milliseconds: seven days.
 pub const LONGEST_MS: u64 = 7 * 24 * 3600 * 1000;
@@ -15,10 +15,6 @@ pub const LONGEST_MS: u64 = 7 * 24 * 3600 * 1000;
 pub const MOST_THINGS: usize = 500;
 /// Most things of a boot.
 pub const MOST_OF_A_BOOT: usize = 2_000;
-/// Most that may have brought one thing.
-pub const MOST_CANDIDATES: usize = 8;
-/// Most times that things of a boot stand with one who may have brought them.
-pub const MOST_PERHAPS: usize = 200;
 /// Most of RKE2's polls of a boot.
 pub const MOST_POLLS: usize = 32;
 /// Most refusals of a boot.
@@ -132,7 +128,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     if boot.polls.len() > MOST_POLLS || boot.polls.iter().any(|ms| *ms > LONGEST_MS) {
         return wrong("a poll of RKE2's takes longer than seven days, or there are too many");
     }
-    let things = || boot.brought.iter().flat_map(ObservedBringer::all);
+    let things = || boot.brought.iter().flat_map(|one| &one.things);
     let mut times = things().flat_map(|thing| [thing.after, thing.api]);
     if times.any(|time| time.is_some_and(|ms| ms > LONGEST_MS)) {
         return wrong("something takes longer than seven days to come");
@@ -175,7 +171,7 @@ pub fn is_who(who: &Who) -> bool {
                 && repository.as_deref().is_none_or(is_word)
         }
         Who::Release { name, namespace } => is_name(name) && is_namespace(namespace),
-        Who::Addon { name } | Who::Manager { name, .. } => is_name(name),
+        Who::Addon { name } => is_name(name),
         Who::Fleet { bundle } => is_name(bundle),
         Who::Owner { kind } => is_any_kind(kind),
         Who::Unknown => true,

@@ -1,8 +1,10 @@
 //! What one boot teaches: a row of the `boots` of a knowledge file. One line of JSON, which a person can read and take out.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use windrow_decide::flight::{Appeared, BootState};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::readiness::node::{NodeRole, Phase};
@@ -57,7 +59,11 @@ pub struct ObservedBoot {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub polls: Vec<u64>,
     /// Who brought what.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "without_guesses"
+    )]
     pub brought: Vec<ObservedBringer>,
     /// What kube-apiserver refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -94,7 +100,7 @@ impl Ord for PhaseName {
     }
 }
 
-/// One who brought things in a boot, or could have.
+/// One who brought things in a boot, or was deployed in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedBringer {
     /// Who.
@@ -105,10 +111,6 @@ pub struct ObservedBringer {
     /// What came from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub things: Vec<ObservedThing>,
-    /// Kinds of a chart's `crds/` that came while it was being installed. They do not say whose they are: each stands with everyone
-    /// whose they may be.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub perhaps: Vec<ObservedThing>,
 }
 
 /// Something that came.
@@ -126,7 +128,7 @@ pub struct ObservedThing {
     pub api: Option<u64>,
 }
 
-/// Who brought something, as the flight says.
+/// Who brought something, as labels, annotations and owner references of the object say.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Who {
@@ -166,16 +168,8 @@ pub enum Who {
         /// The kind.
         kind: GroupKind,
     },
-    /// The program that wrote it.
-    Manager {
-        /// Its field manager.
-        name: String,
-        /// Is a Deployment of this name in the manifests directory, or a HelmChart whose Deployment is usually called so, and was that
-        /// applied before?
-        #[serde(default, skip_serializing_if = "is_false")]
-        manifest: bool,
-    },
-    /// By whom is not known.
+    /// By whom is not known. Earlier builds wrote the field manager (`manager`), which proves nothing.
+    #[serde(alias = "manager")]
     Unknown,
 }
 
@@ -218,7 +212,7 @@ impl ObservedBoot {
 
     /// How much it says: of two rows of the same boot the one that says more is kept.
     fn weight(&self) -> impl Ord + use<> {
-        let things: usize = self.brought.iter().map(|one| one.all().count()).sum();
+        let things: usize = self.brought.iter().map(|one| one.things.len()).sum();
         let phases: u64 = self.phases.iter().map(|phase| phase.ms).sum();
         (!self.cut, self.end.is_end(), things, phases)
     }
@@ -229,13 +223,6 @@ impl ObservedBoot {
             true => other,
             false => self,
         }
-    }
-}
-
-impl ObservedBringer {
-    /// What came from it, and what may have.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &ObservedThing> {
-        self.things.iter().chain(&self.perhaps)
     }
 }
 
@@ -254,6 +241,35 @@ pub(crate) fn ascii(json: &str) -> String {
         }
     }
     out
+}
+
+/// Reads who brought what. A row of an earlier build also lists, for each chart, the things that it may have brought (`perhaps`). Such a
+/// thing appeared, but its provider is unknown: it must count neither for a chart nor against one.
+fn without_guesses<'d, D: Deserializer<'d>>(input: D) -> Result<Vec<ObservedBringer>, D::Error> {
+    #[derive(Deserialize)]
+    struct WrittenBringer {
+        #[serde(flatten)]
+        bringer: ObservedBringer,
+        #[serde(default)]
+        perhaps: Vec<ObservedThing>,
+    }
+    let mut guessed = BTreeSet::new();
+    let mut brought = Vec::new();
+    for WrittenBringer { bringer, perhaps } in Vec::<WrittenBringer>::deserialize(input)? {
+        guessed.extend(perhaps.into_iter().map(|thing| ObservedThing {
+            after: None,
+            ..thing
+        }));
+        brought.push(bringer);
+    }
+    if !guessed.is_empty() {
+        brought.push(ObservedBringer {
+            by: Who::Unknown,
+            done: false,
+            things: guessed.into_iter().collect(),
+        });
+    }
+    Ok(brought)
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -174,10 +174,8 @@ fn by(by: &Provider) -> String {
             acts_on,
         } => {
             put("operator", deployment);
-            if let Some(acts_on) = acts_on {
-                let (group, kind) = (quoted(&acts_on.group), quoted(&acts_on.kind));
-                parts.push(format!("kind: {{group: {group}, kind: {kind}}}"));
-            }
+            let (group, kind) = (quoted(&acts_on.group), quoted(&acts_on.kind));
+            parts.push(format!("kind: {{group: {group}, kind: {kind}}}"));
         }
     }
     if let Provider::Chart { values, .. } = by

@@ -86,4 +86,12 @@ async fn the_second_image_is_better_than_the_first() {
             assert!(words.join(" ").contains("on 5 of 5 boots"), "{said}");
         }
     }
+    // Nothing on these kinds proves their provider: one is of a chart's `crds/`, an operator made the other.
+    let learned = fs::read_to_string(place.path().join("learned.yaml")).unwrap();
+    let (known, boots) = learned.split_once("\nboots:").unwrap();
+    for kind in ["Gadget", "Spring"] {
+        let of_any_boot = format!("{kind}.{}s.example.com", kind.to_lowercase());
+        assert!(boots.contains(&of_any_boot), "{boots}");
+        assert!(!known.contains(&format!("[{kind}]")), "{known}");
+    }
 }

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use schemars::{Schema, SchemaGenerator};
 use windrow_model::manifest::{Node, yaml};
 
-use super::special::{
-    COPY_TO, CURED, LEARNED_AT_LEAST, LISTEN, ON_CHANGE, PLATFORM, SITE_NAMES, TEXTFILE,
-};
+use super::special::{COPY_TO, CURED, LISTEN, ON_CHANGE, PLATFORM, SITE_NAMES, TEXTFILE};
 use super::value::ValueKind::{
     Count, Duration, DurationUpTo, Flag, Path, PathOr, Size, SizeOfMemory, Special, Word,
 };
@@ -109,16 +107,6 @@ pub const KEYS: &[SettingKey] = &[
         "staging.inferredDeadline",
         "How long an inferred requirement may hold a file.",
         Duration(at!(staging.inferred_deadline)),
-    ),
-    key(
-        "staging.learnedDeadline.atLeast",
-        "Never shorter than this; inferredDeadline: than what that setting says.",
-        Special(LEARNED_AT_LEAST),
-    ),
-    key(
-        "staging.learnedDeadline.atMost",
-        "Never longer than this.",
-        Duration(at!(staging.learned_deadline.at_most)),
     ),
     key(
         "staging.refusedDeadline",

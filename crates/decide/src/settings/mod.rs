@@ -296,8 +296,6 @@ pub struct Staging {
     /// How long an inferred requirement may hold a file where RKE2 could already apply some of it, and something
     /// here creates what it lacks.
     pub inferred_deadline: Duration,
-    /// The same where earlier boots have shown when what it lacks comes.
-    pub learned_deadline: LearnedDeadline,
     /// How long a file that RKE2 would refuse is kept from it.
     pub refused_deadline: Duration,
     /// After how long a file that stays held is reported as overdue.
@@ -308,15 +306,6 @@ pub struct Staging {
     pub rescan: Duration,
     /// Bounds against hostile input.
     pub limits: ReadLimits,
-}
-
-/// Between which bounds the deadline of an inferred requirement follows what earlier boots have shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LearnedDeadline {
-    /// Never shorter than this; absent: than the deadline of what was not seen in earlier boots.
-    pub at_least: Option<Duration>,
-    /// Never longer than this, unless `at_least` is.
-    pub at_most: Duration,
 }
 
 impl Default for Settings {
@@ -340,15 +329,6 @@ impl Default for Settings {
 }
 
 impl Staging {
-    /// How long an inferred requirement may hold a file, where nineteen of twenty boots had what it needs after `p95`: twice as long,
-    /// within the bounds.
-    pub fn learned_deadline(&self, p95: Duration) -> Duration {
-        let at_least = self.learned_deadline.at_least;
-        let at_least = at_least.unwrap_or(self.inferred_deadline);
-        let at_most = self.learned_deadline.at_most.max(at_least);
-        p95.saturating_mul(2).clamp(at_least, at_most)
-    }
-
     /// May Windrow hold this file at all? Not when staging is off, and not what belongs to RKE2.
     pub fn may_hold(&self, path: &ManifestPath) -> bool {
         self.enabled && rke2::owner(path).is_none()
@@ -361,10 +341,6 @@ impl Default for Staging {
             enabled: true,
             advisory_deadline: Duration::from_secs(2 * 60),
             inferred_deadline: Duration::from_secs(10 * 60),
-            learned_deadline: LearnedDeadline {
-                at_least: None,
-                at_most: Duration::from_secs(30 * 60),
-            },
             refused_deadline: Duration::from_secs(10 * 60),
             overdue_after: Duration::from_secs(30 * 60),
             blind_deadline: Duration::from_secs(30 * 60),

@@ -13,7 +13,7 @@ use self::probes::{BuiltinProbes, CustomProbes};
 use super::keys::KEYS;
 
 /// What each section is.
-const SECTIONS: [(&str, &str); 12] = [
+const SECTIONS: [(&str, &str); 11] = [
     ("diagnosis", "The look for known incidents."),
     ("flight", "The flight recorder."),
     ("gates", "How a change of feature gates is tried."),
@@ -22,10 +22,6 @@ const SECTIONS: [(&str, &str); 12] = [
     ("probes", "Probes of the node."),
     ("repair", "What the daemon cures by itself."),
     ("staging", "How manifests are staged."),
-    (
-        "staging.learnedDeadline",
-        "Between which bounds a deadline follows what earlier boots have shown.",
-    ),
     ("staging.limits", "Bounds against hostile input."),
     ("statusServer", "The status over HTTPS."),
     (

@@ -4,15 +4,13 @@ use std::net::SocketAddr;
 
 use schemars::json_schema;
 use windrow_harvester::incidents::CURABLE;
-use windrow_model::duration_text;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::reasons::{Code, REASONS};
 use windrow_model::suggest::nearest;
 use windrow_plan::rules::Platform;
 
-use super::schema::DurationText;
-use super::units::{duration, expected};
-use super::value::{AUTO, NONE, SECOND, SpecialKind, WordKind, path_or, show_or, text_like};
+use super::units::expected;
+use super::value::{AUTO, NONE, SpecialKind, WordKind, path_or, show_or, text_like};
 use super::{CopyTo, OnChange, SiteNames};
 
 pub(super) const PLATFORM: WordKind = WordKind {
@@ -58,27 +56,6 @@ pub(super) const SITE_NAMES: WordKind = WordKind {
             "drop" => SiteNames::Drop,
             _ => SiteNames::Keep,
         };
-    },
-};
-
-/// The bound is what the setting of this name says.
-const LIKE_INFERRED: &str = "inferredDeadline";
-
-pub(super) const LEARNED_AT_LEAST: SpecialKind = SpecialKind {
-    set: |settings, node| {
-        settings.staging.learned_deadline.at_least = match node.as_str() {
-            Some(LIKE_INFERRED) => None,
-            _ => Some(duration(node, SECOND)?),
-        };
-        Ok(())
-    },
-    show: |settings| {
-        let at_least = settings.staging.learned_deadline.at_least;
-        at_least.map_or_else(|| LIKE_INFERRED.to_owned(), duration_text)
-    },
-    schema: |generator| {
-        let duration = generator.subschema_for::<DurationText>();
-        json_schema!({"anyOf": [{"enum": [LIKE_INFERRED, null]}, duration]})
     },
 };
 

@@ -1,4 +1,4 @@
-//! What was learned from earlier boots, and what holds rest on it: those that were inferred, within bounds, and no others.
+//! What was learned from earlier boots, and what holds rest on it: those that were inferred, and no others.
 
 use proptest::prelude::*;
 
@@ -29,11 +29,9 @@ fn entry(boots: u32, of: u32, p95: &str) -> String {
 }
 
 /// After how long the file with half of its objects is released at the latest, in minutes, and what is said of it.
-fn deadline(rules: RuleSet, settings: Settings) -> (i64, Option<String>) {
+fn deadline(rules: RuleSet) -> (i64, Option<String>) {
     let files = [("half.yaml", HALF), ("widgets.yaml", CHART)];
-    let mut node = Node::with(rules.clone(), Some(Platform::Rke2), &files);
-    node.state.configure(settings, rules, Some(Platform::Rke2));
-    node.scan();
+    let mut node = Node::with(rules, Some(Platform::Rke2), &files);
     node.api();
     let widget = GroupKind::new("example.com", "Widget");
     node.observe(ClusterEvent::Kind(widget, KindSeen::NotServed));
@@ -44,38 +42,14 @@ fn deadline(rules: RuleSet, settings: Settings) -> (i64, Option<String>) {
     (left.as_mins(), held.blockers[0].usual.clone())
 }
 
-fn bounds(at_least: Option<u64>, at_most: u64) -> Settings {
-    let mut settings = Settings::default();
-    let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
-    settings.staging.learned_deadline.at_least = at_least.map(minutes);
-    settings.staging.learned_deadline.at_most = minutes(at_most);
-    settings
-}
-
 #[test]
-fn the_deadline_of_an_inferred_hold_follows_what_enough_boots_have_shown_within_its_bounds() {
-    let after = |p95: &str, settings| deadline(rules_with(&entry(13, 14, p95)), settings).0;
-    for (p95, minutes) in [("30s", 10), ("5m", 10), ("8m", 16), ("14m", 28), ("2h", 30)] {
-        assert_eq!(after(p95, Settings::default()), minutes, "{p95}");
+fn how_long_something_took_in_earlier_boots_is_told_and_changes_no_deadline() {
+    for (boots, p95) in [(2, "30s"), (4, "14m"), (13, "14m"), (13, "2h")] {
+        let (minutes, usual) = deadline(rules_with(&entry(boots, 14, p95)));
+        assert_eq!(minutes, 10, "{boots} {p95}");
+        let on = format!(", on {boots} of 14 boots");
+        assert!(usual.unwrap().ends_with(&on), "{boots} {p95}");
     }
-    assert_eq!(after("30s", bounds(Some(1), 5)), 1);
-    assert_eq!(after("2m", bounds(Some(1), 5)), 4);
-    assert_eq!(after("2h", bounds(Some(1), 5)), 5);
-    assert_eq!(after("2h", bounds(Some(8), 5)), 8, "the lower bound counts");
-    // What a person set for every inferred hold is not made shorter.
-    let mut patient = Settings::default();
-    patient.staging.inferred_deadline = std::time::Duration::from_secs(20 * 60);
-    assert_eq!(after("30s", patient), 20);
-}
-
-#[test]
-fn fewer_than_five_boots_change_no_deadline_and_are_told() {
-    let few = deadline(rules_with(&entry(4, 4, "14m")), Settings::default());
-    assert_eq!(few.0, 10);
-    let said = "usually there after 1 s to 14 min, on 4 of 4 boots";
-    assert_eq!(few.1.as_deref(), Some(said));
-    let enough = deadline(rules_with(&entry(5, 5, "14m")), Settings::default());
-    assert_eq!(enough.0, 28);
 }
 
 /// A name out of those that the files of the test need, and some that are nobody's.
@@ -197,7 +171,7 @@ proptest! {
         prop_assert!(honest.required.iter().any(|(held, _)| *held));
         prop_assert_eq!(honest.required, lied.required);
         for minutes in lied.inferred {
-            prop_assert!((2..=30).contains(&minutes), "{} minutes", minutes);
+            prop_assert!((2..=10).contains(&minutes), "{} minutes", minutes);
         }
     }
 }

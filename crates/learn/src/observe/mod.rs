@@ -225,8 +225,9 @@ impl<'f> BootWalk<'f> {
             }
             FlightLine::Release(release) => {
                 self.watched = true;
-                let at = self.time(release.at);
-                self.bringers.take_release(release, at);
+                // Whether the clock was set shows in the times of all lines.
+                self.time(release.at);
+                self.bringers.take_release(release);
             }
             FlightLine::Decision(decision) => self.take_decision(decision),
         }

@@ -1,9 +1,7 @@
 //! Who brought what: the provenance of each thing, with the chart that its Helm release is of.
 //!
-//! What comes from a chart's `crds/` does not say of which release: it is one that was being installed when it was created. All of them
-//! are written down; other boots tell them apart (`summary/unnamed.rs`). Helm makes such kinds, and waits for them, before it writes the
-//! release's Secret (`helm/helm` `pkg/action/install.go`, `installCRDs`). So an installation begins when its HelmChart was applied, and
-//! where that is not in the directory so long before the Secret.
+//! Only labels, annotations and owner references of the object itself prove its provider. A kind of a chart's `crds/` has none of them, and
+//! many programs share the name of a field manager: the provider of such a thing stays unknown.
 //!
 //! Helm leaves what is marked `helm.sh/resource-policy: keep` where it is, with the release's name on it, also where the chart's next version
 //! has no such thing. So what was there, and is older than the release's present revision, says nothing of the present version.
@@ -13,33 +11,18 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::{Provenance, RecordedAppearance, RecordedFiles, RecordedRelease};
 use windrow_model::manifest::{GroupKind, ManifestPath, sha256_hex};
-use windrow_plan::knowledge::{Bringer, Knowledge, installed_chart, operator_name};
+use windrow_plan::knowledge::installed_chart;
 
 use super::ClockTime;
-use crate::bounds::{
-    MOST_CANDIDATES, MOST_OF_A_BOOT, MOST_PERHAPS, MOST_THINGS, is_digest, is_name, is_thing,
-    is_who, is_word,
-};
+use crate::bounds::{MOST_OF_A_BOOT, MOST_THINGS, is_digest, is_name, is_thing, is_who, is_word};
 use crate::row::{ObservedBringer, ObservedThing, Who};
 
 /// An object that was created this long before it was seen was seen late.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
-/// Times in whole seconds differ by so much from the time itself.
-const ROUNDING: SignedDuration = SignedDuration::from_secs(1);
 /// Times that two kube-apiservers gave differ by so much.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(5);
 /// How long Helm waits for the kinds of `crds/` before it goes on.
 const KINDS_FIRST: SignedDuration = SignedDuration::from_secs(60);
-
-/// Field managers that many programs have: kubebuilder calls its program `manager`, and people use kubectl.
-const OF_ANYBODY: [&str; 6] = [
-    "controller",
-    "controller-manager",
-    "kubectl",
-    "main",
-    "manager",
-    "operator",
-];
 
 /// A release: its name and its namespace.
 type ReleaseName = (String, String);
@@ -50,8 +33,6 @@ pub(super) struct Bringers<'f> {
     charts: BTreeMap<ReleaseName, ManifestChart>,
     /// Files with objects of these kinds: a controller acts once they are applied.
     files_of_kinds: BTreeMap<GroupKind, Vec<ManifestPath>>,
-    /// Files that run operators of these names.
-    files_of_operators: BTreeMap<String, Vec<ManifestPath>>,
     releases: BTreeMap<ReleaseName, Release>,
     appearances: Vec<(&'f RecordedAppearance, ClockTime)>,
 }
@@ -66,11 +47,8 @@ struct ManifestChart {
 /// What the flight says of a release.
 #[derive(Debug, Default)]
 struct Release {
-    began: Option<Timestamp>,
     /// When its newest revision began.
     newest: Option<Timestamp>,
-    /// When Helm was done with it.
-    done: Option<Timestamp>,
     deployed: bool,
 }
 
@@ -84,11 +62,7 @@ impl<'f> Bringers<'f> {
             for object in file.restore().objects() {
                 let kind = object.id.group_kind();
                 note(&mut self.files_of_kinds, kind, &file.path);
-                let chart = installed_chart(object);
-                if let Some(name) = operator_name(&object.id, chart.as_ref()) {
-                    note(&mut self.files_of_operators, name, &file.path);
-                }
-                let Some(chart) = chart else {
+                let Some(chart) = installed_chart(object) else {
                     continue;
                 };
                 let version = object.node.str_at(&["spec", "version"]);
@@ -114,21 +88,16 @@ impl<'f> Bringers<'f> {
 
     fn forget(&mut self, path: &ManifestPath) {
         self.charts.retain(|_, chart| chart.path != *path);
-        let kinds = self.files_of_kinds.values_mut();
-        for paths in kinds.chain(self.files_of_operators.values_mut()) {
+        for paths in self.files_of_kinds.values_mut() {
             paths.retain(|one| one != path);
         }
     }
 
-    pub(super) fn take_release(&mut self, line: &RecordedRelease, at: ClockTime) {
+    pub(super) fn take_release(&mut self, line: &RecordedRelease) {
         let name = (line.release.clone(), line.namespace.clone());
         let release = self.releases.entry(name).or_default();
-        release.began = release.began.or(line.began);
         release.newest = release.newest.max(line.began);
-        if line.status == "deployed" {
-            release.deployed = true;
-            release.done = release.done.or(line.modified).or(Some(at.at()));
-        }
+        release.deployed |= line.status == "deployed";
     }
 
     pub(super) fn take_appearance(&mut self, line: &'f RecordedAppearance, at: ClockTime) {
@@ -151,7 +120,6 @@ impl<'f> Bringers<'f> {
             one.done |= release.is_some_and(|release| release.deployed);
         }
         let mut seen = BTreeMap::new();
-        let mut room = MOST_PERHAPS;
         for (line, at) in &self.appearances {
             // Something may go and come again: the first time counts.
             if seen.insert(&line.what, ()).is_some() {
@@ -164,36 +132,14 @@ impl<'f> Bringers<'f> {
                 after: since(from),
                 api: since(api),
             };
-            let candidates = self.candidates(line, applied);
-            if (1..=MOST_CANDIDATES.min(room)).contains(&candidates.len()) {
-                room -= candidates.len();
-                for (who, applied) in candidates {
-                    let one = bringer(&mut found, who);
-                    one.perhaps.push(thing(applied));
-                }
-                continue;
-            }
             let release = release_of(line);
             let chart = release.as_ref().and_then(|name| self.chart(name));
-            let operator = self.operator(line, came, applied);
-            let (who, from) = match operator {
-                Some((name, begun)) => (
-                    Who::Manager {
-                        name,
-                        manifest: true,
-                    },
-                    begun,
-                ),
-                None if self.may_be_kept(line, release.as_ref()) => {
-                    bringer(&mut found, Who::Unknown).take(thing(None));
-                    continue;
-                }
-                None => (
-                    who(line, release.as_ref(), chart),
-                    self.reference(line, chart, applied),
-                ),
-            };
-            let one = bringer(&mut found, who);
+            if self.may_be_kept(line, release.as_ref()) {
+                bringer(&mut found, Who::Unknown).take(thing(None));
+                continue;
+            }
+            let from = self.reference(line, chart, applied);
+            let one = bringer(&mut found, who(line, release.as_ref(), chart));
             let release = release.and_then(|name| self.releases.get(&name));
             one.done |= release.is_some_and(|release| release.deployed);
             one.take(thing(from));
@@ -201,7 +147,6 @@ impl<'f> Bringers<'f> {
         let mut found: Vec<ObservedBringer> = found.into_values().take(MOST_THINGS).collect();
         for one in &mut found {
             one.things.sort();
-            one.perhaps.sort();
         }
         found
     }
@@ -228,41 +173,6 @@ impl<'f> Bringers<'f> {
         }
     }
 
-    /// Whose a thing without a name may be, and when what installs it was applied. Empty where one of them cannot be told.
-    fn candidates(
-        &self,
-        line: &RecordedAppearance,
-        applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
-    ) -> BTreeMap<Who, Option<ClockTime>> {
-        let mut found = BTreeMap::new();
-        let created = match (&line.by, line.created) {
-            (Provenance::HelmUnnamed, Some(created)) if !line.was_there => created,
-            _ => return found,
-        };
-        for (name, release) in &self.releases {
-            let chart = self.chart(name);
-            let begun = chart.and_then(|chart| *applied.get(&chart.path)?);
-            if release.was_at_work(created, chart.is_some(), begun.map(ClockTime::at)) {
-                let who = who(line, Some(name), chart);
-                found.entry(who).or_insert(begun);
-            }
-        }
-        // Helm has written nothing of it yet: it may be at work since its HelmChart was applied.
-        let unwritten = self.charts.iter();
-        for (_, chart) in unwritten.filter(|(name, _)| self.release(name).is_none()) {
-            let Some(begun) = applied.get(&chart.path) else {
-                continue;
-            };
-            if begun.is_none_or(|begun| created.duration_since(begun.at()) >= -ROUNDING) {
-                found.entry(chart.who.clone()).or_insert(*begun);
-            }
-        }
-        match found.contains_key(&Who::Unknown) {
-            true => BTreeMap::new(),
-            false => found,
-        }
-    }
-
     /// The chart of a release, also where `flight.names: hash` wrote digests for the release's names.
     fn chart(&self, release: &ReleaseName) -> Option<&ManifestChart> {
         let (name, namespace) = release;
@@ -273,34 +183,6 @@ impl<'f> Bringers<'f> {
                 charts.find(|((own, of), _)| digest(own) == *name && digest(of) == *namespace);
             found.map(|(_, chart)| chart)
         })
-    }
-
-    /// The operator that wrote something and that shipped knowledge does not name, with when the file was applied that runs it. None where
-    /// that lies not in the directory, or was applied later: then another program calls itself so.
-    fn operator(
-        &self,
-        line: &RecordedAppearance,
-        came: Option<ClockTime>,
-        applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
-    ) -> Option<(String, Option<ClockTime>)> {
-        let name = match &line.by {
-            Provenance::Manager { name } if !OF_ANYBODY.contains(&name.as_str()) => name,
-            Provenance::Owner { kind, name } if *kind == GroupKind::new("apps", "Deployment") => {
-                name
-            }
-            _ => return None,
-        };
-        if acts_on(name).is_some() || !is_name(name) {
-            return None;
-        }
-        let files = self.files_of_operators.get(name)?.iter();
-        // In an earlier boot, or before that came.
-        let is_before = |begun: &&Option<ClockTime>| {
-            begun.is_none_or(|begun| came.is_some_and(|came| came.since(begun).is_some()))
-        };
-        let begun = files.filter_map(|path| applied.get(path)).filter(is_before);
-        let begun = begun.min_by_key(|begun| begun.map(ClockTime::at))?;
-        Some((name.clone(), *begun))
     }
 
     /// From when the time is counted: from when the manifest was applied that has it brought.
@@ -314,12 +196,10 @@ impl<'f> Bringers<'f> {
         if let Some(chart) = chart {
             return when(&chart.path);
         }
-        let kind = match &line.by {
-            Provenance::Owner { kind, .. } => kind.clone(),
-            Provenance::Manager { name } => acts_on(name)?,
-            _ => return None,
+        let Provenance::Owner { kind, .. } = &line.by else {
+            return None;
         };
-        let paths = self.files_of_kinds.get(&kind)?;
+        let paths = self.files_of_kinds.get(kind)?;
         paths.iter().filter_map(when).min_by_key(|time| time.at())
     }
 }
@@ -329,25 +209,6 @@ impl ObservedBringer {
         if self.things.len() < MOST_THINGS {
             self.things.push(thing);
         }
-    }
-}
-
-impl Release {
-    /// Was it being installed when something was created?
-    fn was_at_work(
-        &self,
-        created: Timestamp,
-        has_manifest: bool,
-        applied: Option<Timestamp>,
-    ) -> bool {
-        let first = match has_manifest {
-            true => ROUNDING,
-            false => ROUNDING + KINDS_FIRST,
-        };
-        let since = |from: Timestamp| created.duration_since(from);
-        let is_begun = applied.is_some_and(|applied| since(applied) >= -ROUNDING)
-            || self.began.is_some_and(|began| since(began) >= -first);
-        is_begun && self.done.is_none_or(|done| since(done) <= ROUNDING)
     }
 }
 
@@ -401,10 +262,6 @@ fn who(
             bundle: bundle.clone(),
         },
         (Provenance::Owner { kind, .. }, _) => Who::Owner { kind: kind.clone() },
-        (Provenance::Manager { name }, _) => Who::Manager {
-            name: name.clone(),
-            manifest: false,
-        },
         _ => Who::Unknown,
     };
     match is_who(&who) {
@@ -425,7 +282,6 @@ fn bringer(found: &mut BTreeMap<Who, ObservedBringer>, who: Who) -> &mut Observe
         by: who,
         done: false,
         things: Vec::new(),
-        perhaps: Vec::new(),
     })
 }
 
@@ -435,18 +291,6 @@ fn when(line: &RecordedAppearance, at: ClockTime) -> ClockTime {
         Some(created) if at.at().duration_since(created) > LATE => at.with(created),
         _ => at,
     }
-}
-
-/// The kind that a known operator acts on.
-fn acts_on(manager: &str) -> Option<GroupKind> {
-    let mut entries = Knowledge::shipped().entries().iter();
-    entries.find_map(|entry| match &entry.bringer {
-        Bringer::Operator {
-            acts_on,
-            deployment,
-        } if deployment == manager => acts_on.clone(),
-        _ => None,
-    })
 }
 
 /// An address without its scheme, without who logs in and without what follows `?`.

@@ -35,8 +35,6 @@ struct InBoot<'b> {
     /// It was done, and the boot can say what did not come.
     is_whole: bool,
     things: BTreeMap<&'b Appeared, &'b ObservedThing>,
-    /// What came while it or another one was being installed, and does not say whose it is.
-    perhaps: BTreeMap<&'b Appeared, &'b ObservedThing>,
 }
 
 /// From whom something came.
@@ -127,13 +125,6 @@ impl<'b> Evidence<'b> {
             };
             self.came[number].insert(&thing.what, hand);
         }
-        for thing in &one.perhaps {
-            if let Some((provider, version)) = self.provider(boot, &one.by, &thing.what) {
-                let in_boot = self.in_boot(provider, version, number);
-                in_boot.perhaps.insert(&thing.what, thing);
-            }
-            self.came[number].insert(&thing.what, Hand::Known);
-        }
     }
 
     fn in_boot(
@@ -181,13 +172,7 @@ impl<'b> Evidence<'b> {
             Who::Chart { name, version, .. } => {
                 Some((chart(name, None), numbers(version.as_deref())))
             }
-            Who::Owner { .. } | Who::Manager { .. } => {
-                let operator = operator(who)?;
-                // Which version an operator of the directory has is not known.
-                let is_own = matches!(operator, Provider::Operator { acts_on: None, .. });
-                let version = boot.kubernetes.as_deref().filter(|_| !is_own);
-                Some((operator, numbers(version)))
-            }
+            Who::Owner { kind } => Some((operator(kind)?, numbers(boot.kubernetes.as_deref()))),
             _ => None,
         }
     }
@@ -258,7 +243,7 @@ impl<'b> Evidence<'b> {
         for (number, one) in by_boot {
             for what in &things {
                 let is_against = match self.came[*number].get(what) {
-                    _ if one.things.contains_key(what) || one.perhaps.contains_key(what) => false,
+                    _ if one.things.contains_key(what) => false,
                     Some(Hand::Unknown) => false,
                     Some(_) => true,
                     // What comes only where a value is true need not come.
@@ -388,18 +373,5 @@ fn chart(name: &str, repository: Option<String>) -> Provider {
         name: name.to_owned(),
         repository,
         values: Vec::new(),
-    }
-}
-
-/// Who brought something, in words.
-pub(super) fn who_words(who: &Who) -> String {
-    match who {
-        Who::Chart { name, .. } => format!("the chart {name}"),
-        Who::Release { name, namespace } => format!("the Helm release {namespace}/{name}"),
-        Who::Addon { name } => format!("a manifest (Addon {name})"),
-        Who::Fleet { bundle } => format!("Fleet's bundle {bundle}"),
-        Who::Owner { kind } => format!("the controller of {kind}"),
-        Who::Manager { name, .. } => name.clone(),
-        Who::Unknown => "a source that is not known".to_owned(),
     }
 }

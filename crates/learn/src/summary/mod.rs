@@ -5,7 +5,6 @@ mod evidence;
 mod names;
 mod phases;
 mod shipped;
-mod unnamed;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +17,6 @@ use windrow_plan::knowledge::{ClassTimes, LearnedTimes, Seen};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::Platform;
 
-use self::unnamed::attribute;
 use crate::boot_set::BootSet;
 use crate::row::ObservedBoot;
 
@@ -90,8 +88,8 @@ pub enum Provider {
     Operator {
         /// Its Deployment.
         deployment: String,
-        /// The kind that it acts on; absent where it does so as soon as its pods run.
-        acts_on: Option<GroupKind>,
+        /// The kind that it acts on.
+        acts_on: GroupKind,
     },
 }
 
@@ -137,11 +135,8 @@ impl Summary {
 
     /// Of these boots, each one once.
     pub fn of_rows(boots: &[&ObservedBoot]) -> Self {
-        let attributed = attribute(boots);
-        let attributed: Vec<&ObservedBoot> = attributed.iter().map(|boot| &**boot).collect();
-        let evidence = evidence::Evidence::gather(&attributed);
         Self {
-            entries: evidence.into_entries(),
+            entries: evidence::Evidence::gather(boots).into_entries(),
             phases: phases::phases(boots),
             refusals: refusals(boots),
             boots: boots.iter().map(|boot| (*boot).clone()).collect(),

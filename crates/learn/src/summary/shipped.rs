@@ -9,7 +9,6 @@ use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::knowledge::{Bringer, Brings, Knowledge, Phase as PlatformPhase, Selection};
 
 use super::Provider;
-use crate::row::Who;
 
 /// The shipped entries, to be found by what they bring and by name.
 #[derive(Default)]
@@ -18,7 +17,7 @@ struct Index {
     groups: BTreeMap<String, Provider>,
     objects: BTreeMap<ObjectRef, Provider>,
     components: BTreeMap<String, Provider>,
-    operators: Vec<Provider>,
+    operators: BTreeMap<GroupKind, Provider>,
     /// Of charts that need a value: what they bring, and the values.
     charts: BTreeMap<String, Vec<(Brings, Vec<String>)>>,
 }
@@ -75,12 +74,16 @@ impl Index {
             }
             Bringer::Chart { .. } => {}
             Bringer::Operator {
-                acts_on,
+                acts_on: Some(acts_on),
                 deployment,
-            } => self.operators.push(Provider::Operator {
-                deployment: deployment.clone(),
-                acts_on: acts_on.clone(),
-            }),
+            } => {
+                let place = self.operators.entry(acts_on.clone());
+                place.or_insert_with(|| Provider::Operator {
+                    deployment: deployment.clone(),
+                    acts_on: acts_on.clone(),
+                });
+            }
+            Bringer::Operator { acts_on: None, .. } => {}
         }
     }
 }
@@ -130,23 +133,7 @@ pub(super) fn of_harvester(what: &Appeared) -> Option<Provider> {
     found.cloned()
 }
 
-/// An operator: a known one by its Deployment, or by the kind that it acts on; another by its Deployment, where that lies in the directory.
-pub(super) fn operator(who: &Who) -> Option<Provider> {
-    let mut operators = INDEX.operators.iter();
-    let found = operators.find(|provider| match (provider, who) {
-        (Provider::Operator { acts_on, .. }, Who::Owner { kind }) => acts_on.as_ref() == Some(kind),
-        (Provider::Operator { deployment, .. }, Who::Manager { name, .. }) => name == deployment,
-        _ => false,
-    });
-    let unknown = || match who {
-        Who::Manager {
-            name,
-            manifest: true,
-        } => Some(Provider::Operator {
-            deployment: name.clone(),
-            acts_on: None,
-        }),
-        _ => None,
-    };
-    found.cloned().or_else(unknown)
+/// The known operator that acts on a kind.
+pub(super) fn operator(kind: &GroupKind) -> Option<Provider> {
+    INDEX.operators.get(kind).cloned()
 }

@@ -2,10 +2,9 @@
 
 mod flight_lines;
 mod kept;
-mod operators;
 mod phases;
 mod properties;
-mod unnamed;
+mod providers;
 
 use serde_json::json;
 use windrow_decide::flight::{BootState, Flights};

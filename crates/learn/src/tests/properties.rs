@@ -115,8 +115,6 @@ fn who() -> impl Strategy<Value = Who> {
         1 => (name(), name()).prop_map(|(name, namespace)| Who::Release { name, namespace }),
         1 => name().prop_map(|bundle| Who::Fleet { bundle }),
         1 => kind().prop_map(|kind| Who::Owner { kind }),
-        1 => Just(Who::Manager { name: "virt-operator".to_owned(), manifest: false }),
-        1 => (name(), any::<bool>()).prop_map(|(name, manifest)| Who::Manager { name, manifest }),
         1 => Just(Who::Unknown),
     ]
 }
@@ -125,14 +123,10 @@ fn bringer() -> impl Strategy<Value = ObservedBringer> {
     let ms = || option::of(0..200_000_000u64);
     let thing =
         || (what(), ms(), ms()).prop_map(|(what, after, api)| ObservedThing { what, after, api });
-    let (things, perhaps) = (vec(thing(), 0..4), vec(thing(), 0..3));
-    (who(), any::<bool>(), things, perhaps).prop_map(|(by, done, things, perhaps)| {
-        ObservedBringer {
-            by,
-            done,
-            things,
-            perhaps,
-        }
+    (who(), any::<bool>(), vec(thing(), 0..4)).prop_map(|(by, done, things)| ObservedBringer {
+        by,
+        done,
+        things,
     })
 }
 

@@ -38,12 +38,11 @@ pub use self::learned::{
 pub(crate) use self::load::add_file;
 pub use self::namespace::is_platforms_namespace;
 pub use self::node::NodeFacts;
-pub use self::operator::operator_name;
+pub(crate) use self::operator::operator_name;
 pub use self::range::VersionRange;
 pub(crate) use self::reliance::learned_brings;
 pub use self::reliance::{
-    FEWEST_BOOTS, FEWEST_OF_TEN, LearnedBrings, LearnedReport, LearnedShare, LearnedThing,
-    Reliance, in_words,
+    FEWEST_BOOTS, LearnedBrings, LearnedReport, LearnedShare, LearnedThing, Reliance, in_words,
 };
 pub use self::webhook::{GuardingWebhook, KnownWebhook};
 use crate::SourceMap;

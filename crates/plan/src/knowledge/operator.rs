@@ -9,7 +9,7 @@ const WORKLOADS: &[&str] = &["DaemonSet", "Deployment", "StatefulSet"];
 
 /// The name of an operator that an object runs: its own where it makes pods, and for a chart what Helm's templates usually call a
 /// release's Deployment.
-pub fn operator_name(id: &ObjectRef, chart: Option<&InstalledChart>) -> Option<String> {
+pub(crate) fn operator_name(id: &ObjectRef, chart: Option<&InstalledChart>) -> Option<String> {
     let is_workload = id.group == "apps" && WORKLOADS.contains(&id.kind.as_str());
     let own = is_workload.then(|| id.name.to_string());
     own.or_else(|| chart.map(InstalledChart::fullname))

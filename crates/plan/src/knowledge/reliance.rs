@@ -25,7 +25,7 @@ use crate::rules::NeedTarget;
 /// be expected in one of four cases, after three in one of five (Laplace's rule of succession).
 pub const FEWEST_BOOTS: u32 = 3;
 /// Of ten boots in which it could have been seen, it has to have been in this number: the share that a prediction of 90 % claims.
-pub const FEWEST_OF_TEN: u64 = 9;
+const FEWEST_OF_TEN: u64 = 9;
 
 impl Seen {
     /// Was it so often enough to take it for so?
