@@ -52,9 +52,6 @@ _windrow() {
             windrow,knowledge)
                 cmd="windrow__subcmd__knowledge"
                 ;;
-            windrow,learn)
-                cmd="windrow__subcmd__learn"
-                ;;
             windrow,plan)
                 cmd="windrow__subcmd__plan"
                 ;;
@@ -190,9 +187,6 @@ _windrow() {
             windrow__subcmd__help,knowledge)
                 cmd="windrow__subcmd__help__subcmd__knowledge"
                 ;;
-            windrow__subcmd__help,learn)
-                cmd="windrow__subcmd__help__subcmd__learn"
-                ;;
             windrow__subcmd__help,plan)
                 cmd="windrow__subcmd__help__subcmd__plan"
                 ;;
@@ -259,17 +253,26 @@ _windrow() {
             windrow__subcmd__help__subcmd__gates,show)
                 cmd="windrow__subcmd__help__subcmd__gates__subcmd__show"
                 ;;
+            windrow__subcmd__help__subcmd__knowledge,learn)
+                cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__learn"
+                ;;
             windrow__subcmd__help__subcmd__knowledge,show)
                 cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__show"
                 ;;
             windrow__subcmd__knowledge,help)
                 cmd="windrow__subcmd__knowledge__subcmd__help"
                 ;;
+            windrow__subcmd__knowledge,learn)
+                cmd="windrow__subcmd__knowledge__subcmd__learn"
+                ;;
             windrow__subcmd__knowledge,show)
                 cmd="windrow__subcmd__knowledge__subcmd__show"
                 ;;
             windrow__subcmd__knowledge__subcmd__help,help)
                 cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__help"
+                ;;
+            windrow__subcmd__knowledge__subcmd__help,learn)
+                cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__learn"
                 ;;
             windrow__subcmd__knowledge__subcmd__help,show)
                 cmd="windrow__subcmd__knowledge__subcmd__help__subcmd__show"
@@ -281,7 +284,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help"
+            opts="-h -V --root --help --version run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -871,7 +874,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame learn knowledge rack cleanup report installer help"
+            opts="run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1137,8 +1140,22 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__knowledge)
-            opts="show"
+            opts="learn show"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__knowledge__subcmd__learn)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1153,20 +1170,6 @@ _windrow() {
         windrow__subcmd__help__subcmd__knowledge__subcmd__show)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__help__subcmd__learn)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1437,7 +1440,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__knowledge)
-            opts="-h --root --help show help"
+            opts="-h --root --help learn show help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1455,7 +1458,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__knowledge__subcmd__help)
-            opts="show help"
+            opts="learn show help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1469,6 +1472,20 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__knowledge__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__knowledge__subcmd__help__subcmd__learn)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1496,6 +1513,32 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        windrow__subcmd__knowledge__subcmd__learn)
+            opts="-o -h --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         windrow__subcmd__knowledge__subcmd__show)
             opts="-o -h --rules --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1513,32 +1556,6 @@ _windrow() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__learn)
-            opts="-o -h --output --root --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --root)

@@ -1,4 +1,6 @@
-//! `windrow knowledge`: the facts about other systems, and their sources.
+//! `windrow knowledge`: what is known of other systems and from where, and what recorded boots teach.
+
+mod learn;
 
 use std::path::PathBuf;
 
@@ -12,9 +14,7 @@ use crate::configuration;
 use crate::printable::printable_colours;
 use crate::render::knowledge_table;
 
-/// Show known facts about components and their durations
-///
-/// Shows which component provides which kinds and objects, how long each step takes, and the source of each fact.
+/// Show which programs provide what and after how long, or learn it from recorded boots
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -23,7 +23,8 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum KnowledgeVerb {
-    /// Show all facts
+    Learn(learn::Args),
+    /// Show everything that is known
     Show {
         /// Further knowledge (a file or directory; can be repeated)
         #[arg(long, value_name = "PATH")]
@@ -36,6 +37,7 @@ enum KnowledgeVerb {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     match args.verb {
+        KnowledgeVerb::Learn(args) => learn::run(&args),
         KnowledgeVerb::Show { rules, output } => show(&rules, output, context),
     }
 }

@@ -23,7 +23,6 @@ mod hold;
 mod inputs;
 mod installer;
 mod knowledge;
-mod learn;
 mod manual;
 mod output;
 mod plan;
@@ -102,7 +101,6 @@ enum Verb {
     Config(config::Args),
     Replay(replay::Args),
     Blame(blame::Args),
-    Learn(learn::Args),
     Knowledge(knowledge::Args),
     Rack(rack::Args),
     Cleanup(cleanup::Args),
@@ -135,7 +133,6 @@ impl Verb {
             Verb::Config(args) => config::run(args, context),
             Verb::Replay(args) => replay::run(args, context),
             Verb::Blame(args) => blame::run(args, context),
-            Verb::Learn(args) => learn::run(args, context),
             Verb::Knowledge(args) => knowledge::run(args, context),
             Verb::Rack(args) => rack::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),

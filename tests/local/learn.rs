@@ -1,4 +1,4 @@
-//! `windrow learn` on real files: what is merged, what is left out and why, and what a plan knows afterwards.
+//! `windrow knowledge learn` on real files: what is merged, what is left out and why, and what a plan knows afterwards.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -62,7 +62,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_used() {
     .unwrap();
     let huge = fs::File::create(at("huge.jsonl")).unwrap();
     huge.set_len(300 << 20).unwrap();
-    let output = windrow(directory.path(), &["learn", "."]);
+    let output = windrow(directory.path(), &["knowledge", "learn", "."]);
     let (text, why) = (said(&output), complained(&output));
     assert_eq!(output.status.code(), Some(5), "{why}");
     for words in [
@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_used() {
 fn boots_merge_to_the_same_bytes_in_every_order_and_through_files() {
     let (directory, paths) = flights(4);
     let learn = |from: &[&str]| {
-        let output = windrow(directory.path(), &[&["learn"], from].concat());
+        let output = windrow(directory.path(), &[&["knowledge", "learn"], from].concat());
         assert_eq!(output.status.code(), Some(0), "{}", complained(&output));
         said(&output)
     };
@@ -114,7 +114,12 @@ fn what_a_person_wrote_is_not_written_over_and_what_was_learned_is() {
     let (directory, _) = flights(2);
     let target = directory.path().join("out/learned.yaml");
     fs::create_dir(target.parent().unwrap()).unwrap();
-    let learn = |from: &str| windrow(directory.path(), &["learn", from, "-o", "out/learned.yaml"]);
+    let learn = |from: &str| {
+        windrow(
+            directory.path(),
+            &["knowledge", "learn", from, "-o", "out/learned.yaml"],
+        )
+    };
     assert_eq!(learn("boot-0.jsonl").status.code(), Some(0));
     let first = fs::read_to_string(&target).unwrap();
     assert_eq!(learn("boot-1.jsonl").status.code(), Some(0));
@@ -134,7 +139,12 @@ fn what_a_person_wrote_is_not_written_over_and_what_was_learned_is() {
 #[test]
 fn boots_that_a_file_loses_are_counted_and_those_of_a_newer_version_are_kept() {
     let (directory, _) = flights(2);
-    let learn = |from: &str| windrow(directory.path(), &["learn", from, "-o", "learned.yaml"]);
+    let learn = |from: &str| {
+        windrow(
+            directory.path(),
+            &["knowledge", "learn", from, "-o", "learned.yaml"],
+        )
+    };
     let first = learn("boot-0.jsonl");
     assert_eq!(first.status.code(), Some(0), "{}", complained(&first));
     let in_place = learn("learned.yaml");
@@ -164,7 +174,7 @@ fn a_file_whose_name_ends_in_1_is_read_by_itself_where_the_other_is_no_flight() 
     let directory = TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
     let read = |from: &[&str]| {
-        let output = windrow(directory.path(), &[&["learn"], from].concat());
+        let output = windrow(directory.path(), &[&["knowledge", "learn"], from].concat());
         let (code, why) = (output.status.code(), complained(&output));
         for name in from {
             fs::remove_file(at(name)).unwrap();
@@ -174,7 +184,10 @@ fn a_file_whose_name_ends_in_1_is_read_by_itself_where_the_other_is_no_flight() 
     let lines = |number| BootScript::new(number).lines();
     let learned = |number| {
         fs::write(at("boot.jsonl"), lines(number)).unwrap();
-        said(&windrow(directory.path(), &["learn", "boot.jsonl"]))
+        said(&windrow(
+            directory.path(),
+            &["knowledge", "learn", "boot.jsonl"],
+        ))
     };
     fs::write(at("x.yaml"), learned(0)).unwrap();
     fs::write(at("x.yaml.1"), learned(1)).unwrap();
@@ -214,7 +227,10 @@ fn a_chart_that_was_learned_is_not_unknown_to_a_plan_any_more() {
         windrow(directory.path(), &arguments)
     };
     assert_eq!(plan(&[]).status.code(), Some(5));
-    let learned = windrow(directory.path(), &["learn", ".", "-o", "learned.yaml"]);
+    let learned = windrow(
+        directory.path(),
+        &["knowledge", "learn", ".", "-o", "learned.yaml"],
+    );
     // The manifests are no flights.
     assert_eq!(learned.status.code(), Some(5), "{}", complained(&learned));
     let known = plan(&["--rules", "learned.yaml"]);
@@ -242,7 +258,14 @@ fn a_node_that_lies_gives_nothing_that_a_terminal_or_yaml_reads_otherwise() {
     fs::write(directory.path().join("b.jsonl"), future.lines()).unwrap();
     let output = windrow(
         directory.path(),
-        &["learn", "a.jsonl", "b.jsonl", "-o", "learned.yaml"],
+        &[
+            "knowledge",
+            "learn",
+            "a.jsonl",
+            "b.jsonl",
+            "-o",
+            "learned.yaml",
+        ],
     );
     assert_eq!(output.status.code(), Some(5));
     assert!(

@@ -179,7 +179,7 @@ const NOT_READ: &[(&str, &str)] = &[
     ("rehearse", "fix"),
     ("check", "write"),
     ("report", "output"),
-    ("learn", "output"),
+    ("knowledge learn", "output"),
     ("run", "sandbox"),
     // Directories of the installer image.
     ("installer", "host"),
@@ -264,7 +264,7 @@ const READ: &[(&str, &str, &str, &str)] = &[
         MACHINE,
     ),
     ("knowledge show", "rules", "-o json --rules @", KNOWLEDGE),
-    ("learn", "from", "@", "a flight"),
+    ("knowledge learn", "from", "@", "a flight"),
     ("why", "status", "vm.yaml -o json --status @", STATUS),
     ("diagnose", "from", "@from", OBJECTS),
     ("drain-check", "from", "n1 -o json --from @", OBJECTS),

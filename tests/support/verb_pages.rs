@@ -459,32 +459,26 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
-        verb: "learn",
-        exits: &[
-            (0, "Windrow read and merged all inputs."),
-            (
-                5,
-                "Windrow could not read some inputs (the reasons are on standard error) and merged the rest; or the inputs contain no boot.",
-            ),
-        ],
-        examples: &[
-            (
-                "windrow learn reports/ -o learned.yaml",
-                "Learn from all boot logs and reports below a directory.",
-            ),
-            (
-                "windrow learn learned.yaml report.tar.gz -o learned.yaml",
-                "Add a boot to the learned knowledge.",
-            ),
-        ],
-    },
-    VerbPage {
         verb: "knowledge",
         exits: &[
-            (0, "It is shown."),
+            (0, "It is shown. Or every named input was read and merged."),
+            (
+                5,
+                "`learn` could not read an input; the reason is on standard error, and the rest is merged. Or no input has a boot.",
+            ),
             (78, "A rule pack or a knowledge file is wrong."),
         ],
-        examples: &[("windrow knowledge show", "Everything that is known here.")],
+        examples: &[
+            ("windrow knowledge show", "Everything that is known here."),
+            (
+                "windrow knowledge learn reports/ -o learned.yaml",
+                "Learns from all boot logs and reports in a directory.",
+            ),
+            (
+                "windrow knowledge learn learned.yaml report.tar.gz -o learned.yaml",
+                "Adds a boot to what is known.",
+            ),
+        ],
     },
     VerbPage {
         verb: "cleanup",

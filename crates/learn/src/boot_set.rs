@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 5 << 19;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootSet(BTreeMap<(Timestamp, String), ObservedBoot>);
 
-/// What of a knowledge file is for `windrow learn`.
+/// What of a knowledge file is for `windrow knowledge learn`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnowledgeFile {
     /// Its boots. Absent: a person wrote it.

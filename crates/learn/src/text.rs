@@ -16,8 +16,8 @@ use crate::summary::{LearnedEntry, PhaseEntry, Provider, RefusalEntry, Summary};
 const MOST_BYTES: usize = 1 << 20;
 
 const HEAD: &str = "\
-# What recorded boots teach: who brings what, how long it takes, what was refused. Made by `windrow learn` from the boots at the end of
-# this file, one a line; the same boots make the same file. To forget a boot, take out its line and run `windrow learn` on this file.
+# What recorded boots teach: who brings what, how long it takes, what was refused. Made by `windrow knowledge learn` from the boots at the end of
+# this file, one a line; the same boots make the same file. To forget a boot, take out its line and run `windrow knowledge learn` on this file.
 # Your own knowledge belongs into another file of this directory: what you change here is gone the next time.
 ";
 

@@ -230,8 +230,8 @@ reasons! {
             "Set this value to true, or provide the definitions in a separate file or chart."
             "a5f1267deefd4bb38054e701bfc2a61f";
         SeenOnFewBoots "seen-on-few-boots" Notice
-            "{what} is expected from {by}, but was seen only {seen}, too few to rely on"
-            "Learn from more boots with `windrow learn`, or add an entry without `seen` to a knowledge file."
+            "{what} is expected from {by}: seen {seen}, which is too few to rely on"
+            "Learn from more boots with `windrow knowledge learn`; or write an entry of your own, without `seen`, into a knowledge file, and it is known."
             "8e5857c3bd93496cb66b9bd0cf6a451d";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"

@@ -1,4 +1,4 @@
-//! What `windrow learn` adds to knowledge: from how many boots something is known, how long it took in them, how long a phase
+//! What `windrow knowledge learn` adds to knowledge: from how many boots something is known, how long it took in them, how long a phase
 //! takes, and what was refused. A person may write or change all of it.
 //!
 //! ```yaml

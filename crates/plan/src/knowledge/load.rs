@@ -14,7 +14,7 @@ use crate::rules::fields::{Errors, Fields, group_error, kind_error};
 use crate::rules::parts::{object, required_kind};
 use crate::rules::{RuleError, parse_duration};
 
-/// The keys of a file. `boots` is what `windrow learn` merges: one boot a line, which nothing else reads.
+/// The keys of a file. `boots` is what `windrow knowledge learn` merges: one boot a line, which nothing else reads.
 pub(super) const FILE_KEYS: &[&str] = &[
     "apiVersion",
     "kind",

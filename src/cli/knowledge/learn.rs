@@ -1,4 +1,4 @@
-//! `windrow learn`: recorded boots become knowledge, as readable data.
+//! `windrow knowledge learn`: recorded boots become knowledge, as data that a person can read.
 
 mod inputs;
 
@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use windrow_learn::{BootSet, KnowledgeFile, MOST_BOOTS, ObservedBoot, Summary};
 
 use self::inputs::{Gathered, gather};
-use super::out::print_whole;
-use super::{Context, Exit, complain};
+use super::super::out::print_whole;
+use super::super::{Exit, complain};
 use crate::files::{Durability, read_text, replace};
 
 /// Learn providers and durations from recorded boots
@@ -26,7 +26,7 @@ pub(super) struct Args {
     output: Option<PathBuf>,
 }
 
-pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let before = match args.output.as_deref().map(boots_to_replace) {
         None => Vec::new(),
         Some(Ok(boots)) => boots,
@@ -52,7 +52,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
             .and_then(|path| replace(&path, text.as_bytes(), 0o644, Durability::Durable))
             .with_context(|| format!("cannot write {}", path.display()))?,
     }
-    if let Some(path) = args.output.filter(|_| lost > 0) {
+    if let Some(path) = args.output.as_deref().filter(|_| lost > 0) {
         let shown = path.display();
         eprintln!(
             "windrow: {shown}: it had boots that are in none of the inputs: {lost}; they are removed"
@@ -81,7 +81,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let file = KnowledgeFile::read(&text).unwrap_or_default();
     let Some(boots) = file.boots else {
         return Err(format!(
-            "{shown}: is not overwritten: it has no `boots`, so `windrow learn` did not write it; set another file with -o"
+            "{shown}: is not written over: it has no `boots`, so `windrow knowledge learn` did not make it; name another file with -o"
         ));
     };
     match file.refused.first() {

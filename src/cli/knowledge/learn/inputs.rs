@@ -1,5 +1,5 @@
-//! The inputs of `windrow learn`: boot logs, reports, knowledge files, and directories of them. An unreadable input is listed with its
-//! reason, and the rest is used.
+//! What `windrow knowledge learn` reads: flights, reports, knowledge files, and directories of them. What cannot be read is named with its reason,
+//! and the rest is used.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
