@@ -61,16 +61,16 @@ complete -c windrow -n "__fish_windrow_using_subcommand run" -l pause-at -d 'Sto
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l seed -d 'Seed of the simulated timing: each seed gives another course of events' -r
 complete -c windrow -n "__fish_windrow_using_subcommand run" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand run" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (default: the first one) this long after power-on; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a copy of all files with all mechanical corrections into this directory' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'Number of boots to simulate, each with different timing' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l hardware -d 'The machine\'s class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a copy of all files into this directory, with names that RKE2 can use and applies sooner' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'By how many seeds: each is one possible course of events' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'End the rehearsal after so long, whatever is played by then' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''
@@ -111,20 +111,20 @@ complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'J
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Require the published values for production, or the recommended ones'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Send nothing to the network'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d 'Restart a node (default: the first one) this long after power-on; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a copy of all files with all mechanical corrections into this directory' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'Number of boots to simulate, each with different timing' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'The node below this directory instead of this machine\'s: a sandbox, or the disk of another one' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Hold it against what is published for production, or recommended'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Ask nothing of the network'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster and its configuration; once for each file of it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest that is modelled, where a Harvester configuration is given]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version: it decides what kube-apiserver accepts and which kinds come with it, feature gates are checked against it, and up to 1.35 it rewrites HelmCharts [default: that of the definition or of --harvester]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l hardware -d 'The machine\'s class of hardware, as `windrow preflight` and `windrow knowledge show` name it (16cpu-64g-nvme), or what `windrow preflight -o json` printed on it: times that were learned on such machines come before those of all' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d 'Restart a node (the first one, or the one that is named) so long after power-on; can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with further rule packs or knowledge; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image a line: every image that is in no list is a finding; can be repeated' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a copy of all files into this directory, with names that RKE2 can use and applies sooner' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'By how many seeds: each is one possible course of events' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'End the rehearsal after so long, whatever is played by then' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''

@@ -238,16 +238,15 @@ fn failures(node: &Value, side: &str) -> u64 {
     node[side]["work"]["most"]["failed"].as_u64().unwrap()
 }
 
-/// Rehearses, writes the corrected copy, rehearses that; the node's two rehearsals.
-fn fixed(given: &Path, fixed: &Path) -> (Value, Value) {
-    let (given, fixed) = (given.to_str().unwrap(), fixed.to_str().unwrap());
-    let options = ["--seeds", "5", "-o", "json"];
-    let first = windrow(&[&["rehearse", given, "--fix", fixed][..], &options].concat());
-    assert_eq!(first.status.code(), Some(5), "{first:?}");
-    let second = windrow(&[&["rehearse", fixed][..], &options].concat());
-    assert_eq!(second.status.code(), Some(5), "{second:?}");
-    let node = |output| document(output)["nodes"][0].clone();
-    (node(&first), node(&second))
+/// Rehearses what lies in two directories: the node of each.
+fn rehearsed(given: &Path, split: &Path) -> (Value, Value) {
+    let node = |place: &Path| {
+        let options = ["--seeds", "5", "-o", "json"];
+        let output = windrow(&[&["rehearse", place.to_str().unwrap()][..], &options].concat());
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+        document(&output)["nodes"][0].clone()
+    };
+    (node(given), node(split))
 }
 
 fn codes(node: &Value) -> Vec<&str> {
@@ -256,19 +255,27 @@ fn codes(node: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_chart_and_its_custom_objects_in_one_file_are_not_held_and_get_two_files_that_never_fail() {
+fn a_chart_and_its_custom_objects_in_one_file_are_not_held_and_two_files_as_advised_never_fail() {
     let directory = tempfile::tempdir().unwrap();
-    let given = directory.path().join("given");
-    fs::create_dir(&given).unwrap();
-    let text = [POOL, CHART, ADVERTISEMENT].join("---\n");
-    fs::write(given.join("metallb.yaml"), &text).unwrap();
-    fs::write(
-        given.join("metallb-objects.yaml"),
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: taken}\n",
-    )
-    .unwrap();
-    let copy = directory.path().join("fixed");
-    let (before, after) = fixed(&given, &copy);
+    let write = |place: &str, files: &[(&str, &str)]| {
+        let place = directory.path().join(place);
+        fs::create_dir(&place).unwrap();
+        let taken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: taken}\n";
+        for (name, text) in [files, &[("metallb-objects.yaml", taken)]].concat() {
+            fs::write(place.join(name), text).unwrap();
+        }
+        place
+    };
+    let all = [POOL, CHART, ADVERTISEMENT].join("---\n");
+    let objects = [POOL, ADVERTISEMENT].join("---\n");
+    let given = write("given", &[("metallb.yaml", &all)]);
+    let advised = "metallb-objects-2.yaml";
+    let split = write("split", &[("metallb.yaml", CHART), (advised, &objects)]);
+    let (before, after) = rehearsed(&given, &split);
+    assert!(
+        before.to_string().contains(&format!("into {advised}")),
+        "{before}"
+    );
     assert!(codes(&before).contains(&"installer-in-file"), "{before}");
     assert_eq!(codes(&after), ["may-be-brought"; 2], "{after}");
     for (side, at_most) in [("without", u64::MAX), ("with", 0)] {
@@ -281,72 +288,6 @@ fn a_chart_and_its_custom_objects_in_one_file_are_not_held_and_get_two_files_tha
         }
     }
     assert!(before["with"]["staysHeld"].is_null(), "{before}");
-    let read = |name: &str| fs::read_to_string(copy.join(name)).unwrap();
-    assert_eq!(read("metallb.yaml"), CHART);
-    assert_eq!(
-        read("metallb-objects-2.yaml"),
-        [POOL, ADVERTISEMENT].join("---\n")
-    );
-    assert!(read("metallb-objects.yaml").contains("taken"));
-}
-
-#[test]
-fn an_entry_of_a_configuration_is_split_in_the_same_way() {
-    let manifest = [CHART, POOL].join("---\n");
-    for (head, indentation) in [
-        ("#cloud-config\nwrite_files:\n", ""),
-        ("os:\n  writeFiles:\n", "    "),
-    ] {
-        let content: String = manifest
-            .lines()
-            .map(|line| format!("{indentation}    {line}\n"))
-            .collect();
-        let directory = tempfile::tempdir().unwrap();
-        let given = directory.path().join("config.yaml");
-        let text = format!(
-            "{head}{indentation}- path: /var/lib/rancher/rke2/server/manifests/10-metallb.yaml\n{indentation}  permissions: \"0600\"\n{indentation}  content: |\n{content}{indentation}- path: /etc/motd\n{indentation}  content: hello\n"
-        );
-        fs::write(&given, &text).unwrap();
-        let copy = directory.path().join("fixed");
-        let options = ["--seeds", "2", "-o", "json"];
-        let (given, copied) = (given.to_str().unwrap(), copy.to_str().unwrap());
-        let output = windrow(&[&["rehearse", given, "--fix", copied][..], &options].concat());
-        assert_eq!(output.status.code(), Some(5), "{output:?}");
-        let config = fs::read_to_string(copy.join("config.yaml")).unwrap();
-        let chart = config.find("manifests/10-metallb.yaml").unwrap();
-        let objects = config.find("manifests/10-metallb-objects.yaml").unwrap();
-        assert!(chart < objects, "{config}");
-        assert!(config.contains("# The rack's own addresses."), "{config}");
-        assert!(config.contains("# one is enough"), "{config}");
-        assert_eq!(config.matches("permissions").count(), 2, "{config}");
-        let config = copy.join("config.yaml");
-        let output = windrow(&[&["rehearse", config.to_str().unwrap()][..], &options].concat());
-        assert_eq!(output.status.code(), Some(5), "{output:?}");
-        let node = &document(&output)["nodes"][0];
-        assert_eq!(failures(node, "with"), 0, "{node}");
-        assert!(!codes(node).contains(&"installer-in-file"), "{node}");
-    }
-}
-
-#[test]
-fn what_stands_in_one_list_is_not_split_and_that_is_said() {
-    let directory = tempfile::tempdir().unwrap();
-    let given = directory.path().join("all.json");
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "helm.cattle.io/v1", "kind": "HelmChart",
-            "metadata": {"name": "c", "namespace": "kube-system"}, "spec": {"chart": "c"}},
-        {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}},
-    ]});
-    fs::write(&given, serde_json::to_string_pretty(&list).unwrap()).unwrap();
-    let copy = directory.path().join("fixed");
-    let (given, copied) = (given.to_str().unwrap(), copy.to_str().unwrap());
-    let output = windrow(&["rehearse", given, "--seeds", "1", "--fix", copied]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        said.contains("stand in one document; split it by hand"),
-        "{said}"
-    );
-    assert!(!copy.exists());
 }
 
 #[test]

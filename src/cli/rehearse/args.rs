@@ -48,7 +48,7 @@ pub(in crate::cli) struct SetupArgs {
     /// none of these lists are findings
     #[arg(long, value_name = "FILE")]
     pub(super) images: Vec<PathBuf>,
-    /// Write a copy of all files with all mechanical corrections into this directory
+    /// Write a copy of all files into this directory, with names that RKE2 can use and applies sooner
     #[arg(long, value_name = "DIR")]
     pub(super) fix: Option<PathBuf>,
     /// Number of boots to simulate, each with different timing

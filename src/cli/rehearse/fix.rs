@@ -3,10 +3,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ReadLimits};
 use windrow_model::reasons::Code;
-use windrow_simulate::rehearse::fix::{Corrected, GivenFile, Lacking, corrected};
+use windrow_simulate::rehearse::fix::{GivenFile, corrected};
 use windrow_simulate::rehearse::layout::LayoutMove;
 
 use super::super::inputs::Inputs;
@@ -68,44 +67,18 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     carried.chain(plain).collect()
 }
 
-/// The source of a corrected copy of one node's files.
-pub(super) struct Correctable {
-    pub(super) sources: Vec<GivenFile>,
-    pub(super) lacking: Vec<Lacking>,
-}
-
-impl Correctable {
-    /// Writes the corrections; the files themselves stay unchanged.
-    pub(super) fn write(
-        &self,
-        directory: &Path,
-        findings: &[Finding],
-        layout: &[LayoutMove],
-    ) -> Result<(), UnusableInput> {
-        let limits = ReadLimits::default();
-        let corrected = corrected(&self.sources, findings, &self.lacking, layout, &limits);
-        if !layout.is_empty() && !corrected.files.is_empty() {
-            let is_split = layout.iter().any(|one| !one.lines.is_empty());
-            let code = match is_split {
-                true => Code::SplitSparesPass,
-                false => Code::NameSparesPass,
-            };
-            eprintln!("windrow: {}", code.reason().advice);
-        }
-        write_copy(directory, &self.sources, corrected)
-    }
-}
-
-fn write_copy(
+/// Writes a copy with what can be corrected; the files themselves stay as they are.
+pub(super) fn write_copy(
     directory: &Path,
     sources: &[GivenFile],
-    corrected: Corrected,
+    layout: &[LayoutMove],
 ) -> Result<(), UnusableInput> {
-    for left in &corrected.left {
-        eprintln!("windrow: {left}");
+    let corrected = corrected(sources, layout, &ReadLimits::default());
+    if layout.iter().any(LayoutMove::is_whole) && !corrected.is_empty() {
+        eprintln!("windrow: {}", Code::NameSparesPass.reason().advice);
     }
     let mut changed = false;
-    for (name, text) in corrected.files {
+    for (name, text) in corrected {
         let path = directory.join(&name);
         let above = path.parent().unwrap_or(directory);
         let written = fs::create_dir_all(above).and_then(|()| match fs::exists(&path) {

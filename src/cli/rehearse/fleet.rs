@@ -11,6 +11,7 @@ use windrow_model::manifest::{
 };
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{NeedTarget, RuleSet};
+use windrow_simulate::rehearse::fix::GivenFile;
 use windrow_simulate::rehearse::identity::{NodeIdentity, conflicts};
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
@@ -19,7 +20,6 @@ use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirector
 
 use super::super::inputs::Input;
 use super::findings::{FoundOnNode, NodeFindings};
-use super::fix::Correctable;
 
 /// The node that initialises the cluster if all given nodes are agents.
 const STAND_IN: &str = "its first server (not in the inputs, without files)";
@@ -36,8 +36,8 @@ pub(super) struct ReadNode {
     pub(super) findings: NodeFindings,
     /// Names and files that may spare time.
     pub(super) proposals: Vec<LayoutProposal>,
-    /// The source of a corrected copy, if requested.
-    pub(super) correctable: Option<Correctable>,
+    /// What a corrected copy is made of, where one is asked for.
+    pub(super) given_files: Option<Vec<GivenFile>>,
 }
 
 /// A manifest on a node.
@@ -102,7 +102,7 @@ fn machines_of(read: &ManifestFile) -> impl Iterator<Item = (String, u32)> {
 pub(super) struct NamedNode {
     pub(super) name: String,
     pub(super) found: FoundOnNode,
-    pub(super) correctable: Option<Correctable>,
+    pub(super) given_files: Option<Vec<GivenFile>>,
 }
 
 impl NamedNode {
@@ -110,7 +110,7 @@ impl NamedNode {
         name: String,
         findings: NodeFindings,
         laid: Vec<LaidManifest>,
-        correctable: Option<Correctable>,
+        given_files: Option<Vec<GivenFile>>,
     ) -> Self {
         let machines = laid.iter().flat_map(|file| file.machines.iter().cloned());
         let machines = machines.collect();
@@ -123,7 +123,7 @@ impl NamedNode {
         Self {
             name,
             found,
-            correctable,
+            given_files,
         }
     }
 }
@@ -232,7 +232,7 @@ pub(super) fn join_nodes(
         first.name,
         first.findings,
         first.laid,
-        first.correctable,
+        first.given_files,
     )];
     for (mut node, unread) in nodes.into_iter().zip(unread) {
         node.findings.files.extend(unread);
@@ -240,7 +240,7 @@ pub(super) fn join_nodes(
             node.name,
             node.findings,
             node.laid,
-            node.correctable,
+            node.given_files,
         ));
     }
     Ok(Fleet {
@@ -273,7 +273,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
         packs: Vec::new(),
         findings: NodeFindings::default(),
         proposals: Vec::new(),
-        correctable: None,
+        given_files: None,
     }
 }
 

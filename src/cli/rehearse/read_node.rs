@@ -21,9 +21,7 @@ use windrow_simulate::rehearse::guesses::add_what_comes;
 use windrow_simulate::rehearse::identity::NodeIdentity;
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{Membership, membership};
-use windrow_simulate::rehearse::proofs::{
-    ProofInputs, asked, image_list, lacking, not_bundled, proofs,
-};
+use windrow_simulate::rehearse::proofs::{ProofInputs, asked, image_list, not_bundled, proofs};
 use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
@@ -32,7 +30,7 @@ use super::super::inputs::{
 };
 use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
-use super::fix::{Correctable, sources};
+use super::fix::sources;
 use super::fleet::{LaidManifest, ReadNode};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
@@ -119,10 +117,7 @@ pub(super) fn read_node(
     for (read, shown) in &read {
         accepted.annotations(read, shown);
     }
-    let correctable = args.fix.is_some().then(|| Correctable {
-        sources: sources(&inputs),
-        lacking: lacking(&given),
-    });
+    let given_files = args.fix.is_some().then(|| sources(&inputs));
 
     let times = UsedTimes::of(&plan, &facts);
     let mut cannot_run = images
@@ -163,7 +158,7 @@ pub(super) fn read_node(
         packs: in_force.packs,
         laid,
         proposals: LayoutProposal::all(&plan),
-        correctable,
+        given_files,
         findings: NodeFindings {
             configuration: in_force.errors,
             files: findings,

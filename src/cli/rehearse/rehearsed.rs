@@ -10,6 +10,7 @@ use windrow_simulate::rehearse::{Rehearsal, boot_timeline, modelled};
 
 use super::args::{SetupArgs, UnusableInput};
 use super::findings::FoundOnNode;
+use super::fix::write_copy;
 use super::fleet::{Fleet, join_nodes};
 use super::layout::improve;
 use super::play::play;
@@ -63,10 +64,8 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
         ..
     } = fleet;
     if let Some(directory) = &args.fix {
-        for node in &nodes {
-            node.correctable.as_ref().map_or(Ok(()), |correctable| {
-                correctable.write(directory, &node.found.findings.files, &layout)
-            })?;
+        for files in nodes.iter().filter_map(|node| node.given_files.as_ref()) {
+            write_copy(directory, files, &layout)?;
         }
     }
     let named = nodes.iter().map(|node| {

@@ -1,34 +1,45 @@
-//! A configuration corrected, where that is mechanical: names, the order of documents, what one file must
-//! not hold together, and what an annotation asks for. The files themselves are never touched.
-
-mod annotate;
-mod source;
-mod split;
+//! A configuration corrected where that is mechanical: other names for manifests, and in a configuration that writes files the spelling of a
+//! key and the braces that yip would take for its own. The files themselves are never touched. What to split and what to annotate, the
+//! advice of a finding says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_model::findings::Finding;
 use windrow_model::manifest::{AddonName, ManifestPath, ReadLimits, is_manifest_name};
-use windrow_model::reasons::Code;
 
-pub use self::source::{Corrected, GivenFile, Lacking};
-use self::split::NamedLines;
-pub(super) use self::split::cut;
 use super::carriers;
 use super::layout::LayoutMove;
 
-/// The same files without what `findings` say of them, with what some of them lack and as `layout` names and parts them, as far as
-/// that can be corrected.
+/// A file that a person gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenFile {
+    /// Its path in the corrected copy.
+    pub name: String,
+    /// How findings call it.
+    pub shown: String,
+    /// Its text.
+    pub text: String,
+    /// The manifests that a configuration carries, by their paths; `None` for a manifest.
+    pub carries: Option<Vec<ManifestPath>>,
+}
+
+impl GivenFile {
+    /// The paths of its manifests: its own, or those that it carries.
+    fn manifests(&self) -> Vec<ManifestPath> {
+        match &self.carries {
+            None => vec![self.name.as_str().into()],
+            Some(carried) => carried.clone(),
+        }
+    }
+}
+
+/// The same files with other names where `layout` or RKE2 asks for one, as their paths and texts: the correct ones too, because the copy
+/// stands for the whole. Empty when nothing can be corrected.
 pub fn corrected(
     sources: &[GivenFile],
-    findings: &[Finding],
-    lacking: &[Lacking],
     layout: &[LayoutMove],
     limits: &ReadLimits,
-) -> Corrected {
-    let mut left = Vec::new();
+) -> Vec<(String, String)> {
     let mut copies = sources.to_vec();
-    // What keeps the lines where they are comes first.
     for copy in &mut copies {
         if copy.carries.is_some()
             && let Some(text) = carriers::corrected(&copy.shown, &copy.text, limits)
@@ -36,69 +47,20 @@ pub fn corrected(
             copy.text = text;
         }
     }
-    for finding in findings {
-        annotate::weaken(&mut copies, finding);
-    }
-    let lines = |copy: &GivenFile, code: Code| -> Vec<u32> {
-        let of = findings.iter().filter(|one| one.code == code);
-        let places = of.flat_map(|one| &one.at);
-        let here = places.filter(|at| at.file == copy.shown);
-        here.map(|at| at.line.unwrap_or(1)).collect()
-    };
-    // Who stands where is known by lines: what moves them is asked before any of them moves.
-    let split: Vec<_> = copies
+    let advised: BTreeMap<_, _> = layout
         .iter()
-        .map(|copy| {
-            let named = NamedLines {
-                brings: lines(copy, Code::SameFile),
-                needs: lines(copy, Code::InstallerInFile),
-            };
-            split::manifests(copy, &named, layout, limits)
-        })
-        .collect();
-    let split_paths: BTreeSet<ManifestPath> = split
-        .iter()
-        .flatten()
-        .map(|split| split.path.clone())
-        .collect();
-    let mut addons: BTreeSet<AddonName> = copies
-        .iter()
-        .flat_map(GivenFile::manifests)
-        .map(|path| path.addon())
-        .collect();
-    annotate::add(&mut copies, lacking, &mut left);
-    let mut written = Vec::new();
-    for (copy, manifests) in copies.into_iter().zip(split) {
-        let addons = &mut addons;
-        match (&manifests[..], copy.carries.is_none()) {
-            ([], _) => written.push(copy),
-            ([split, ..], true) => {
-                written.extend(split::file(copy, split, addons, limits, &mut left));
-            }
-            (_, false) => {
-                let copy = split::carrier(copy, &manifests, addons, limits, &mut left);
-                written.push(copy);
-            }
-        }
-    }
-    // What a split file is to be called is not known before the next look.
-    let whole = layout.iter().filter(|one| one.lines.is_empty());
-    let advised: BTreeMap<_, _> = whole
-        .filter(|one| !split_paths.contains(&one.from))
+        .filter(|one| one.is_whole())
         .map(|one| (one.from.clone(), one.to.clone()))
         .collect();
-    rename(&mut written, &advised);
-    let before = sources
-        .iter()
-        .map(|source| (source.name.clone(), source.text.clone()));
-    let mut files: Vec<(String, String)> = written
-        .into_iter()
-        .map(|copy| (copy.name, copy.text))
-        .collect();
-    if before.eq(files.iter().cloned()) {
-        files.clear();
+    rename(&mut copies, &advised);
+    let is_same = |(copy, source): (&GivenFile, &GivenFile)| {
+        copy.name == source.name && copy.text == source.text
+    };
+    if copies.iter().zip(sources).all(is_same) {
+        return Vec::new();
     }
-    Corrected { files, left }
+    let copies = copies.into_iter();
+    copies.map(|copy| (copy.name, copy.text)).collect()
 }
 
 /// Gives every manifest a name that an Addon can have, no two the same, and where it can be the one that is advised.
@@ -199,8 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advised_name_is_given_in_a_directory_and_in_a_configuration_and_not_to_a_file_that_is_split()
-     {
+    fn an_advised_name_is_given_in_a_directory_and_in_a_configuration() {
         let advised = [LayoutMove::whole("cluster.yaml", "zz-cluster.yaml")];
         let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: t}\n";
         let manifest = |text: &str| GivenFile {
@@ -211,7 +172,7 @@ mod tests {
         };
         let limits = ReadLimits::default();
         let names = |source: GivenFile| -> Vec<(String, String)> {
-            corrected(&[source], &[], &[], &advised, &limits).files
+            corrected(&[source], &advised, &limits)
         };
         let expected = [("zz-cluster.yaml".to_owned(), secret.to_owned())];
         assert_eq!(names(manifest(secret)), expected);
@@ -225,18 +186,6 @@ mod tests {
         };
         let renamed = config.replace("/cluster.yaml", "/zz-cluster.yaml");
         assert_eq!(names(carried), [("user-data".to_owned(), renamed)]);
-
-        let both = format!("{secret}---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: t}}\n");
-        let finding = Finding {
-            code: Code::SameFile,
-            severity: Code::SameFile.severity(),
-            message: String::new(),
-            at: vec![windrow_model::findings::Location::line("cluster.yaml", 5)],
-            incident: None,
-        };
-        let split = corrected(&[manifest(&both)], &[finding], &[], &advised, &limits);
-        let names: Vec<&str> = split.files.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["cluster.yaml"]);
     }
 
     #[test]
@@ -249,7 +198,7 @@ mod tests {
             text: text.to_owned(),
             carries: Some(Vec::new()),
         };
-        let files = corrected(&[source], &[], &[], &[], &ReadLimits::default()).files;
+        let files = corrected(&[source], &[], &ReadLimits::default());
         let mended = text.replace("write_files", "writeFiles");
         assert_eq!(files, [("Site_A.yaml".to_owned(), mended)]);
     }

@@ -12,13 +12,16 @@ use windrow_model::reasons::Code;
 use windrow_plan::{FileId, Plan};
 
 use super::Progress;
+use super::cut::cut;
 use super::ending::ended;
-use super::fix::cut;
 use super::rehearsal::Span;
 use crate::{DirectoryChange, HappeningKind, PreparedSetup, Run, Setup, SimulatedDirectory};
 
 /// What has to be spared in every seed, in seconds: less is no pass.
 const LEAST: f64 = 1.0;
+
+/// Most objects that a proposal names.
+const NAMED: usize = 20;
 
 /// A file that is called otherwise, or documents of it that stand in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +102,7 @@ impl LayoutProposal {
     fn watched_then(&self) -> Vec<ManifestPath> {
         let whole = |path: &&ManifestPath| {
             let mut moves = self.moves.iter();
-            !moves.any(|one| one.lines.is_empty() && one.from == **path)
+            !moves.any(|one| one.is_whole() && one.from == **path)
         };
         let stay = self.watched.iter().filter(whole).cloned();
         stay.chain(self.moves.iter().map(|one| one.to.clone()))
@@ -112,7 +115,7 @@ impl LayoutProposal {
         trial: &LayoutTrial,
         files: &BTreeMap<ManifestPath, Location>,
     ) -> Finding {
-        let code = match self.moves.iter().all(|one| one.lines.is_empty()) {
+        let code = match self.moves.iter().all(|one| one.is_whole()) {
             true => Code::NameSparesPass,
             false => Code::SplitSparesPass,
         };
@@ -140,7 +143,7 @@ impl LayoutProposal {
             format!("RKE2 needs {then} instead of {now}")
         };
         match &self.moves[..] {
-            [one] if one.lines.is_empty() && trial.passes_then == 1 => {
+            [one] if one.is_whole() && trial.passes_then == 1 => {
                 let LayoutMove { from, to, .. } = one;
                 format!("{from}: named {to} it is applied in RKE2's first pass")
             }
@@ -163,13 +166,21 @@ impl LayoutMove {
         }
     }
 
+    /// Does the whole file get another name?
+    pub fn is_whole(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     fn describe(&self) -> String {
         let Self { from, to, .. } = self;
         match &self.objects[..] {
             [] => format!("{from} named {to}"),
-            [object] => format!("{object} moved from {from} to {to}"),
-            [first, more @ ..] => {
-                format!("{first} and {} more moved from {from} to {to}", more.len())
+            objects if objects.len() <= NAMED => {
+                format!("{} moved from {from} to {to}", objects.join(", "))
+            }
+            objects => {
+                let (named, more) = (objects[..NAMED].join(", "), objects.len() - NAMED);
+                format!("{named} and {more} more moved from {from} to {to}")
             }
         }
     }
@@ -186,7 +197,7 @@ impl LayoutMove {
         changes: &mut Vec<DirectoryChange>,
         limits: &ReadLimits,
     ) -> Option<()> {
-        let (stays, moves) = match self.lines.is_empty() {
+        let (stays, moves) = match self.is_whole() {
             true => (None, content.clone()),
             false => {
                 let FileContent::Bytes(bytes) = content else {

@@ -11,7 +11,7 @@ use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{SourceMap, examine_content, link};
 
 use super::Progress;
-use super::fix::cut;
+use super::cut::cut;
 use super::layout::{LayoutProposal, LayoutTrial};
 use crate::{PreparedSetup, Scenario, Setup, SimulatedDirectory};
 
@@ -103,13 +103,13 @@ fn a_name_is_advised_with_the_seconds_that_it_saved() {
 
 #[test]
 fn files_that_need_each_other_are_advised_to_be_split() {
-    let first = format!("{}---\n{}", namespace("t"), secret("s", "u"));
+    let first = [namespace("t"), secret("s", "u"), secret("r", "u")].join("---\n");
     let second = format!("{}---\n{}", namespace("u"), secret("s", "t"));
     let finding = advice(&[("a.yaml", &first), ("b.yaml", &second)]).unwrap();
     assert_eq!(finding.code, Code::SplitSparesPass);
     assert_eq!(
         finding.message,
-        "Secret u/s moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every simulated boot"
+        "Secret u/s, Secret u/r moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every rehearsed boot"
     );
 }
 

@@ -10,6 +10,7 @@ mod agreement_tests;
 mod boot;
 pub mod carriers;
 pub mod check;
+mod cut;
 mod delay;
 mod ending;
 pub mod fix;

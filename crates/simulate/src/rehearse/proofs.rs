@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::asked::{asked, lacking};
+pub use self::asked::asked;
 pub use self::given::ProofInputs;
 use windrow_model::container_image::full_name;
 use windrow_model::findings::{Finding, Location};

@@ -18,7 +18,6 @@ use windrow_plan::{Plan, SourceMap};
 use super::given::{ProofInputs, add_finding};
 use super::pods::{self, DeclaredPods};
 use crate::WebhookGate;
-use crate::rehearse::fix::Lacking;
 
 /// One object that is asked about.
 struct WebhookQuestion {
@@ -300,6 +299,7 @@ pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::f
             ("what", &question.object.to_string()),
             ("name", &question.name),
             ("backend", &question.asked.backend.to_string()),
+            ("annotation", &annotation(&question.asked.backend)),
         ]);
         add_finding(
             found,
@@ -311,18 +311,11 @@ pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::f
     }
 }
 
-/// The annotations that these objects lack.
-pub fn lacking(given: &ProofInputs<'_>) -> Vec<Lacking> {
-    not_awaited(&questions(given.files, given.plan), given.plan)
-        .map(|question| {
-            let ObjectRef {
-                group, kind, name, ..
-            } = &question.asked.backend;
-            let namespace = question.asked.backend.namespace_or_default();
-            Lacking {
-                at: question.metadata.clone(),
-                reference: format!("{group}/namespaces/{namespace}/{kind}/{name}"),
-            }
-        })
-        .collect()
+/// The annotation with which something waits for an object.
+fn annotation(object: &ObjectRef) -> String {
+    let ObjectRef {
+        group, kind, name, ..
+    } = object;
+    let namespace = object.namespace_or_default();
+    format!("windrow.dev/depends-on: {group}/namespaces/{namespace}/{kind}/{name}")
 }
