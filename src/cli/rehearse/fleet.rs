@@ -36,7 +36,7 @@ pub(super) struct ReadNode {
     pub(super) findings: NodeFindings,
     /// Names and files that may spare time.
     pub(super) proposals: Vec<LayoutProposal>,
-    /// What a corrected copy is made of, where one is asked for.
+    /// The files of a corrected copy, if requested.
     pub(super) given_files: Option<Vec<GivenFile>>,
 }
 

@@ -206,12 +206,12 @@ reasons! {
             "Split the file as shown. Then the files no longer wait for each other."
             "51e8162ed9644333918284bf3fa75c0d";
         SameFile "same-file-order" Warning
-            "{what} comes with the same file: RKE2's first pass will fail, and be repeated"
-            "Put what brings it into a file of its own."
+            "{what} comes from the same file as the objects that need it: RKE2's first pass fails and is repeated"
+            "Move the object that provides it to a separate file."
             "73c7c38104eb4ed382c18755d1cc000d";
         InstallerInFile "installer-in-file" Warning
-            "{what}, and {file} needs that too, so RKE2 fails and repeats it: put what needs it into {other}"
-            "Move it by hand. Windrow never holds the file that may provide the dependency; it holds the other one until the dependency exists."
+            "{what}, and {file} also needs it, so RKE2 fails and repeats the file: move the dependent objects to {other}"
+            "Move them by hand. Windrow never holds a file that may provide its own dependencies; it holds the other file until they exist."
             "3f0c9d1e5b7a4c62a8d4e1907b6f2c35";
         MayBeBrought "may-be-brought" Notice
             "nothing here creates {what}; {file} may"
@@ -230,8 +230,8 @@ reasons! {
             "Set this value to true, or provide the definitions in a separate file or chart."
             "a5f1267deefd4bb38054e701bfc2a61f";
         SeenOnFewBoots "seen-on-few-boots" Notice
-            "{what} is expected from {by}: seen {seen}, which is too few to rely on"
-            "Learn from more boots with `windrow knowledge learn`; or write an entry of your own, without `seen`, into a knowledge file, and it is known."
+            "{what} is expected from {by}, but was seen only {seen}, too few to rely on"
+            "Learn from more boots with `windrow knowledge learn`, or add an entry without `seen` to a knowledge file."
             "8e5857c3bd93496cb66b9bd0cf6a451d";
         DependsOnInvalid "depends-on-invalid" Error
             "the annotation {annotation} cannot be read: {why}"
@@ -290,7 +290,7 @@ reasons! {
             "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
             "31ce2f71f0214ee68d5f7dcd0c575140";
         WebhookNotAwaited "webhook-not-awaited" Warning
-            "{what} lacks the annotation `{annotation}`: until {backend} answers the webhook {name}, every pass of RKE2 fails and applies all files again"
+            "{what} lacks the annotation `{annotation}`: until {backend} answers the webhook {name}, every RKE2 pass fails and re-applies all files"
             "Add this annotation to the object, so that its file waits."
             "37332394c6534a3f88827d2a7a5164d0";
         ClaimBoundBeforeUse "claim-bound-before-use" Error
@@ -396,8 +396,8 @@ reasons! {
             "`--fix DIR` writes it. Rename only before the image's first boot. Later, RKE2 treats the file as new: its new Addon takes over the objects, and the old Addon stays behind."
             "1055188f34f24df29f3b19ba76b05510";
         SplitSparesPass "split-spares-pass" Warning
-            "{change}: saves {time} in every rehearsed boot"
-            "Move these objects to the other file by hand. Only for an image that has not booted yet: on a node that has, RKE2 first deletes the objects that left the old file, with everything in them, and then creates them again from the new one."
+            "{change}: saves {time} in every simulated boot"
+            "Move these objects by hand, and only before the image's first boot. Later, RKE2 first deletes the moved objects with everything in them, and then creates them again."
             "ea12a9418102447795b544ffcdff26ac";
         RehearsalCutShort "rehearsal-cut-short" Warning
             "the simulation ended after {time}, with {played} of {seeds} boots simulated"
