@@ -10,6 +10,7 @@ mod disaster;
 mod failsafe;
 mod looks;
 mod membership;
+mod moves;
 mod oracle;
 mod person;
 mod present;

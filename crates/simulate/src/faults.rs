@@ -71,6 +71,8 @@ pub struct Faults {
     pub ahead: u64,
     /// From the start or from some time on, a daemon has no answer from kube-apiserver (once in this many daemons).
     pub mute: u64,
+    /// A person moves a file to another directory below the manifests directory, or back, or deletes one of two files that have the same name.
+    pub moved: u64,
 }
 
 impl Faults {
@@ -106,9 +108,10 @@ impl Faults {
         gone: 0,
         ahead: 0,
         mute: 0,
+        moved: 0,
     };
 
-    /// Everything goes wrong now and then, but for what has only its own bootstraps below: clusters, reads and the fail-safe.
+    /// Everything goes wrong now and then, but for what has only its own bootstraps below: clusters, reads, the fail-safe and moved files.
     pub const ALL: Self = Self {
         until: Duration::from_secs(30 * 60),
         crash: 6,
@@ -172,6 +175,15 @@ impl Faults {
         ..Self::NONE
     };
 
+    /// Files are moved, and some of them are held or released by hand.
+    pub const MOVES: Self = Self {
+        until: Self::ALL.until,
+        crash: 6,
+        by_hand: 20,
+        moved: 20,
+        ..Self::NONE
+    };
+
     /// kube-apiserver never answers Windrow, or no more from some time on. RKE2 reaches it.
     pub const MUTE: Self = Self {
         mute: 1,
@@ -195,6 +207,12 @@ impl Faults {
     /// All of [`Self::ALL`], and the fail-safe runs.
     pub const ALL_AND_FAILSAFE: Self = Self {
         failsafe: Self::FAILSAFE.failsafe,
+        ..Self::ALL
+    };
+
+    /// All of [`Self::ALL`], and files are moved.
+    pub const ALL_AND_MOVES: Self = Self {
+        moved: Self::MOVES.moved,
         ..Self::ALL
     };
 

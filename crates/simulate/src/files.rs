@@ -156,6 +156,26 @@ impl SimulatedDirectory {
         self.entries.insert(path.into(), file);
     }
 
+    /// Moves an entry, as `mv` does: it keeps its content and its time.
+    pub(super) fn move_entry(&mut self, path: &str, to: &str) {
+        let Some(entry) = self.entries.remove(path) else {
+            return;
+        };
+        let DirectoryEntry {
+            content,
+            mark,
+            mtime,
+            ..
+        } = entry;
+        self.enter(to.into(), content, mark, mtime);
+    }
+
+    /// The manifests of this name, in whichever directories.
+    pub(super) fn namesakes<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let manifests = self.manifests().map(|(path, _)| path);
+        manifests.filter(move |path| base_name(path) == name)
+    }
+
     /// Reads every manifest. What the other directory has alike is taken over from there.
     pub(super) fn read_all(&self, other: Option<&Self>) {
         for (path, file) in self.manifests() {

@@ -218,6 +218,12 @@ impl DueChanges {
         });
     }
 
+    /// Is something still to be done to this file?
+    pub(super) fn are_due_for(&self, server: usize, path: &str) -> bool {
+        let mut left = self.left.iter();
+        left.any(|due| due.server == server && due.path == path)
+    }
+
     fn put(&mut self, due: DueChange) {
         self.left.push(due);
         self.left.sort_by_key(|due| due.at);

@@ -94,6 +94,8 @@ pub(super) struct SimulatedDaemon {
     pub(super) ledger_unread: Option<Timestamp>,
     /// What the fail-safe released while it did not run.
     pub(super) requests: Vec<ReleaseRequest>,
+    /// Where a person moved the files of the start, by the path that they had then.
+    pub(super) moved: BTreeMap<String, String>,
     /// How often the machine has booted, and when it last did.
     boot: (u32, Timestamp),
 }
@@ -136,6 +138,7 @@ impl SimulatedDaemon {
             hears_from: None,
             ledger_unread: None,
             requests: Vec::new(),
+            moved: BTreeMap::new(),
             boot: (0, start),
         };
         daemon.begin_boot(start);

@@ -132,6 +132,9 @@ impl Drive<'_> {
         if is_alive && is_held && self.more.throw(self.faults.failsafe) {
             self.fail_safe(who, now);
         }
+        if self.more.throw(self.faults.moved) {
+            self.move_a_file(who);
+        }
     }
 
     /// A file with a hold whose end would do harm is gone for some minutes.
@@ -165,9 +168,11 @@ impl Drive<'_> {
         self.daemons[who].begin_boot(now);
         self.crash(who, now);
         // yip writes its files again at every boot. What a person took away stays away here.
-        let disk = &mut self.disks[who];
+        let (disk, moved) = (&mut self.disks[who], &self.daemons[who].moved);
         for (path, file) in self.known.disks[who].iter() {
-            if disk.get(path).is_some() {
+            let is_moved = moved.get(path).is_some_and(|place| place != path);
+            let is_of_other = moved.iter().any(|(first, place)| place == path && first != path);
+            if disk.get(path).is_some() && !is_moved && !is_of_other {
                 disk.put_again(path, file, now);
             }
         }
@@ -199,10 +204,13 @@ impl Drive<'_> {
 
     fn touch_a_file(&mut self, who: usize, now: Timestamp) {
         let files = &self.known.disks[who];
+        let moved = self.daemons[who].moved.clone();
         // What is gone for good does not come back.
-        let paths = files.manifests().map(|(path, _)| path);
-        let is_there = |path: &&str| self.disks[who].get(path).is_some();
-        let paths: Vec<&str> = paths.filter(is_there).collect();
+        let firsts = files.manifests().map(|(path, _)| path);
+        let places = firsts.map(|first| (first, moved.get(first).map_or(first, String::as_str)));
+        let is_there = |(_, path): &(&str, &str)| self.disks[who].get(path).is_some();
+        let places: Vec<(&str, &str)> = places.filter(is_there).collect();
+        let paths: Vec<&str> = places.iter().map(|(_, path)| *path).collect();
         // What a person holds is touched more often than others.
         let held = self.daemons[who].oracle.held_by_hand().next();
         let held = held.and_then(|held| paths.iter().find(|path| **path == held.as_str()).copied());
@@ -210,7 +218,8 @@ impl Drive<'_> {
         let Some(path) = held.or_else(|| self.dice.chance().pick(&paths).copied()) else {
             return;
         };
-        let Some(original) = files.get(path) else {
+        let first = places.iter().find(|(_, place)| *place == path);
+        let Some(original) = first.and_then(|(first, _)| files.get(first)) else {
             return;
         };
         let content = FileContent::clone(original.content());
@@ -232,12 +241,8 @@ impl Drive<'_> {
                 self.changes.add(now + RETRY, who, path, whole);
             }
             (3, _) if can_hold => {
-                let marker = ManifestPath::from(path).marker();
-                let marker = marker.as_str();
-                if self.disks[who]
-                    .get(marker)
-                    .is_some_and(|file| file.is_ours())
-                {
+                let marker = self.marker_beside(who, path);
+                if let Some(marker) = &marker {
                     self.record_fault(who, &format!("somebody removes {marker}"));
                     self.disks[who].remove(marker);
                     let daemon = &mut self.daemons[who];

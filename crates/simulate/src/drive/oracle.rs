@@ -125,6 +125,17 @@ impl<'a> JudgedServer<'a> {
             is_fresh: self.is_current && self.is_up,
         }
     }
+
+    /// The file with the content that a marker was made for, where it is now: somebody may have moved it.
+    fn file_of(&self, mark: &Mark) -> Option<&'a PlanFile> {
+        let is_there = self.disk.get(&mark.file).is_some();
+        let name = mark.file.name();
+        let mut files = self.plan.files.iter();
+        files.find(|file| {
+            let is_its = file.path == mark.file || !is_there && file.name == name;
+            is_its && file.digest == mark.digest
+        })
+    }
 }
 
 impl Oracle {
@@ -283,8 +294,7 @@ impl Oracle {
             self.untrue
                 .insert(format!("{marker} may go: {file} is gone for a moment only"));
         }
-        let mut files = server.plan.files.iter();
-        let file = files.find(|file| file.path == mark.file && file.digest == mark.digest);
+        let file = server.file_of(mark);
         let is_once = mark.code == Code::HeldAppliedOnce;
         let stays = |file: &&PlanFile| is_once && !self.is_let_go(file) && truth.has_applied(file);
         if let Some(file) = file.filter(stays) {
@@ -305,15 +315,16 @@ impl Oracle {
         let before = server.disk.get(marker).and_then(|entry| entry.mark());
         let once =
             |mark: &Mark| [Code::HeldAppliedOnce, Code::OnceUnconfirmed].contains(&mark.code);
-        let was_once = before.is_some_and(|before| {
-            once(before) && (&before.file, &before.digest) == (&mark.file, &mark.digest)
+        // The file may have been moved since this marker was written.
+        let of = |mark: &Mark| server.file_of(mark).map(|file| &file.path);
+        let was_once = before.filter(|before| {
+            once(before) && before.digest == mark.digest && of(before) == Some(&mark.file)
         });
         let is_let_go = self.let_go.get(&mark.file) == Some(&mark.digest);
-        if was_once
+        if was_once.is_some_and(|before| truth.has_taken(&before.file))
             && !once(mark)
             && mark.code != Code::HeldByHand
             && !is_let_go
-            && truth.has_taken(&mark.file)
         {
             let (file, code) = (&mark.file, mark.code);
             self.untrue
@@ -405,6 +416,11 @@ impl Oracle {
     /// The files that a person holds.
     pub(super) fn held_by_hand(&self) -> impl Iterator<Item = &ManifestPath> {
         self.by_hand.iter()
+    }
+
+    /// A person lets a name go: a hold by hand counts for all files of it.
+    pub(super) fn forget_held_by_hand(&mut self, name: &BaseName) {
+        self.by_hand.retain(|file| file.name() != *name);
     }
 
     /// A new process of Windrow begins.

@@ -42,6 +42,8 @@ impl Drive<'_> {
             return;
         }
         let held = daemon.oracle.held_by_hand().next().cloned();
+        let held = held.map(|file| self.place_of_moved(who, file));
+        let daemon = &self.daemons[who];
         let file = held.clone().or_else(|| {
             let files = daemon.state.plan().files.iter();
             let staged = files.filter(|file| {
@@ -65,7 +67,7 @@ impl Drive<'_> {
                 self.take_namesake_away(who, &file, now);
             }
             let daemon = &mut self.daemons[who];
-            daemon.oracle.by_hand.remove(&file);
+            daemon.oracle.forget_held_by_hand(&file.name());
             daemon.asked = Some(Order::new(file, hold, daemon.wall(now)));
             daemon.wake = Some(now);
         }
@@ -98,7 +100,7 @@ impl Drive<'_> {
         if let Some(file) = file {
             self.record_fault(who, &format!("somebody releases {file}"));
             let daemon = &mut self.daemons[who];
-            daemon.oracle.by_hand.remove(&file);
+            daemon.oracle.forget_held_by_hand(&file.name());
             daemon.asked = Some(Order::new(file, false, daemon.wall(now)));
             // A file that is just being written again is there by then.
             daemon.wake = earliest([daemon.wake, Some(now + RETRY)]);
@@ -127,7 +129,10 @@ impl Drive<'_> {
             // What cannot be read now is asked for again.
             Err(OrderError::NotNow(_)) => return,
             // There is no such file. One that is held is let go when it is there again.
-            Err(OrderError::Refused(_)) if !hold => false,
+            Err(OrderError::Refused(why)) if !hold => {
+                self.judge_refusal(who, &file, &why);
+                false
+            }
             Err(OrderError::Refused(_)) => {
                 daemon.asked = None;
                 // An earlier process may have written it down.
@@ -139,6 +144,7 @@ impl Drive<'_> {
                 return;
             }
         };
+        let daemon = &mut self.daemons[who];
         if is_taken && !hold {
             let plan = daemon.state.shared_plan();
             let files = plan.files.iter().filter(|one| one.name == file.name());
@@ -146,6 +152,18 @@ impl Drive<'_> {
             daemon.oracle.let_go.extend(let_go);
         }
         daemon.asked = Some(Order { is_taken, ..order });
+    }
+
+    /// A release counts for the name: it is refused only if no file of this name is there, or somebody else's marker hides it.
+    fn judge_refusal(&mut self, who: usize, file: &ManifestPath, why: &str) {
+        let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
+        // It does not know the directory as it is.
+        let has_looked = daemon.seen == Some(disk.generation()) && daemon.is_told();
+        let is_there = disk.namesakes(&file.name()).next().is_some();
+        if has_looked && is_there && disk.skipped_by(file).is_none() {
+            let untrue = &mut daemon.oracle.untrue;
+            untrue.insert(format!("the release of {file} is refused: {why}"));
+        }
     }
 
     /// What was asked for is done, and on the disk.
@@ -168,7 +186,7 @@ impl Drive<'_> {
         let file = order.file;
         if order.hold {
             daemon.oracle.by_hand.insert(file);
-        } else if disk.get(&file).is_some() && disk.is_hidden(&file) {
+        } else if disk.namesakes(&file.name()).next().is_some() && disk.is_hidden(&file) {
             let untrue = &mut daemon.oracle.untrue;
             untrue.insert(format!("{file} is let go by hand: a marker hides it"));
         }

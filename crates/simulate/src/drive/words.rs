@@ -75,7 +75,9 @@ impl Oracle {
         // Without its ledger and the marker it does not know of the hold.
         for file in self.by_hand.iter().filter(|_| server.has_ledger) {
             let fails = server.troubles.contains_key(&file.name());
-            if server.disk.get(file).is_some() && !is_hidden(file) && !fails {
+            // It counts for the name, wherever a file of it was moved.
+            let is_there = server.disk.namesakes(&file.name()).next().is_some();
+            if is_there && !is_hidden(file) && !fails {
                 self.untrue
                     .insert(format!("{file} is held by hand: nothing hides it"));
             }

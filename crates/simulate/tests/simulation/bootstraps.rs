@@ -418,6 +418,19 @@ fn whatever_lies_in_the_directory_what_can_work_works_in_the_end() {
     });
 }
 
+/// Plays each seed's directory with each of these families of faults.
+fn try_families(families: &[(&str, Faults)]) {
+    let rules = RuleSet::shipped();
+    for_all_seeds(|seed| {
+        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
+        let known = PreparedSetup::read(&setup);
+        for (name, faults) in families {
+            judge(name, &setup, &kept, known.with_faults(&setup, faults, seed))?;
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn whatever_fails_around_windrow_no_rule_is_broken() {
     let families = [
@@ -426,15 +439,7 @@ fn whatever_fails_around_windrow_no_rule_is_broken() {
         ("clocks", Faults::CLOCKS),
         ("failed reads", Faults::READS),
     ];
-    let rules = RuleSet::shipped();
-    for_all_seeds(|seed| {
-        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
-        let known = PreparedSetup::read(&setup);
-        for (name, faults) in &families {
-            judge(name, &setup, &kept, known.with_faults(&setup, faults, seed))?;
-        }
-        Ok(())
-    });
+    try_families(&families);
 }
 
 #[test]
@@ -444,15 +449,16 @@ fn whatever_fails_together_no_rule_is_broken() {
         ("all faults and another cluster", Faults::ALL_AND_CLUSTERS),
         ("all faults and the fail-safe", Faults::ALL_AND_FAILSAFE),
     ];
-    let rules = RuleSet::shipped();
-    for_all_seeds(|seed| {
-        let Drawn { setup, kept } = scenarios::draw(seed, &rules, start());
-        let known = PreparedSetup::read(&setup);
-        for (name, faults) in &families {
-            judge(name, &setup, &kept, known.with_faults(&setup, faults, seed))?;
-        }
-        Ok(())
-    });
+    try_families(&families);
+}
+
+#[test]
+fn wherever_a_file_is_moved_no_rule_is_broken() {
+    let families = [
+        ("moved files", Faults::MOVES),
+        ("all faults and moved files", Faults::ALL_AND_MOVES),
+    ];
+    try_families(&families);
 }
 
 #[test]

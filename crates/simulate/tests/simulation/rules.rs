@@ -37,7 +37,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
             return Err(format!("touched {path}, which is not Windrow's"));
         }
     }
-    let is_kept = |path: &str| kept.iter().any(|kept| kept == path) || path == oddities::AFTER_PAIR;
+    let is_kept = |path: &str| is_of(kept, path) || name_of(path) == oddities::AFTER_PAIR;
     for (path, file) in run.files.iter() {
         let Some(held) = path.strip_suffix(".skip") else {
             continue;
@@ -46,7 +46,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
             continue;
         };
         // What a person holds stays held when it is taken away.
-        let is_asked = held == oddities::AWAY && was_held_by_hand(run, held);
+        let is_asked = name_of(held) == oddities::AWAY && was_held_by_hand(run, held);
         if Mark::parse(bytes).is_some() && !is_kept(held) && !is_asked {
             return Err(format!("{path} is left"));
         }
@@ -64,14 +64,14 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         if run
             .releases
             .iter()
-            .any(|release| release.file == path.as_str())
+            .any(|release| name_of(&release.file) == path.as_str())
             && path != "once.yaml"
         {
             return Err(format!("{path} was released"));
         }
     }
     for (path, entry) in &run.ledger.files {
-        let is_asked = path.as_str() == oddities::AWAY && was_held_by_hand(run, path);
+        let is_asked = name_of(path) == oddities::AWAY && was_held_by_hand(run, path);
         if matches!(entry.state, FileStage::Held { .. }) && !is_kept(path) && !is_asked {
             return Err(format!("the ledger still holds {path}"));
         }
@@ -96,10 +96,29 @@ pub(crate) fn check_oracle(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
+/// The name of a file in whichever directory it is: files may be moved.
+fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+fn names_of<'a>(files: &[&'a str]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = files.iter().map(|file| name_of(file)).collect();
+    names.sort_unstable();
+    names
+}
+
+fn is_of(files: &[String], path: &str) -> bool {
+    files.iter().any(|file| file == name_of(path))
+}
+
+/// Is this fault about a file of this name?
+fn is_about(fault: &str, begins: &str, path: &str, ends: &str) -> bool {
+    let of = fault.strip_prefix(begins);
+    of.is_some_and(|of| of.strip_suffix(ends).is_some_and(|of| name_of(of) == name_of(path)))
+}
+
 fn was_held_by_hand(run: &Run, path: &str) -> bool {
-    let said = format!("somebody holds {path}");
-    let is_said =
-        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said);
+    let is_said = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if is_about(fault, "somebody holds ", path, ""));
     position(run, is_said).is_some()
 }
 
@@ -107,24 +126,26 @@ fn was_held_by_hand(run: &Run, path: &str) -> bool {
 fn was_let_go_blindly(run: &Run, path: &str) -> bool {
     let mut releases = run.releases.iter();
     path == oddities::HOPELESS
-        && releases.any(|release| release.file == path && release.cause == Some(Cause::Yielded))
+        && releases.any(|release| {
+            name_of(&release.file) == path && release.cause == Some(Cause::Yielded)
+        })
 }
 
 /// Did a person remove its marker, and RKE2 apply it before Windrow could put the marker back?
 fn was_shown_to_rke2(run: &Run, path: &str) -> bool {
-    let removed = format!("somebody removes {path}.skip");
-    let is_removed =
-        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == removed);
-    let is_applied =
-        |what: &HappeningKind| matches!(what, HappeningKind::Applied { file } if file == path);
+    let is_removed = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if is_about(fault, "somebody removes ", path, ".skip"));
+    let is_applied = |what: &HappeningKind| matches!(what, HappeningKind::Applied { file } if name_of(file) == path);
     position(run, is_removed).is_some() && position(run, is_applied).is_some()
 }
 
 /// Did a person or the fail-safe let it go that was to stay held?
 fn is_released_by_hand(run: &Run, path: &str) -> bool {
-    let said = format!("somebody releases {path}");
-    let lifted = format!("the fail-safe removes {path}.skip");
-    let is_said = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if *fault == said || *fault == lifted);
+    let is_released = |fault: &str| {
+        is_about(fault, "somebody releases ", path, "")
+            || is_about(fault, "the fail-safe removes ", path, ".skip")
+    };
+    let is_said =
+        |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if is_released(fault));
     position(run, is_said).is_some()
 }
 
@@ -138,8 +159,8 @@ fn is_lost(path: &str) -> bool {
         oddities::AFTER_PAIR,
         oddities::AFTER_GONE,
     ];
-    let path = path.trim_start_matches("sub/");
-    lost.iter().any(|lost| path.starts_with(lost))
+    let file = path.split_whitespace().next().unwrap_or_default();
+    lost.iter().any(|lost| name_of(file).starts_with(lost))
 }
 
 /// RKE2 itself says whether a file was let through too early: it fails with none that Windrow says lacks nothing. While other things go
@@ -229,12 +250,12 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
             return Err(format!("server {server} says nothing"));
         };
         let staging = &status.staging;
-        let is_kept = |file: &str| kept.iter().any(|kept| kept == file);
+        let is_kept = |file: &str| is_of(kept, file);
         // Nobody wants to have a pipe there, or what RKE2 refuses or can never apply.
         let fails = [oddities::PARTLY, oddities::REFUSED];
         let fails = fails
             .into_iter()
-            .filter(|path| run.files.get(path).is_some());
+            .filter(|name| run.files.manifests().any(|(path, _)| name_of(path) == *name));
         let fails: Vec<&str> = fails.collect();
         let held = staging.held.iter().map(|one| &one.file);
         let failed = staging.failed.iter().map(|one| &one.file);
@@ -244,10 +265,10 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let waits = is_kept("pipe.yaml")
             || run.files.is_hidden(oddities::HOPELESS)
             || run.files.is_hidden(oddities::WAITS_MOVED)
-            || left.any(|file| [oddities::AFTER_PAIR, oddities::HOPELESS].contains(&file));
+            || left.any(|file| [oddities::AFTER_PAIR, oddities::HOPELESS].contains(&name_of(file)));
         let fails_still = !fails.is_empty() || !staging.failed.is_empty();
         let is_settled = staging.settled != (waits || fails_still);
-        let may_stay = |file: &str| is_kept(file) || file == oddities::AFTER_PAIR;
+        let may_stay = |file: &str| is_kept(file) || name_of(file) == oddities::AFTER_PAIR;
         // What a person let go that was to stay held fails as it would have.
         let failed = staging.failed.iter().map(|one| one.file.as_str());
         let failed: Vec<&str> = failed.filter(|file| !may_stay(file)).collect();
@@ -256,14 +277,17 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
             .iter()
             .map(|one| one.file.as_str())
             .collect();
-        let foreign = |file: &str| setup.files.get(&format!("{file}.skip")).is_some();
+        let foreign = |file: &str| {
+            let marker = format!("{}.skip", name_of(file));
+            setup.files.iter().any(|(path, _)| name_of(path) == marker)
+        };
         let held = staging.held.iter();
         let held = held.filter(|held| !may_stay(&held.file) && !foreign(&held.file));
         let held: Vec<_> = held.map(|held| (held.file.as_str(), held.code)).collect();
         // Failures have the cluster's time. Where Windrow's clock was set, they may be of before, or of a day to come.
         let set = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("the wall clock"));
         let is_said = match position(run, set) {
-            None => failed == fails && is_settled,
+            None => names_of(&failed) == fails && is_settled,
             Some(_) => {
                 failed.iter().all(|file| is_lost(file)) && (is_settled || !failed.is_empty())
             }
