@@ -80,7 +80,7 @@ impl Mark {
 
     /// Does it say that RKE2 has applied the file, which is to be applied once?
     pub(super) fn says_applied_once(&self) -> bool {
-        matches!(self.code, Code::HeldAppliedOnce | Code::OnceUnconfirmed)
+        says_applied_once(self.code)
     }
 
     /// Reads a marker's content; `None` when it is not ours.
@@ -223,6 +223,11 @@ fn first<T: DeserializeOwned>(known: &mut Option<T>, said: &str) {
     if known.is_none() {
         *known = serde_json::from_str(said.strip_suffix(',').unwrap_or(said)).ok();
     }
+}
+
+/// Does this reason say that RKE2 has applied a file that it is to apply once?
+pub(super) fn says_applied_once(code: Code) -> bool {
+    matches!(code, Code::HeldAppliedOnce | Code::OnceUnconfirmed)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use windrow_plan::PlanFile;
 use super::action::Action;
 use super::ledger::{FileStage, Ledger};
 use super::ledger_update::RETURN_GRACE;
-use super::mark::Mark;
+use super::mark::{Mark, says_applied_once};
 use super::observation::Marker;
 use super::outcome::{DecisionContext, FileHold, FileOutcome};
 
@@ -58,7 +58,7 @@ impl MarkerChanges {
         match outcome {
             FileOutcome::Hold(hold)
                 if marker.is_none_or(|marker| {
-                    is_outdated(marker, file, hold, digest) || is_of_absent(marker, context)
+                    is_outdated(marker, file, hold, digest) || is_of_absent(marker, hold, context)
                 }) =>
             {
                 let since = entry.map_or(context.now, |entry| entry.since);
@@ -151,12 +151,13 @@ fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold, digest: &SmolS
     })
 }
 
-/// Was it written for a file that is gone, and holds another one of its name? The marker of a file that was applied once stays as it is:
-/// the file may come back.
-fn is_of_absent(marker: &Marker, context: &DecisionContext<'_>) -> bool {
+/// Was it written for a file that is gone, and holds another one of its name? The marker of a file that was applied once stays as it is,
+/// unless the other file was: the file may come back.
+fn is_of_absent(marker: &Marker, hold: &FileHold, context: &DecisionContext<'_>) -> bool {
     marker.mark.as_ref().is_some_and(|mark| {
         let mut files = context.plan.files.iter();
-        !mark.says_applied_once() && files.all(|file| file.path != mark.file)
+        let may_change = !mark.says_applied_once() || says_applied_once(hold.code);
+        may_change && files.all(|file| file.path != mark.file)
     })
 }
 

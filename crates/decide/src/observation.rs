@@ -131,7 +131,7 @@ impl Addon {
     /// Did RKE2 last apply this file of those that have this Addon?
     pub fn is_of(&self, path: &ManifestPath) -> bool {
         let below = self.source.strip_suffix(path.as_str());
-        below.is_some_and(|below| below.ends_with("/server/manifests/"))
+        below.is_some_and(|below| below.ends_with(BELOW))
     }
 }
 
@@ -171,14 +171,26 @@ impl ApplyFailure {
         said.split_once("\" failed: ")
     }
 
-    /// Does RKE2 name this file of the manifests directory, or one with a longer path that ends like it?
+    /// Does RKE2 name a file? It does not where it cannot parse one.
+    pub(super) fn names_a_file(&self) -> bool {
+        self.path_and_words().is_some()
+    }
+
+    /// Does RKE2 name this file of the manifests directory, or, where it names no such directory, one with a longer path that ends like it?
     pub(super) fn may_be_of(&self, file: &ManifestPath) -> bool {
-        let named = self.path_and_words().map(|(path, _)| path);
-        named
-            .and_then(|path| path.strip_suffix(file.as_str()))
-            .is_some_and(|directory| directory.ends_with('/'))
+        let Some((path, _)) = self.path_and_words() else {
+            return false;
+        };
+        let directory = path.strip_suffix(file.as_str());
+        directory.is_some_and(|directory| match path.contains(BELOW) {
+            true => directory.ends_with(BELOW),
+            false => directory.ends_with('/'),
+        })
     }
 }
+
+/// Where the manifests directory is in RKE2's data directory.
+const BELOW: &str = "/server/manifests/";
 
 /// One change, as an adapter reports it.
 #[derive(Debug, Clone, PartialEq)]

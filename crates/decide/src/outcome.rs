@@ -211,7 +211,9 @@ impl DecisionContext<'_> {
         let named = files
             .filter(|other| other.addon == file.addon && failure.may_be_of(&other.path))
             .max_by_key(|other| other.path.len());
-        let is_of = named.is_none_or(|named| named.path == file.path);
+        // One that names a file that is gone, or was moved, is of none of them.
+        let names_none = !failure.names_a_file();
+        let is_of = named.map_or(names_none, |named| named.path == file.path);
         is_of.then_some(failure)
     }
 
@@ -394,7 +396,9 @@ impl DecisionContext<'_> {
     fn knows_addon_of(&self, file: &PlanFile) -> Option<bool> {
         let addons = self.observation.addons.as_ref()?;
         let addon = addons.get(&file.addon);
-        Some(addon.is_some_and(|addon| !addon.checksum.is_empty() && addon.is_of(&file.path)))
+        // The file may have been moved since.
+        let is_its = !self.is_overtaken(&file.path);
+        Some(addon.is_some_and(|addon| !addon.checksum.is_empty() && is_its))
     }
 
     /// Holds what is to be applied once until RKE2's Addons are listed.
@@ -417,8 +421,11 @@ impl DecisionContext<'_> {
         let Some(addon) = addons.and_then(|addons| addons.get(&name)) else {
             return false;
         };
-        let mut others = self.plan.files.iter().filter(|file| file.addon == name);
-        !addon.is_of(path) && others.any(|file| addon.is_of(&file.path))
+        let files = self.plan.files.iter();
+        let mut others = files.filter(|file| file.addon == name && file.path != *path);
+        // It may have been moved since.
+        let has = |file: &PlanFile| addon.is_of(&file.path) || self.is_applied(file);
+        !addon.is_of(path) && others.any(has)
     }
 
     /// Releases a file that need not wait any more. It is applied where RKE2 has applied it, and kept from then on where it is

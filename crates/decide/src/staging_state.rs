@@ -200,6 +200,7 @@ impl StagingState {
             self.examined = Arc::new(examined);
             self.link();
         }
+        self.follow_moved_files();
         self.adopt_applied_once();
     }
 

@@ -8,6 +8,7 @@ mod installers;
 mod late;
 mod learned;
 mod markers;
+mod moved;
 mod needs;
 mod node;
 mod once;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use windrow_model::manifest::MarkerPath;
+use jiff::Timestamp;
+use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::Code;
-use windrow_plan::FileObstacle;
+use windrow_plan::{FileObstacle, Plan, PlanFile};
 
 use super::StagingState;
 use crate::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
@@ -14,7 +15,13 @@ impl StagingState {
     /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
     /// of the disk came back.
     pub(super) fn adopt_markers(&mut self) {
-        let is_known = |ledger: &Ledger, mark: &Mark| ledger.files.contains_key(&mark.file);
+        let is_known = |ledger: &Ledger, mark: &Mark| {
+            let is_of_moved = |(path, entry): (&ManifestPath, &Arc<LedgerEntry>)| {
+                path.name() == mark.file.name() && entry.digest == mark.digest
+            };
+            ledger.files.contains_key(&mark.file)
+                || mark.says_applied_once() && ledger.files.iter().any(is_of_moved)
+        };
         let markers = self.observation.markers.values();
         let mut new: Vec<(MarkerPath, Arc<Mark>)> = markers
             .filter_map(|marker| Some((marker.path.clone(), marker.mark.clone()?)))
@@ -73,14 +80,50 @@ impl StagingState {
         files.insert(mark.file.clone(), Arc::new(entry));
     }
 
+    /// A file that was moved to another directory is the same file, as long as its name and its content are the same: what was released or
+    /// applied stays so. What waits is decided again. The former path keeps its entry, and the path of the last look counts.
+    pub(super) fn follow_moved_files(&mut self) {
+        let plan = Arc::clone(&self.plan);
+        let is_read = |file: &&PlanFile| {
+            let unread = [Some(FileObstacle::Unreadable), Some(FileObstacle::Unseen)];
+            file.owner.is_none() && !unread.contains(&file.trouble)
+        };
+        for file in plan.files.iter().filter(is_read) {
+            let known = &self.ledger.files;
+            let own = known.get(&file.path);
+            let own_gone = own.and_then(|entry| entry.reported.vanished);
+            if own.is_some() && own_gone.is_none() {
+                continue;
+            }
+            let is_before = |(path, entry): &(&ManifestPath, &Arc<LedgerEntry>)| {
+                path.name() == file.name
+                    && entry.digest == file.digest
+                    && outlasts_move(&entry.state)
+                    && (entry.reported.vanished.is_none() || entry.reported.vanished > own_gone)
+                    && !is_planned(&plan, path)
+            };
+            // One that was there at the last look has gone since.
+            let gone_at = |entry: &LedgerEntry| entry.reported.vanished.unwrap_or(Timestamp::MAX);
+            let before = known.iter().filter(is_before);
+            let before = before.max_by_key(|(_, entry)| gone_at(entry));
+            let Some(mut entry) = before.map(|(_, entry)| LedgerEntry::clone(entry)) else {
+                continue;
+            };
+            entry.reported.vanished = None;
+            let files = &mut Arc::make_mut(&mut self.ledger).files;
+            files.insert(file.path.clone(), Arc::new(entry));
+            self.ledger_is_unsaved = true;
+        }
+    }
+
     /// A marker is written before the ledger. Where the process ended in between, the marker alone says that RKE2 has applied what is to be
     /// applied once, and RKE2 would apply it again before it can be asked.
     pub(super) fn adopt_applied_once(&mut self) {
         let markers = self.observation.markers.values();
         let marks = markers.filter_map(|marker| marker.mark.clone());
-        let once: Vec<Arc<Mark>> = marks
-            .filter(|mark| mark.says_applied_once() && self.is_news(mark))
-            .collect();
+        let once = marks.filter(|mark| mark.says_applied_once());
+        let once = once.map(|mark| self.mark_of_moved(mark));
+        let once: Vec<Arc<Mark>> = once.filter(|mark| self.is_news(mark)).collect();
         for mark in once {
             let entry = self.ledger.files.get(&mark.file);
             // The marker is of a later time than this entry, or of an earlier datastore: RKE2's Addons will show.
@@ -94,6 +137,23 @@ impl StagingState {
                 Arc::make_mut(adopted).state = FileStage::once_unconfirmed();
             }
         }
+    }
+
+    /// The same of the file that a marker was made for, where it is now.
+    fn mark_of_moved(&self, mark: Arc<Mark>) -> Arc<Mark> {
+        if is_planned(&self.plan, &mark.file) {
+            return mark;
+        }
+        let name = mark.file.name();
+        let mut files = self.plan.files.iter();
+        let moved = files.find(|file| file.name == name && file.digest == mark.digest);
+        moved.map_or(Arc::clone(&mark), |moved| {
+            let file = moved.path.clone();
+            Arc::new(Mark {
+                file,
+                ..Mark::clone(&mark)
+            })
+        })
     }
 
     /// Is this marker about what is in its file, and does the ledger not say the same? What a person lets go is to be applied again.
@@ -118,4 +178,18 @@ impl StagingState {
         };
         entry.manual.is_none() && is_news && is_about_file
     }
+}
+
+/// Does this count for the content of a file wherever it is? What relies on the files before it depends on its place.
+fn outlasts_move(state: &FileStage) -> bool {
+    match state {
+        FileStage::Released { cause } => *cause != Cause::SamePass,
+        FileStage::Applied { .. } => true,
+        FileStage::Held { .. } => state.is_once_unconfirmed(),
+    }
+}
+
+fn is_planned(plan: &Plan, path: &ManifestPath) -> bool {
+    let found = plan.files.binary_search_by(|file| file.path.cmp(path));
+    found.is_ok()
 }
