@@ -171,7 +171,9 @@ impl Drive<'_> {
         let (disk, moved) = (&mut self.disks[who], &self.daemons[who].moved);
         for (path, file) in self.known.disks[who].iter() {
             let is_moved = moved.get(path).is_some_and(|place| place != path);
-            let is_of_other = moved.iter().any(|(first, place)| place == path && first != path);
+            let is_of_other = moved
+                .iter()
+                .any(|(first, place)| place == path && first != path);
             if disk.get(path).is_some() && !is_moved && !is_of_other {
                 disk.put_again(path, file, now);
             }

@@ -36,9 +36,8 @@ impl Drive<'_> {
         }
         let disk = &self.disks[who];
         let targets = DIRECTORIES.map(|directory| [directory, &name].concat());
-        let is_open = |target: &String| {
-            disk.get(target).is_none() && !self.changes.are_due_for(who, target)
-        };
+        let is_open =
+            |target: &String| disk.get(target).is_none() && !self.changes.are_due_for(who, target);
         let targets: Vec<String> = targets.into_iter().filter(is_open).collect();
         let Some(target) = self.more.chance().pick(&targets).cloned() else {
             return;
@@ -46,7 +45,9 @@ impl Drive<'_> {
         self.record_fault(who, &format!("somebody moves {path} to {target}"));
         self.disks[who].move_entry(&path, &target);
         let (from, to) = (path.marker(), ManifestPath::from(target.as_str()).marker());
-        let is_ours = self.disks[who].get(&from).is_some_and(|entry| entry.is_ours());
+        let is_ours = self.disks[who]
+            .get(&from)
+            .is_some_and(|entry| entry.is_ours());
         if is_ours && self.more.throw(4) {
             self.record_fault(who, &format!("somebody moves {from} to {to}"));
             self.disks[who].move_entry(&from, &to);

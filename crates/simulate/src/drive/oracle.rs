@@ -151,6 +151,7 @@ impl Oracle {
         if server.is_up {
             self.up_since.get_or_insert(now);
         }
+        self.follow_moved(server);
         let (plan, ledger) = (server.plan, state.ledger());
         let has_answered = state.observation().api.first_reachable.is_some();
         self.waits
@@ -260,6 +261,10 @@ impl Oracle {
         if mark.code == Code::HeldByHand {
             let name = mark.file.name();
             self.for_good.retain(|file, _| file.name() != name);
+            let let_go = std::mem::take(&mut self.let_go).into_iter();
+            let (held, kept) = let_go.partition(|(file, _)| file.name() == name);
+            self.let_go = kept;
+            self.unwritten.let_go.extend::<BTreeMap<_, _>>(held);
         }
     }
 

@@ -60,6 +60,37 @@ impl Oracle {
         }
     }
 
+    /// A file that was moved is the same file, as long as its name and its content are the same: what was let through stays so.
+    pub(super) fn follow_moved(&mut self, server: &JudgedServer<'_>) {
+        let disk = server.disk;
+        for file in &server.plan.files {
+            let was_there = self.waits.there.contains_key(&file.path);
+            if was_there || disk.get(&file.path).is_none() {
+                continue;
+            }
+            let is_its = |path: &ManifestPath, digest: &SmolStr| {
+                path.name() == file.name && *digest == file.digest && disk.get(path).is_none()
+            };
+            for known in [
+                &mut self.for_good,
+                &mut self.granted,
+                &mut self.let_through,
+                &mut self.let_go,
+            ] {
+                let before = known.iter().find(|(path, digest)| is_its(path, digest));
+                let Some(before) = before.map(|(path, _)| path.clone()) else {
+                    continue;
+                };
+                let content = |path: &ManifestPath| (path.clone(), file.digest.clone());
+                if let Some(seen) = self.first_seen.get(&content(&before)).copied() {
+                    self.first_seen.insert(content(&file.path), seen);
+                }
+                self.reports.follow(&before, &file.path);
+                known.insert(file.path.clone(), file.digest.clone());
+            }
+        }
+    }
+
     pub(super) fn note_gone(&mut self, server: &JudgedServer<'_>, now: Timestamp) {
         let marks = server.disk.iter().filter_map(|(_, entry)| entry.mark());
         let gone: BTreeSet<ManifestPath> = marks

@@ -53,6 +53,15 @@ impl Reports {
         *self = Self::default();
     }
 
+    /// A file was moved. What is said of one that waits begins anew.
+    pub(super) fn follow(&mut self, before: &ManifestPath, path: &ManifestPath) {
+        let reported = self.files.get(before).cloned();
+        if let Some(mut reported) = reported.filter(|reported| reported.listed != Listed::Held) {
+            reported.is_gone = false;
+            self.files.insert(path.clone(), reported);
+        }
+    }
+
     /// The daemon dies between two actions: that a file has vanished may be reported once more, since its marker is still there.
     pub(super) fn die(&mut self) {
         self.files.retain(|_, reported| !reported.is_gone);

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use windrow_decide::{Action, HeldFile, MarkerTrouble, Phase, StagingStatus, Status};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
+use windrow_plan::PlanFile;
 
 use super::oracle::{JudgedServer, Oracle};
 use super::truth::Truth;
@@ -242,7 +243,9 @@ impl Oracle {
         // RKE2 has the objects of another file of the same Addon, and takes this one when it is written again.
         let is_overtaken = |path: &ManifestPath| {
             let mut others = files.iter().filter(|other| other.path != *path);
-            others.any(|other| other.addon == path.addon() && truth.is_last_applied(other))
+            // It may have been moved since.
+            let has = |other: &PlanFile| truth.is_last_applied(other) || truth.has_applied(other);
+            others.any(|other| other.addon == path.addon() && has(other))
         };
         let is_left = staging.released.iter().any(|one| !is_overtaken(&one.file))
             || !staging.failed.is_empty()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::{Cause, FileStage, Mark};
+use windrow_decide::{Cause, FileStage, Mark, StagingStatus};
 use windrow_model::manifest::FileContent;
 use windrow_simulate::{BootstrapVerdict, Faults, Happening, HappeningKind, Run, Setup};
 
@@ -114,7 +114,10 @@ fn is_of(files: &[String], path: &str) -> bool {
 /// Is this fault about a file of this name?
 fn is_about(fault: &str, begins: &str, path: &str, ends: &str) -> bool {
     let of = fault.strip_prefix(begins);
-    of.is_some_and(|of| of.strip_suffix(ends).is_some_and(|of| name_of(of) == name_of(path)))
+    of.is_some_and(|of| {
+        of.strip_suffix(ends)
+            .is_some_and(|of| name_of(of) == name_of(path))
+    })
 }
 
 fn was_held_by_hand(run: &Run, path: &str) -> bool {
@@ -126,9 +129,8 @@ fn was_held_by_hand(run: &Run, path: &str) -> bool {
 fn was_let_go_blindly(run: &Run, path: &str) -> bool {
     let mut releases = run.releases.iter();
     path == oddities::HOPELESS
-        && releases.any(|release| {
-            name_of(&release.file) == path && release.cause == Some(Cause::Yielded)
-        })
+        && releases
+            .any(|release| name_of(&release.file) == path && release.cause == Some(Cause::Yielded))
 }
 
 /// Did a person remove its marker, and RKE2 apply it before Windrow could put the marker back?
@@ -243,6 +245,12 @@ fn check_delay(setup: &Setup, run: &Run) -> Result<(), String> {
     }
 }
 
+/// Was one of two files of an Addon deleted after RKE2 had applied it? RKE2 applies the other one only when that is written again.
+fn is_left_by_deleted(run: &Run, staging: &StagingStatus) -> bool {
+    let is_deleted = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("somebody deletes "));
+    !staging.released.is_empty() && position(run, is_deleted).is_some()
+}
+
 /// Everything is done: does every server's last word say so?
 fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
     for server in 0..=setup.joins.len() {
@@ -253,9 +261,11 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let is_kept = |file: &str| is_of(kept, file);
         // Nobody wants to have a pipe there, or what RKE2 refuses or can never apply.
         let fails = [oddities::PARTLY, oddities::REFUSED];
-        let fails = fails
-            .into_iter()
-            .filter(|name| run.files.manifests().any(|(path, _)| name_of(path) == *name));
+        let fails = fails.into_iter().filter(|name| {
+            run.files
+                .manifests()
+                .any(|(path, _)| name_of(path) == *name)
+        });
         let fails: Vec<&str> = fails.collect();
         let held = staging.held.iter().map(|one| &one.file);
         let failed = staging.failed.iter().map(|one| &one.file);
@@ -265,6 +275,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let waits = is_kept("pipe.yaml")
             || run.files.is_hidden(oddities::HOPELESS)
             || run.files.is_hidden(oddities::WAITS_MOVED)
+            || is_left_by_deleted(run, staging)
             || left.any(|file| [oddities::AFTER_PAIR, oddities::HOPELESS].contains(&name_of(file)));
         let fails_still = !fails.is_empty() || !staging.failed.is_empty();
         let is_settled = staging.settled != (waits || fails_still);
