@@ -109,7 +109,7 @@ fn files_that_need_each_other_are_advised_to_be_split() {
     assert_eq!(finding.code, Code::SplitSparesPass);
     assert_eq!(
         finding.message,
-        "Secret u/s, Secret u/r moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every rehearsed boot"
+        "Secret u/s, Secret u/r moved from a.yaml to zz-a.yaml: RKE2 needs one pass instead of 2: saves 15 s in every simulated boot"
     );
 }
 
