@@ -58,7 +58,7 @@ async fn the_second_image_is_better_than_the_first() {
     let (reports, manifests) = (place.path().join("reports"), place.path().join("manifests"));
     fs::create_dir_all(&reports).unwrap();
     fs::create_dir_all(&manifests).unwrap();
-    let worlds: Vec<World> = (0..5).map(|number| World::new(number)).collect();
+    let worlds: Vec<World> = (0..5).map(World::new).collect();
     for (name, text) in boot::manifests() {
         if name.contains("widget") {
             fs::write(manifests.join(name), text).unwrap();
