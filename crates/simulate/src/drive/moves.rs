@@ -1,7 +1,7 @@
 //! A person who moves manifests to other directories, and deletes one of two that have the same name.
 
-use windrow_model::manifest::{ManifestPath, MarkerPath};
-use windrow_plan::rke2;
+use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath};
+use windrow_plan::{Plan, PlanFile, SatisfiedBy, rke2};
 
 use super::Drive;
 use crate::files::base_name;
@@ -18,6 +18,7 @@ impl Drive<'_> {
             rke2::owner(path).is_none()
                 && path.applied_by().is_none()
                 && !self.changes.are_due_for(who, path)
+                && !needs_its_place(&self.daemons[who].true_plan, path)
         };
         let paths = disk.manifests().map(|(path, _)| ManifestPath::from(path));
         let paths: Vec<ManifestPath> = paths.filter(is_free).collect();
@@ -85,4 +86,27 @@ impl Drive<'_> {
         let mut markers = ours.filter_map(|(marker, _)| MarkerPath::parse(marker));
         markers.find(|marker| marker.hides().as_str() == base_name(path))
     }
+}
+
+/// Does this file need what one of several files of an Addon brings, or bring it? RKE2 takes the objects of one of them away for the other, and
+/// in another order it would do so without an end.
+fn needs_its_place(plan: &Plan, path: &ManifestPath) -> bool {
+    let is_shared = |addon: &AddonName| {
+        let files = plan.files.iter();
+        files.filter(|file| file.addon == *addon).count() > 1
+    };
+    let relies = |file: &PlanFile, on: &dyn Fn(&PlanFile) -> bool| {
+        let mut requirements = file.requirements();
+        requirements.any(|requirement| match requirement.satisfied_by {
+            SatisfiedBy::File { file, .. } => on(&plan.files[file]),
+            _ => false,
+        })
+    };
+    let mut files = plan.files.iter();
+    let Some(file) = files.find(|file| file.path == *path) else {
+        return false;
+    };
+    let is_its = |other: &PlanFile| other.addon == file.addon;
+    relies(file, &|other| is_shared(&other.addon))
+        || is_shared(&file.addon) && plan.files.iter().any(|other| relies(other, &is_its))
 }

@@ -71,22 +71,27 @@ impl Oracle {
             let is_its = |path: &ManifestPath, digest: &SmolStr| {
                 path.name() == file.name && *digest == file.digest && disk.get(path).is_none()
             };
+            let mut there = self.waits.there.iter();
+            let before = there.find(|(path, (digest, _))| is_its(path, digest));
+            if let Some((before, _)) = before {
+                let content = |path: &ManifestPath| (path.clone(), file.digest.clone());
+                if let Some(seen) = self.first_seen.get(&content(before)).copied() {
+                    self.first_seen.entry(content(&file.path)).or_insert(seen);
+                }
+                // What relies on the files before it is decided again.
+                if self.relied.get(before) != Some(&file.digest) {
+                    self.reports.follow(before, &file.path);
+                }
+            }
             for known in [
                 &mut self.for_good,
                 &mut self.granted,
                 &mut self.let_through,
                 &mut self.let_go,
             ] {
-                let before = known.iter().find(|(path, digest)| is_its(path, digest));
-                let Some(before) = before.map(|(path, _)| path.clone()) else {
-                    continue;
-                };
-                let content = |path: &ManifestPath| (path.clone(), file.digest.clone());
-                if let Some(seen) = self.first_seen.get(&content(&before)).copied() {
-                    self.first_seen.insert(content(&file.path), seen);
+                if known.iter().any(|(path, digest)| is_its(path, digest)) {
+                    known.insert(file.path.clone(), file.digest.clone());
                 }
-                self.reports.follow(&before, &file.path);
-                known.insert(file.path.clone(), file.digest.clone());
             }
         }
     }

@@ -58,7 +58,7 @@ impl Reports {
         let reported = self.files.get(before).cloned();
         if let Some(mut reported) = reported.filter(|reported| reported.listed != Listed::Held) {
             reported.is_gone = false;
-            self.files.insert(path.clone(), reported);
+            self.files.entry(path.clone()).or_insert(reported);
         }
     }
 
