@@ -17,7 +17,8 @@ impl StagingState {
     pub(super) fn adopt_markers(&mut self) {
         let is_known = |ledger: &Ledger, mark: &Mark| {
             let is_of_moved = |(path, entry): (&ManifestPath, &Arc<LedgerEntry>)| {
-                path.name() == mark.file.name() && entry.digest == mark.digest
+                let is_same = path.name() == mark.file.name() && entry.digest == mark.digest;
+                is_same && outlasts_move(&entry.state)
             };
             ledger.files.contains_key(&mark.file)
                 || mark.says_applied_once() && ledger.files.iter().any(is_of_moved)
