@@ -1,5 +1,5 @@
-//! Level 4: KubeVirt is installed by its own virt-operator. Whatever is half-made, a file with a VM is held as long as kube-apiserver
-//! refuses the VM, and the probe, the diagnosis, the knowledge and the simulation agree with what is there.
+//! Level 4: KubeVirt is installed by its own virt-operator. In each half-made state, a file with a VM is held as long as kube-apiserver
+//! refuses the VM. The probe, the diagnosis, the knowledge and the simulation agree with the cluster.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -26,7 +26,7 @@ use crate::readiness_in_cluster::{answers, server};
 use crate::support;
 
 const SYSTEM: &str = "harvester-system";
-/// A VM that starts and one that does not, each in a file of its own.
+/// A VM that starts and one that does not, in separate files.
 const FILES: [(&str, &str); 2] = [("vm-10-starts", "Always"), ("vm-20-is-off", "Halted")];
 const CLUSTER_INSTANCE_TYPE: Gvk = (
     "instancetype.kubevirt.io",
@@ -64,7 +64,7 @@ async fn refused_in(
     refusal(api(client, gvk, namespace).create(&dry, &object)).await
 }
 
-/// What kube-apiserver says while a webhook does not answer.
+/// The words of kube-apiserver while a webhook does not answer.
 fn silent(webhook: &str, service: &str, path: &str, why: &str) -> (u16, String) {
     let words = format!(
         "Internal error occurred: failed calling webhook \"{webhook}\": failed to call webhook: Post \
@@ -126,7 +126,7 @@ impl HarvesterServer {
         FILES.iter().all(|(name, _)| is_held(name))
     }
 
-    /// What the probe of a server says of KubeVirt.
+    /// The answer of the probe `kubevirt` on a server.
     async fn probed(&self) -> ProbeOutcome {
         let root = tempfile::tempdir().unwrap();
         server(root.path(), &self.cluster.kubeconfig(Who::Admin));
@@ -134,7 +134,7 @@ impl HarvesterServer {
         said.remove("kubevirt").unwrap()
     }
 
-    /// What `windrow diagnose` finds: now, and in two hours if nothing changes.
+    /// The codes of `windrow diagnose`: now, and in two hours if nothing changes.
     async fn diagnosed(&self) -> [Vec<String>; 2] {
         let now = Timestamp::now();
         let codes = async |at: Timestamp| -> Vec<String> {
@@ -164,7 +164,7 @@ impl HarvesterServer {
         looked.await
     }
 
-    /// What KubeVirt's programs may do next, until this Deployment is there.
+    /// Lets this command run, and waits for this Deployment.
     async fn until_deployment(&self, kubevirt: &mut KubeVirt, command: &'static str, name: &str) {
         kubevirt.run(command);
         let deployments = api(&self.client, DEPLOYMENT, SYSTEM);
@@ -336,8 +336,8 @@ async fn makes_the_kinds_that_are_known_of_it(client: &Client) {
     }
 }
 
-/// The temporary webhook is asked about the creation of a VM, and its Service does not exist. kube-apiserver and the simulation say so in
-/// the same words.
+/// kube-apiserver calls the temporary webhook when a VM is created, and the Service of the webhook does not exist. The simulation refuses a VM
+/// in these words.
 async fn guards_the_kinds_of_its_group_for_a_while(client: &Client) {
     let configurations = api(client, VALIDATION, "").list(&Default::default()).await;
     let mut configurations = configurations.unwrap().items.into_iter();

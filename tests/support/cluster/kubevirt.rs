@@ -126,7 +126,7 @@ async fn define(client: &Client, definition: String) {
 }
 
 impl KubeVirt {
-    /// The command of the Job in which virt-operator writes what it is going to make.
+    /// The command of the Job in which virt-operator lists the objects that it is going to create.
     pub(crate) const STRATEGY: &str = "virt-operator --dump-install-strategy";
 
     pub(crate) fn client(&self) -> &Client {

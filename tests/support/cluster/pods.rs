@@ -1,5 +1,5 @@
 //! The kubelet of the only node, as far as pods of one namespace need it: a pod whose program is built here runs as a process of this
-//! machine, with the arguments, variables, Secrets and service account of its pod. Of any other pod only the status says that it runs.
+//! machine, with the arguments, variables, Secrets and service account of its pod. Any other pod only has a status that says that it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use super::Cluster;
 use super::process::Process;
 use super::tunnel::{loopback_address, pod_address};
 
-/// What a pod finds below `/var` and `/etc`, as the kubelet mounts it there. The mounts end with the process.
+/// Mounts the files of a pod below `/var` and `/etc`, as the kubelet does. The mounts end with the process.
 const CONTAINER: &str = r#"
 files=$1
 shift

@@ -24,7 +24,8 @@ pub(super) fn pod_address(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, number)
 }
 
-/// Where the program of the pod with this number listens. The port of kube-apiserver tells clusters apart that run beside each other.
+/// The address on which the program of the pod with this number listens. It contains the port of kube-apiserver, so that two clusters can
+/// run at the same time.
 pub(super) fn loopback_address(port: u16, number: u8) -> Ipv4Addr {
     let [high, low] = port.to_be_bytes();
     Ipv4Addr::new(127, high, low, number)

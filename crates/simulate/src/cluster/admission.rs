@@ -47,15 +47,16 @@ impl SimulatedCluster {
         self.admit_networks(id, json)
     }
 
-    /// What KubeVirt's webhooks are asked about is refused until it is deployed. Before virt-operator makes the kinds of its own group, it
-    /// registers a webhook for each that nothing ever answers, and removes it when virt-api runs (`createDummyWebhookValidator`, kubevirt
-    /// v1.7.0): some seconds before KubeVirt is deployed, which is the same moment here. Of the other kinds those that manifests have.
+    /// KubeVirt's webhooks refuse objects until KubeVirt is deployed. Before virt-operator creates the kinds of the group kubevirt.io, it
+    /// registers a webhook for each of them that never answers. It removes these webhooks when virt-api runs (`createDummyWebhookValidator`,
+    /// kubevirt v1.7.0), some seconds before KubeVirt is deployed. Here both happen at the same time. Other groups have only the kinds that
+    /// manifests use.
     fn admit_early_kinds(&self, id: &ObjectRef) -> Result<(), String> {
         let mut kubevirts = self.of_kind(&literals::kind("kubevirt.io", "KubeVirt"));
         let Some((first, kubevirt)) = kubevirts.next() else {
             return Ok(());
         };
-        // One of a manifest is never seen in this phase here.
+        // A KubeVirt from a manifest never has this phase here.
         if kubevirt.status()["phase"] != "Deploying" {
             return Ok(());
         }
