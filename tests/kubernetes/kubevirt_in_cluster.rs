@@ -193,11 +193,15 @@ impl HarvesterServer {
             later.contains(&"kubevirt-not-ready".to_owned()),
             "{later:?}"
         );
-        let status = self.daemon.status().unwrap();
-        let mut held = status["staging"]["held"].as_array().unwrap().iter();
         let (name, _) = FILES[0];
-        let starts = held.find(|entry| entry["file"] == format!("{name}.yaml"));
-        assert_eq!(starts.unwrap()["why"], "KubeVirt is not deployed yet");
+        let file = format!("{name}.yaml");
+        eventually("the daemon waits for KubeVirt", DEADLINE, async || {
+            let status = self.daemon.status()?;
+            let mut held = status["staging"]["held"].as_array()?.iter();
+            let starts = held.find(|entry| entry["file"] == file)?;
+            (starts["why"] == "KubeVirt is not deployed yet").then_some(())
+        })
+        .await;
     }
 }
 
