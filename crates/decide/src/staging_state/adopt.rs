@@ -10,6 +10,7 @@ use windrow_plan::{FileObstacle, Plan, PlanFile};
 use super::StagingState;
 use crate::ledger::{AlreadyReported, Cause, FileStage, Ledger, LedgerEntry, Manual};
 use crate::mark::Mark;
+use crate::observation::MarkerTrouble;
 
 impl StagingState {
     /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
@@ -169,8 +170,11 @@ impl StagingState {
         let is_same = entry.digest == mark.digest;
         // RKE2's Addons have shown since then that the cluster does not have it, and the marker is to go or could not be replaced.
         let is_released = matches!(entry.state, FileStage::Released { .. });
-        let was_shown = mark.code == Code::OnceUnconfirmed && is_released
-            || self.observation.marker_troubles.contains_key(&file.name);
+        let trouble = self.observation.marker_troubles.get(&file.name);
+        let was_shown = match mark.code {
+            Code::OnceUnconfirmed => is_released || trouble.is_some(),
+            _ => is_released && matches!(trouble, Some(MarkerTrouble::NotRemoved(_))),
+        };
         let is_news = !is_same || !is_done && !was_shown;
         // Of a file that cannot be read, the content counts that is known.
         let is_about_file = match file.trouble {
