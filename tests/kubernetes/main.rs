@@ -15,6 +15,7 @@ mod diagnosis_in_cluster;
 mod drain_cure_in_cluster;
 mod drain_in_cluster;
 mod fidelity;
+mod first_boot_in_cluster;
 mod gates_advice;
 mod gates_in_cluster;
 mod gates_kubelet;

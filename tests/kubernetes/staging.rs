@@ -9,7 +9,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
-mod bootstrap;
+pub(crate) mod bootstrap;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -301,7 +301,7 @@ async fn create(client: &Client, text: &str) {
 }
 
 /// Prints both costs beside each other; the line must show without `--nocapture`.
-fn print(title: &str, with: &Cost, without: &Cost) {
+pub(crate) fn print(title: &str, with: &Cost, without: &Cost) {
     let mut text = format!("{title:<44}{:>14}{:>14}\n", "with Windrow", "without");
     let mut row = |name: &str, of: &dyn Fn(&Cost) -> String| {
         let _ = writeln!(text, "{name:<44}{:>14}{:>14}", of(with), of(without));

@@ -56,7 +56,7 @@ pub(crate) struct Bootstrap {
     pub(crate) controller: DeployController,
     pub(crate) cluster: Cluster,
     pub(crate) client: kube::Client,
-    kubelet: JoinHandle<()>,
+    kubelet: Option<JoinHandle<()>>,
     files: BTreeMap<String, String>,
     began: Instant,
     revision: u64,
@@ -73,21 +73,34 @@ impl Bootstrap {
     ) -> Option<Self> {
         let spec = Spec {
             controller_manager: true,
-            audit: AuditLog::Writes,
             ..Spec::default()
+        };
+        let release = harvester.then_some("v1.6.0");
+        let mut node = Self::start_on(spec, files, windrow, release).await?;
+        node.kubelet = Some(kubelet(node.client.clone()));
+        Some(node)
+    }
+
+    /// The same on a cluster of this kind, where no pod runs by itself.
+    pub(crate) async fn start_on(
+        spec: Spec,
+        files: BTreeMap<String, String>,
+        windrow: bool,
+        harvester: Option<&str>,
+    ) -> Option<Self> {
+        let spec = Spec {
+            audit: AuditLog::Writes,
+            ..spec
         };
         let cluster = Cluster::start(spec).await?;
         let client = cluster.client(Who::Admin).await;
         let root = cluster.dir().join("root");
         let manifests = root.join("var/lib/rancher/rke2/server/manifests");
         fs::create_dir_all(&manifests).unwrap();
-        if harvester {
+        if let Some(release) = harvester {
             fs::create_dir_all(root.join("etc")).unwrap();
-            fs::write(
-                root.join("etc/harvester-release.yaml"),
-                "harvester: v1.6.0\n",
-            )
-            .unwrap();
+            let text = format!("harvester: {release}\n");
+            fs::write(root.join("etc/harvester-release.yaml"), text).unwrap();
         }
         for (name, text) in &files {
             fs::write(manifests.join(name), text).unwrap();
@@ -102,7 +115,6 @@ impl Bootstrap {
         let held = files.keys();
         let held = held.filter(|name| manifests.join(format!("{name}.skip")).exists());
         let held = held.count();
-        let kubelet = kubelet(client.clone());
         let began = Instant::now();
         let revision = revision(&client).await;
         let controller = cluster.deploy(&manifests)?;
@@ -111,7 +123,7 @@ impl Bootstrap {
             client,
             controller,
             daemon,
-            kubelet,
+            kubelet: None,
             files,
             began,
             revision,
@@ -186,12 +198,23 @@ impl Bootstrap {
         manifests.join(format!("{name}.skip")).exists()
     }
 
+    /// The files that Windrow holds, each with its reason.
+    pub(crate) fn held(&self) -> BTreeMap<String, String> {
+        let status: serde_json::Value = serde_json::from_str(&self.says()).unwrap_or_default();
+        let held = status["staging"]["held"].as_array().cloned();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let held = held.unwrap_or_default().into_iter();
+        held.map(|held| (text(&held["file"]), text(&held["why"])))
+            .collect()
+    }
+
     /// How many passes of the deploy controller are over.
     fn passes(&self) -> usize {
         self.controller.log().matches("pass ended").count()
     }
 
-    fn says(&self) -> String {
+    /// Windrow's status document, if it runs.
+    pub(crate) fn says(&self) -> String {
         let status = self.daemon.as_ref().and_then(|daemon| {
             fs::read_to_string(daemon.root.join("run/windrow/status.json")).ok()
         });
@@ -254,7 +277,9 @@ impl Bootstrap {
 
 impl Drop for Bootstrap {
     fn drop(&mut self) {
-        self.kubelet.abort();
+        if let Some(kubelet) = &self.kubelet {
+            kubelet.abort();
+        }
     }
 }
 

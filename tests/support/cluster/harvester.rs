@@ -1,6 +1,12 @@
 //! Harvester's own controllers and its own webhook, of v1.8.2.
 
+use std::fs;
+use std::path::Path;
+
 use futures::future::join_all;
+use kube::Client;
+use serde_json::Value;
+use tokio::process::Command;
 
 use super::super::objects::{
     ADDON, CAPI_CLUSTER, Gvk, KUBEVIRT, MACHINE, MANAGED_CHART, MUTATION, SETTING, UPGRADE,
@@ -91,6 +97,13 @@ impl Cluster {
     /// Runs Harvester's webhook (`tests/cluster/harvester`), and waits until it has registered itself; `None`, after one line, if it is
     /// not built.
     pub(crate) async fn harvester_webhook(&self) -> Option<HarvesterWebhook> {
+        let webhook = self.start_harvester_webhook()?;
+        webhook.registered(&self.client(Who::Admin).await).await;
+        Some(webhook)
+    }
+
+    /// The same, while kinds may be missing that it waits for.
+    pub(crate) fn start_harvester_webhook(&self) -> Option<HarvesterWebhook> {
         let (certificate, key) = self.pki.server();
         let arguments = [
             self.admin_argument(),
@@ -99,15 +112,37 @@ impl Cluster {
             format!("--ca={}", self.pki.ca().display()),
         ];
         let process = self.start_harvester("webhook", &arguments)?;
-        let webhook = HarvesterWebhook(process);
-        let configurations = api(&self.client(Who::Admin).await, MUTATION, "");
-        // It makes this one last.
-        eventually("Harvester's webhook is registered", DEADLINE, async || {
-            assert!(!webhook.0.ended(), "Harvester's webhook has ended");
-            configurations.get("harvester-mutator").await.ok()
+        Some(HarvesterWebhook(process))
+    }
+
+    /// Installs one of Harvester's charts by Helm's own code, as Fleet does: `harvester-crd` or `harvester`. Returns why it failed.
+    pub(crate) async fn install_harvesters_chart(
+        &self,
+        name: &str,
+        values: &Value,
+    ) -> Option<Result<(), String>> {
+        let program = find_harvester("install")
+            .inspect_err(|why| skip(why))
+            .ok()?;
+        let file = self.dir().join(format!("{name}.values.yaml"));
+        fs::write(&file, values.to_string()).expect("the cluster's directory is writable");
+        let charts = program.with_file_name("charts");
+        let log = self.dir().join(format!("{name}.install.log"));
+        let output = fs::File::create(&log).expect("the cluster's directory is writable");
+        let installed = Command::new(&program)
+            .arg(self.admin_argument())
+            .args([Path::new(name), &charts.join(name), &file])
+            .stdout(output.try_clone().expect("a file can be opened twice"))
+            .stderr(output)
+            .kill_on_drop(true)
+            .status();
+        let installed = installed.await.expect("the program starts");
+        let log = fs::read_to_string(log).expect("it was written");
+        Some(if installed.success() {
+            Ok(())
+        } else {
+            Err(log)
         })
-        .await;
-        Some(webhook)
     }
 
     fn admin_argument(&self) -> String {
@@ -124,6 +159,19 @@ impl Cluster {
             self.dir.path(),
             &[],
         ))
+    }
+}
+
+impl HarvesterWebhook {
+    /// Waits until it has registered itself.
+    pub(crate) async fn registered(&self, client: &Client) {
+        let configurations = api(client, MUTATION, "");
+        // It makes this one last.
+        eventually("Harvester's webhook is registered", DEADLINE, async || {
+            assert!(!self.0.ended(), "Harvester's webhook has ended");
+            configurations.get("harvester-mutator").await.ok()
+        })
+        .await;
     }
 }
 

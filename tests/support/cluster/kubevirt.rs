@@ -65,14 +65,7 @@ impl Cluster {
     /// no program runs. `None`, after one line, if it is not built or this process may not mount. Needs [`super::Spec::pods`] and the
     /// controllers.
     pub(crate) async fn kubevirt(&self, release: &'static str) -> Option<KubeVirt> {
-        let mut programs: BTreeMap<&'static str, PathBuf> = BTreeMap::new();
-        for name in ["virt-operator", "virt-api", "virt-controller"] {
-            let program = find_kubevirt(name).inspect_err(|why| skip(why)).ok()?;
-            programs.insert(name, program);
-        }
-        if !can_mount() {
-            return None;
-        }
+        let programs = programs()?;
         let client = self.client(Who::Admin).await;
         let mut definitions = kubevirt_definitions();
         let of_kubevirt = definitions.remove("kubevirts.kubevirt.io");
@@ -98,6 +91,27 @@ impl Cluster {
             client,
         })
     }
+
+    /// The pods of a namespace into which a chart brings virt-operator. `None` as for [`Cluster::kubevirt`].
+    pub(crate) async fn kubevirt_of_chart(&self, release: &'static str) -> Option<KubeVirt> {
+        let programs = programs()?;
+        let client = self.client(Who::Admin).await;
+        Some(KubeVirt {
+            pods: Pods::new(self, &client, release, programs),
+            client,
+        })
+    }
+}
+
+/// KubeVirt's programs, by the first word of their pods' commands; `None`, after one line, if one is not built or this process may not
+/// mount.
+fn programs() -> Option<BTreeMap<&'static str, PathBuf>> {
+    let mut programs = BTreeMap::new();
+    for name in ["virt-operator", "virt-api", "virt-controller"] {
+        let program = find_kubevirt(name).inspect_err(|why| skip(why)).ok()?;
+        programs.insert(name, program);
+    }
+    can_mount().then_some(programs)
 }
 
 /// virt-operator, as `NewOperatorDeployment` in KubeVirt's `components/deployments.go` makes it.

@@ -40,7 +40,7 @@ pub(super) struct Pods {
     port: u16,
     /// The programs that are built, by the first word of a command.
     programs: BTreeMap<&'static str, PathBuf>,
-    /// The commands that may run. The image of the others is still being pulled.
+    /// The commands that may run; of a container that has none its name. The image of the others is still being pulled.
     pulled: BTreeSet<&'static str>,
     /// Every pod that was started, by its UID.
     started: BTreeMap<String, Started>,
@@ -108,7 +108,10 @@ impl Pods {
         }
         let container = &spec["containers"][0];
         // What a Job's pod does is another command.
-        let command = texts(&container["command"]).join(" ");
+        let mut command = texts(&container["command"]).join(" ");
+        if command.is_empty() {
+            container["name"].as_str().unwrap().clone_into(&mut command);
+        }
         if !self.pulled.contains(command.as_str()) {
             return;
         }
@@ -121,6 +124,8 @@ impl Pods {
         let Started { number, process } = &self.started[&uid];
         let ended = process.as_ref().and_then(Process::exit);
         let phase = match ended {
+            // What a Job of a chart does is not done here.
+            None if process.is_none() && spec["restartPolicy"] != "Always" => "Succeeded",
             None => "Running",
             Some(true) => "Succeeded",
             Some(false) => panic!("{name} has ended:\n{}", process.as_ref().unwrap().log()),

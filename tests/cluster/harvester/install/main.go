@@ -61,6 +61,8 @@ func run() error {
 	// As `takeOwnership` of a ManagedChart.
 	install.TakeOwnership = true
 	install.Timeout = 10 * time.Minute
+	// kube-apiserver checks the objects. Its whole OpenAPI document takes minutes on a busy machine.
+	install.DisableOpenAPIValidation = true
 	release, err := install.RunWithContext(context.Background(), chart, values)
 	if err != nil {
 		return err
