@@ -273,7 +273,7 @@ fn a_chart_and_its_custom_objects_in_one_file_are_not_held_and_two_files_as_advi
     let split = write("split", &[("metallb.yaml", CHART), (advised, &objects)]);
     let (before, after) = rehearsed(&given, &split);
     assert!(
-        before.to_string().contains(&format!("into {advised}")),
+        before.to_string().contains(&format!("to {advised}")),
         "{before}"
     );
     assert!(codes(&before).contains(&"installer-in-file"), "{before}");

@@ -274,7 +274,7 @@ fn the_configurations_own_settings_of_windrow_count() {
     };
     for (staging, expected) in [(true, 0), (false, 4)] {
         let (_directory, path) = file("config.yaml", &config(staging));
-        let output = windrow(&[text(&path), "--seeds", "1"]);
+        let output = windrow(&[text(&path), "--seeds", "10"]);
         assert_eq!(output.status.code(), Some(expected), "{staging} {output:?}");
     }
 }
@@ -406,7 +406,7 @@ fn what_is_to_be_split_or_annotated_is_told_and_a_copy_has_it_as_it_was() {
         (
             "same-file-order",
             together,
-            "Put what brings it into a file of its own.",
+            "Move the object that provides it to a separate file.",
         ),
         (
             "webhook-not-awaited",
@@ -423,7 +423,7 @@ fn what_is_to_be_split_or_annotated_is_told_and_a_copy_has_it_as_it_was() {
         assert!(words.join(" ").contains(advice), "{stdout}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.contains("nothing that was found can be corrected"),
+            said.contains("no finding can be corrected automatically"),
             "{said}"
         );
         assert!(!fixed.exists());

@@ -81,7 +81,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let file = KnowledgeFile::read(&text).unwrap_or_default();
     let Some(boots) = file.boots else {
         return Err(format!(
-            "{shown}: is not written over: it has no `boots`, so `windrow knowledge learn` did not make it; name another file with -o"
+            "{shown}: is not overwritten: it has no `boots`, so `windrow knowledge learn` did not write it; set another file with -o"
         ));
     };
     match file.refused.first() {

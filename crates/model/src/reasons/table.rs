@@ -290,7 +290,7 @@ reasons! {
             "Exclude them with a namespaceSelector (`kubernetes.io/metadata.name` NotIn their namespace), or set `failurePolicy: Ignore`."
             "31ce2f71f0214ee68d5f7dcd0c575140";
         WebhookNotAwaited "webhook-not-awaited" Warning
-            "{what} lacks the annotation `{annotation}`: until {backend} answers the webhook {name}, every RKE2 pass fails and re-applies all files"
+            "{what} does not wait for the webhook {name}, so every RKE2 pass fails until it answers: add `{annotation}`"
             "Add this annotation to the object, so that its file waits."
             "37332394c6534a3f88827d2a7a5164d0";
         ClaimBoundBeforeUse "claim-bound-before-use" Error

@@ -53,7 +53,7 @@ impl Reports {
         *self = Self::default();
     }
 
-    /// A file was moved. What is said of one that waits begins anew.
+    /// A file was moved. What is said of one that waits starts again.
     pub(super) fn follow(&mut self, before: &ManifestPath, path: &ManifestPath) {
         let reported = self.files.get(before).cloned();
         if let Some(mut reported) = reported.filter(|reported| reported.listed != Listed::Held) {

@@ -298,7 +298,6 @@ pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::f
         let message = Code::WebhookNotAwaited.say(&[
             ("what", &question.object.to_string()),
             ("name", &question.name),
-            ("backend", &question.asked.backend.to_string()),
             ("annotation", &annotation(&question.asked.backend)),
         ]);
         add_finding(
