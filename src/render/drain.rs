@@ -50,13 +50,13 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
 fn maintenance_line(mode: &MaintenanceMode, style: Style) -> String {
     match mode.answer {
         MaintenanceAnswer::Accepted => {
-            style.good("Harvester accepts maintenance mode for this node.")
+            style.good("Harvester accepts maintenance mode for this node (rules of v1.8.2).")
         }
         MaintenanceAnswer::Refused => {
-            style.bad("Harvester refuses maintenance mode for this node:")
+            style.bad("Harvester refuses maintenance mode for this node (rules of v1.8.2):")
         }
         MaintenanceAnswer::Unknown => style.waiting(
-            "Windrow cannot tell whether Harvester accepts maintenance mode for this node:",
+            "Windrow cannot tell whether Harvester accepts maintenance mode for this node (rules of v1.8.2):",
         ),
     }
 }

@@ -331,7 +331,7 @@ async fn windrow_says_of_each_node_whether_harvesters_own_controller_accepts_mai
         harvester,
     };
     let table = drain_check(&cluster, &["s1"]);
-    let end = "Harvester refuses maintenance mode for this node:\n  it is the only server\n";
+    let end = "Harvester refuses maintenance mode for this node (rules of v1.8.2):\n  it is the only server\n";
     assert!(table.ends_with(end), "{table}");
     site.ask("s1", &Refuses("single controlplane cluster"))
         .await;

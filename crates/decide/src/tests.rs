@@ -255,6 +255,24 @@ fn config_map(name: &str) -> ObjectRef {
 const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
 const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
 
+/// A person orders something about a file.
+fn order(node: &mut Node, path: &str, hold: bool) -> Result<(), OrderError> {
+    let manual = Manual {
+        hold,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "testing".to_owned(),
+    };
+    let nothing = BTreeMap::new();
+    node.state
+        .hold_or_release(&path.into(), &nothing, manual, node.now)
+}
+
+/// A person releases a file.
+fn release(node: &mut Node, path: &str) {
+    order(node, path, false).unwrap();
+}
+
 #[test]
 fn what_becomes_known_of_the_node_is_in_the_next_plan() {
     use windrow_plan::knowledge::NodeFacts;

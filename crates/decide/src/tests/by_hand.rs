@@ -108,21 +108,6 @@ fn a_marker_no_longer_says_that_a_person_holds_its_file_once_it_waits_for_someth
     assert_eq!(node.tick().actions, []);
 }
 
-/// Somebody releases it.
-fn release(node: &mut Node, path: &str) {
-    let manual = Manual {
-        hold: false,
-        by: "root".to_owned(),
-        at: node.now,
-        reason: "testing".to_owned(),
-    };
-    let (path, released) = (path.into(), BTreeMap::new());
-    let done = node
-        .state
-        .hold_or_release(&path, &released, manual, node.now);
-    done.unwrap();
-}
-
 #[test]
 fn a_release_of_other_content_does_not_say_that_rke2_applied_it() {
     let mut node = Node::new(&[("a.yaml", &free("a"))]);

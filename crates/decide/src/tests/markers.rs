@@ -605,26 +605,14 @@ fn a_held_file_that_is_moved_or_has_another_of_its_name_is_reported_gone_once() 
 fn an_order_counts_although_the_clock_was_ahead_when_the_unread_ledger_was_written() {
     for first in [true, false] {
         let mut node = Node::new(&[("a.yaml", &free("a"))]);
-        let order = |node: &mut Node, hold: bool| {
-            let manual = Manual {
-                hold,
-                by: "root".to_owned(),
-                at: node.now,
-                reason: "testing".to_owned(),
-            };
-            let path = "a.yaml".into();
-            node.state
-                .hold_or_release(&path, &BTreeMap::new(), manual, node.now)
-                .unwrap();
-        };
-        order(&mut node, first);
+        order(&mut node, "a.yaml", first).unwrap();
         node.tick();
         let earlier = std::mem::take(&mut node.ledger_on_disk);
         node.now -= SignedDuration::from_hours(8);
         node.restart();
         node.tick();
         node.later(1);
-        order(&mut node, !first);
+        order(&mut node, "a.yaml", !first).unwrap();
         node.tick();
         assert_eq!(node.held().is_empty(), first);
         node.later(1);
@@ -645,17 +633,7 @@ fn a_release_of_a_held_file_that_was_moved_lets_it_go() {
     node.scan();
     node.tick();
     assert_eq!(node.held(), ["x.yaml"], "its marker stays where it was");
-    let order = Manual {
-        hold: false,
-        by: "root".to_owned(),
-        at: node.now,
-        reason: "testing".to_owned(),
-    };
-    let path = "x.yaml".into();
-    let entered = node
-        .state
-        .hold_or_release(&path, &BTreeMap::new(), order, node.now);
-    assert_eq!(entered, Ok(()));
+    release(&mut node, "x.yaml");
     node.tick();
     assert_eq!(node.held(), [""; 0]);
     node.scan();

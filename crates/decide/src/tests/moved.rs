@@ -8,19 +8,6 @@ fn move_file(node: &mut Node, from: &str, to: &str) {
     node.scan();
 }
 
-fn release(node: &mut Node, path: &str) {
-    let manual = Manual {
-        hold: false,
-        by: "root".to_owned(),
-        at: node.now,
-        reason: "testing".to_owned(),
-    };
-    let (path, nothing) = (path.into(), BTreeMap::new());
-    node.state
-        .hold_or_release(&path, &nothing, manual, node.now)
-        .unwrap();
-}
-
 #[test]
 fn a_file_that_was_released_by_hand_stays_so_where_it_is_moved_and_over_a_restart() {
     let mut node = Node::new(&[("x.yaml", WIDGET)]);
