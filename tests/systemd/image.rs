@@ -85,7 +85,7 @@ const TELL: &str = r#"
   - [sh, -c, 'systemctl show --property=ActiveEnterTimestampMonotonic windrow.service | sed s,^,ready:, >/dev/ttyS1']
   - [sh, -c, 'until windrow status -o json | grep -q supervisor-down; do sleep 1; done']
   - [python3, -c, 'import ssl, urllib.request as u; r = u.Request("https://127.0.0.1:9346/status", headers={"authorization": "Bearer 0f7c5d1e9a3b4c6d8e0f"}); open("/dev/ttyS1", "w").write("status: %d\n" % u.urlopen(r, context=ssl._create_unverified_context()).status)']
-  - [sh, -c, '(echo console: && windrow console --once) >/dev/console']
+  - [sh, -c, 'printf "\nconsole:%s\n" "$(windrow console --once)" >/dev/console']
   - [sh, /usr/local/libexec/clock]
   - [sh, -c, 'echo end >/dev/ttyS1']
   - [systemctl, poweroff, --no-block]
@@ -127,8 +127,9 @@ fn an_image_boots_from_its_boot_loader_and_holds_what_its_seed_brings_before_rke
         "{settings}"
     );
     // The console's line on the serial line, within its columns: nobody listens where the supervisor would.
-    let mut lines = console.lines().map(str::trim);
-    let shown = lines.find(|line| *line == "console:").and(lines.next());
+    let shown = console
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("console:"));
     let shown = shown.unwrap_or_else(|| panic!("no line of the console in {console}"));
     assert!(
         shown.contains("RKE2's supervisor (:9345) refuses connections")

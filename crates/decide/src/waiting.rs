@@ -337,18 +337,17 @@ impl DecisionContext<'_> {
         let provider = match requirement.satisfied_by {
             SatisfiedBy::File { file, .. } => {
                 let file = &self.plan.files[file];
-                Some(
-                    self.ledger
-                        .files
-                        .get(&file.path)
-                        .filter(|entry| entry.digest == file.digest),
-                )
+                // An order that this decision is the first to carry out is not in the stage yet.
+                let by_hand = self.held_names.contains_key(&file.name);
+                let entry = self.ledger.files.get(&file.path);
+                let entry = entry.filter(|entry| entry.digest == file.digest);
+                Some(entry.map(|entry| (entry, by_hand)))
             }
             _ => None,
         };
         let (from, after) = match provider {
-            Some(Some(entry)) => match entry.state {
-                FileStage::Held { code, .. } if on_purpose(code) => (began, short),
+            Some(Some((entry, by_hand))) => match entry.state {
+                FileStage::Held { code, .. } if by_hand || on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
                 // Without an answer from kube-apiserver the blind deadline counts, once and not again for each file before this one.
                 _ if self.reachable(entry.since).is_none() => match self.reachable(began) {

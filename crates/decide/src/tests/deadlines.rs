@@ -58,6 +58,32 @@ fn advice_does_not_wait_for_ever_for_a_file_that_cannot_be_released() {
 }
 
 #[test]
+fn the_first_status_after_a_person_held_the_other_file_has_the_short_deadline() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
+    let late = waits_for("late", "/namespaces/default/ConfigMap/never (exists)");
+    let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &late)]);
+    node.api();
+    let told = |decision: Decision| {
+        let mut held = decision.status.staging.held.into_iter();
+        let a = held.find(|one| one.file == ManifestPath::from("a.yaml"));
+        a.and_then(|one| one.deadline)
+    };
+    let long = start() + SignedDuration::from_mins(30);
+    assert_eq!(told(node.tick()), Some(long));
+    let order = Manual {
+        hold: true,
+        by: "root".to_owned(),
+        at: node.now,
+        reason: "not yet".to_owned(),
+    };
+    node.state
+        .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), order, node.now)
+        .unwrap();
+    let short = start() + SignedDuration::from_mins(2);
+    assert_eq!(told(node.tick()), Some(short));
+}
+
+#[test]
 fn a_vm_rule_keeps_its_file_past_the_deadline_and_the_fail_safe_may_not_lift_it() {
     let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
     let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
