@@ -188,7 +188,7 @@ mod tests {
     use windrow_model::reasons::Code;
 
     use super::*;
-    use crate::act::repair::sample_of_a_temporary_change;
+    use crate::act::testing::sample_of_a_temporary_change;
     use crate::layout::Layout;
 
     #[test]

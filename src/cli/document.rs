@@ -11,7 +11,7 @@ use windrow_model::reasons::Code;
 
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
-use crate::daemon::NodeTime;
+use crate::sandbox::NodeTime;
 use crate::fs;
 use crate::layout::Layout;
 use crate::observe::process;

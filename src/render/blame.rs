@@ -9,7 +9,7 @@ use windrow_decide::{Cause, ExpectationSource};
 
 use super::rehearsal::clock;
 use super::table::Style;
-use super::text::{fit, lasted, wrap};
+use crate::render::{fit, lasted, wrap};
 use crate::printable::printable;
 
 /// Most columns that a file's name takes.

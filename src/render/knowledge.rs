@@ -8,7 +8,7 @@ use windrow_learn::{
 };
 
 use super::table::Style;
-use super::text::{fit, wrap};
+use crate::render::{fit, wrap};
 use crate::printable::printable;
 
 /// Columns of who brings something.

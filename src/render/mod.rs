@@ -42,8 +42,10 @@ pub use rehearsal::rehearsal;
 pub use report::{DocumentReport, FileReport, PlanReport, RequirementReport};
 pub use svg::{boot_picture, svg};
 pub use table::{Style, findings, table};
-pub use text::{fit, wrap};
-pub(crate) use text::{lasted, point_in_time};
+pub(crate) use text::point_in_time;
+pub use text::wrap;
+pub use windrow_model::text::fit;
+pub(crate) use windrow_model::text::lasted;
 pub use upgrade_check::upgrade_table;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use windrow_plan::{
 };
 
 use super::graph::{BoxClass, BoxKind};
-use super::text::{fit, wrap};
+use crate::render::{fit, wrap};
 use crate::printable::printable;
 
 /// Requirements that only order are listed up to this many per file: they never keep a node from coming up, and `-o

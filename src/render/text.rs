@@ -24,17 +24,6 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Shortens a text to at most `width` characters, with an ellipsis at the end.
-pub fn fit(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars()
-        .take(width.saturating_sub(1))
-        .chain(std::iter::once('…'))
-        .collect()
-}
-
 /// A point in time for people: without the date if it is less than a day ago.
 pub(crate) fn point_in_time(at: Timestamp, now: Timestamp) -> String {
     let is_recent = now.duration_since(at).as_hours() < 24;
@@ -44,19 +33,6 @@ pub(crate) fn point_in_time(at: Timestamp, now: Timestamp) -> String {
         "%Y-%m-%d %H:%M UTC"
     };
     at.strftime(format).to_string()
-}
-
-/// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative, even when a clock was
-/// set back.
-pub(crate) fn lasted(seconds: i64) -> String {
-    let seconds = seconds.max(0);
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
-        (0, _, _) => format!("{hours}h{minutes:02}m"),
-        _ => format!("{days}d{hours}h"),
-    }
 }
 
 #[cfg(test)]
@@ -76,9 +52,4 @@ mod tests {
         assert_eq!(wrap("", 7), Vec::<String>::new());
     }
 
-    #[test]
-    fn a_shortened_text_says_so() {
-        assert_eq!(fit("abcdef", 6), "abcdef");
-        assert_eq!(fit("abcdef", 5), "abcd…");
-    }
 }

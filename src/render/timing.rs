@@ -6,7 +6,7 @@ use windrow_simulate::rehearse::{NodeRehearsal, Span};
 
 use super::markup::escaped;
 use super::rehearsal::clock;
-use super::text::fit;
+use crate::render::fit;
 
 const LEFT: f64 = 230.0;
 const RIGHT: f64 = 40.0;

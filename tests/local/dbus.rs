@@ -343,7 +343,7 @@ fn introspection_says_what_is_installed_and_everything_in_it_is_answered() {
 #[test]
 fn every_action_of_the_policy_is_asked_for_and_needs_an_administrator() {
     let policy = include_str!("../../config/polkit/dev.windrow.policy");
-    let asked = include_str!("../../src/report/dbus/authority.rs");
+    let asked = include_str!("../../crates/daemon/src/report/dbus/authority.rs");
     let actions: Vec<&str> = policy
         .split("<action id=\"")
         .skip(1)

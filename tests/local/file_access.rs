@@ -1,7 +1,7 @@
 //! Level 3: how files are opened. The tree of another machine, and a file that a user names, may have anything in the place of a
 //! regular file.
 //!
-//! All code uses `src/fs.rs`, which knows the dangers, and not `std::fs`. The search is textual.
+//! All code uses `crates/daemon/src/fs.rs`, which knows the dangers, and not `std::fs`. The search is textual.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -170,21 +170,21 @@ const HARMLESS: &[&str] = &[
 
 /// The exceptions: the module itself, one device, and what lies below a directory that is open.
 const ALLOWED: &[(&str, &str)] = &[
-    ("src/fs.rs", ""),
-    ("src/fs/tree.rs", ""),
-    ("src/fs/unlinked.rs", ""),
+    ("crates/daemon/src/fs.rs", ""),
+    ("crates/daemon/src/fs/tree.rs", ""),
+    ("crates/daemon/src/fs/unlinked.rs", ""),
     (
-        "src/act/directory.rs",
+        "crates/daemon/src/act/directory.rs",
         "use nix::fcntl::{OFlag, open, openat};",
     ),
-    ("src/act/directory.rs", "openat(at, part, flags"),
-    ("src/act/marker_files.rs", "openat(directory.fd(), "),
-    ("src/act/markers.rs", "openat(place.fd(), "),
-    ("src/act/disk_timing.rs", "tempfile_in(inside)"),
+    ("crates/daemon/src/act/directory.rs", "openat(at, part, flags"),
+    ("crates/daemon/src/act/marker_files.rs", "openat(directory.fd(), "),
+    ("crates/daemon/src/act/markers.rs", "openat(place.fd(), "),
+    ("crates/daemon/src/act/disk_timing.rs", "tempfile_in(inside)"),
     ("src/cli/follow.rs", "resolved.as_ref()"),
-    ("src/files.rs", ".tempfile_in(directory)"),
+    ("crates/daemon/src/files.rs", ".tempfile_in(directory)"),
     (
-        "src/report/flight.rs",
+        "crates/daemon/src/report/flight.rs",
         "std::fs::File::open(\"/dev/urandom\")",
     ),
 ];

@@ -19,25 +19,25 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     (
         "Messages of the daemon",
         &[
-            "src/daemon",
-            "src/orders",
-            "src/background",
-            "src/act",
-            "src/configuration",
-            "src/causes",
+            "crates/daemon/src/daemon",
+            "crates/daemon/src/orders",
+            "crates/daemon/src/background",
+            "crates/daemon/src/act",
+            "crates/daemon/src/configuration",
+            "crates/daemon/src/causes",
         ],
     ),
     (
         "Messages about observations",
-        &["src/observe", "src/files", "src/fs", "src/archive"],
+        &["crates/daemon/src/observe", "crates/daemon/src/files", "crates/daemon/src/fs", "crates/daemon/src/archive"],
     ),
     (
         "Messages about the connection to kube-apiserver",
-        &["src/apiserver", "src/kubeconfig", "src/pinned"],
+        &["crates/daemon/src/apiserver", "crates/daemon/src/kubeconfig", "crates/daemon/src/pinned"],
     ),
     (
         "Messages of outlets and the console",
-        &["src/report", "src/https", "src/console"],
+        &["crates/daemon/src/report", "crates/daemon/src/https", "src/console"],
     ),
     ("Texts of answers, tables and pages", &["src/render"]),
     ("Messages of the rack", &["src/rack", "crates/rack"]),
@@ -62,14 +62,14 @@ const SPEAKERS: &[(&str, &[&str])] = &[
 /// tests say.
 const ELSEWHERE: &[&str] = &[
     "src/cli",
-    "src/observe/probes",
+    "crates/daemon/src/observe/probes",
     "crates/harvester/src/health",
     "crates/model/src/reasons/table",
     "crates/apischema",
     "crates/simulate",
     "src/hostile",
-    "src/testing",
-    "src/act/testing",
+    "crates/daemon/src/testing",
+    "crates/daemon/src/act/testing",
     "src/render/samples",
     "crates/gates/src/testing",
 ];
@@ -113,7 +113,7 @@ pub(crate) fn of_probes() -> Vec<Said> {
     let outcome = r#"(?s)(?:ProbeOutcome::(?:failed|stuck)\(|failed_as\([^"]*?,|absent =|why =)\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
     let refused = r#"(?s)ProbeOutcome::(?:unknown|refused)\((?:"[^"]*"|[^",]*),\s*(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#;
     let probes = || {
-        let mut all = of_directory("src/observe/probes");
+        let mut all = of_directory("crates/daemon/src/observe/probes");
         all.extend(of_directory("crates/harvester/src/health"));
         all
     };

@@ -35,6 +35,30 @@ pub fn ending(text: &str, most: usize) -> &str {
     &text[start..]
 }
 
+/// Shortens a text to at most `width` characters, with an ellipsis at the end.
+pub fn fit(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(std::iter::once('…'))
+        .collect()
+}
+
+/// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative, even when a clock was
+/// set back.
+pub fn lasted(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, _, _) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours}h"),
+    }
+}
+
 /// A word of a shell's command, quoted if a shell would read it as something else.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,=@%".contains(&byte);
@@ -62,5 +86,11 @@ mod tests {
             (ending("aé", 1), ending("aé", 2), ending("aé", 9)),
             ("", "é", "aé")
         );
+    }
+
+    #[test]
+    fn a_shortened_text_says_so() {
+        assert_eq!(fit("abcdef", 6), "abcdef");
+        assert_eq!(fit("abcdef", 5), "abcd…");
     }
 }

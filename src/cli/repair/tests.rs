@@ -6,8 +6,10 @@ use windrow_harvester::incidents::{CureGoal, CureStep, ObjectChange, SavedObject
 use windrow_harvester::objects::ObjectKind;
 
 use super::*;
-use crate::act::repair::{ChangedObject, sample_of_a_temporary_change};
-use crate::act::testing::{ADDON, ADDONS, JOBS, OLD_JOB, ObjectStore, list_of, old_job};
+use crate::act::repair::ChangedObject;
+use crate::act::testing::{
+    ADDON, ADDONS, JOBS, OLD_JOB, ObjectStore, list_of, old_job, sample_of_a_temporary_change,
+};
 use crate::layout::Layout;
 
 #[derive(clap::Parser)]

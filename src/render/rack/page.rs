@@ -10,7 +10,7 @@ use windrow_rack::{NodeRow, RackView};
 
 use super::timeline::{Scale, class, legend};
 use super::words::{self, RowGroup};
-use crate::render::text::lasted;
+use crate::render::lasted;
 
 const STYLE: &str = include_str!("../templates/rack.css");
 const SCRIPT: &str = include_str!("../templates/rack.js");

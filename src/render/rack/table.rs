@@ -7,7 +7,7 @@ use windrow_rack::{NodeRow, RackView};
 use super::words::{self, RowGroup};
 use crate::printable::printable;
 use crate::render::Style;
-use crate::render::text::{fit, wrap};
+use crate::render::{fit, wrap};
 
 /// A part of a line, and how it looks.
 #[derive(Debug, Clone, PartialEq, Eq)]

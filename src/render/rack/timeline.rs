@@ -11,7 +11,7 @@ use windrow_rack::{NodeRow, RackView, RackWord};
 
 use super::words::phase_title;
 use crate::render::markup::escaped;
-use crate::render::text::lasted;
+use crate::render::lasted;
 
 /// Shortest scale, in seconds.
 const SHORTEST: i64 = 5 * 60;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windrow_plan::readiness::node::{Pace, Phase};
 use windrow_rack::{Attention, NodeRow, RackView, RackWord};
 
-use crate::render::text::lasted;
+use crate::render::lasted;
 
 /// The groups of rows, in their order on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -65,7 +65,7 @@ fn the_first_status_after_a_person_held_the_other_file_has_the_short_deadline() 
     node.api();
     let told = |decision: Decision| {
         let mut held = decision.status.staging.held.into_iter();
-        let a = held.find(|one| one.file == ManifestPath::from("a.yaml"));
+        let a = held.find(|one| one.file == "a.yaml");
         a.and_then(|one| one.deadline)
     };
     let long = start() + SignedDuration::from_mins(30);

@@ -1,4 +1,4 @@
-//! The daemon's part in gates and the hook, without their system calls: see `src/daemon/gates`.
+//! The daemon's part in gates and the hook, without their system calls: see `crates/daemon/src/daemon/gates`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,0 @@
-//! Locks that outlive a panic.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks. A lock that a panic poisoned is taken all the same: its value is whole after every statement.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
