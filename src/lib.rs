@@ -12,12 +12,12 @@ mod rack;
 pub mod render;
 pub mod sandbox;
 
+#[cfg(test)]
+pub(crate) use windrow_daemon::testing;
 pub use windrow_daemon::{
     act, apiserver, archive, background, configuration, daemon, files, https, kubeconfig, layout,
     observe, orders, report,
 };
-#[cfg(test)]
-pub(crate) use windrow_daemon::testing;
 pub(crate) use windrow_daemon::{
     addresses, backoff, causes, fs, lock, locked, panics, pinned, printable, token_bucket,
 };

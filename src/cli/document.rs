@@ -11,12 +11,12 @@ use windrow_model::reasons::Code;
 
 use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
-use crate::sandbox::NodeTime;
 use crate::fs;
 use crate::layout::Layout;
 use crate::observe::process;
 use crate::observe::systemd::UNIT_DIRECTORIES;
 use crate::printable::printable;
+use crate::sandbox::NodeTime;
 
 const UNIT: &str = "windrow.service";
 /// Maximum size of a document from standard input, in bytes.

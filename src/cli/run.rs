@@ -27,7 +27,6 @@ use crate::configuration::Configuration;
 use crate::daemon::gates::GateController;
 use crate::daemon::incidents::Diagnoser;
 use crate::daemon::outlets;
-use crate::sandbox::{Ends, NodeTime, PausePoint, Sandbox, lay_out};
 use crate::daemon::{Clock, Daemon, DaemonSignals, link};
 use crate::files::{Durability, replace};
 use crate::fs;
@@ -38,6 +37,7 @@ use crate::observe::rke2::{FindKubeconfig, admin_kubeconfig};
 use crate::observe::{appearances, cluster};
 use crate::printable::shell_word;
 use crate::report::journal;
+use crate::sandbox::{Ends, NodeTime, PausePoint, Sandbox, lay_out};
 
 /// Run the daemon
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,8 @@ use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use windrow_decide::Detail;
-use windrow_rack::{ANNOTATION, Heartbeat, own_condition, read_node};
+use windrow_harvester::node_condition::{ANNOTATION, own_condition};
+use windrow_rack::{Heartbeat, read_node};
 
 use super::Hub;
 use crate::apiserver::{ApiServer, Connection, Followed, WatchChange, WatchSink, name_of};

@@ -34,7 +34,7 @@ fn connection(answers: Vec<(u16, String)>) -> Connection {
 fn node(name: &str, version: u64, old: i64, status: &str, message: &str) -> Value {
     let beat = Timestamp::now() - SignedDuration::from_secs(old);
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "resourceVersion": version.to_string()}, "status": {"conditions": [
-        {"type": windrow_rack::CONDITION, "status": status, "reason": "X", "message": message,
+        {"type": windrow_harvester::node_condition::CONDITION, "status": status, "reason": "X", "message": message,
             "lastHeartbeatTime": beat.to_string(), "lastTransitionTime": beat.to_string()}]}})
 }
 

@@ -9,8 +9,8 @@ use windrow_decide::{Cause, ExpectationSource};
 
 use super::rehearsal::clock;
 use super::table::Style;
-use crate::render::{fit, lasted, wrap};
 use crate::printable::printable;
+use crate::render::{fit, lasted, wrap};
 
 /// Most columns that a file's name takes.
 const NAME: usize = 40;

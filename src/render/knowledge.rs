@@ -8,8 +8,8 @@ use windrow_learn::{
 };
 
 use super::table::Style;
-use crate::render::{fit, wrap};
 use crate::printable::printable;
+use crate::render::{fit, wrap};
 
 /// Columns of who brings something.
 const WHO: usize = 34;

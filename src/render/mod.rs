@@ -44,9 +44,9 @@ pub use svg::{boot_picture, svg};
 pub use table::{Style, findings, table};
 pub(crate) use text::point_in_time;
 pub use text::wrap;
+pub use upgrade_check::upgrade_table;
 pub use windrow_model::text::fit;
 pub(crate) use windrow_model::text::lasted;
-pub use upgrade_check::upgrade_table;
 
 #[cfg(test)]
 mod samples;

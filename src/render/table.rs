@@ -11,8 +11,8 @@ use windrow_plan::{
 };
 
 use super::graph::{BoxClass, BoxKind};
-use crate::render::{fit, wrap};
 use crate::printable::printable;
+use crate::render::{fit, wrap};
 
 /// Requirements that only order are listed up to this many per file: they never keep a node from coming up, and `-o
 /// json` has them all.

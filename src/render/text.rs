@@ -51,5 +51,4 @@ mod tests {
         assert_eq!(wrap("one two", 7), ["one two"]);
         assert_eq!(wrap("", 7), Vec::<String>::new());
     }
-
 }

@@ -10,7 +10,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, Spec, Who};
 use support::objects::{LEASE, NODE, api, make, status};
-use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION};
+use windrow_harvester::node_condition::{ANNOTATION, CONDITION, FORMER_CONDITION};
 
 use crate::support;
 use crate::support::as_node::on_its_node;

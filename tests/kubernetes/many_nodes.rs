@@ -111,7 +111,9 @@ impl Watched {
         *self.changes.entry(second()).or_default() += 1;
         let conditions = node.status.and_then(|status| status.conditions);
         let mut conditions = conditions.into_iter().flatten();
-        if let Some(own) = conditions.find(|one| one.type_ == windrow_rack::CONDITION) {
+        if let Some(own) =
+            conditions.find(|one| one.type_ == windrow_harvester::node_condition::CONDITION)
+        {
             let says = (own.reason.unwrap(), own.last_heartbeat_time.unwrap().0);
             self.says.insert(node.metadata.name.unwrap(), says);
         }

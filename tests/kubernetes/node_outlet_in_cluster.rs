@@ -21,8 +21,8 @@ use windrow::apiserver::ApiServer;
 use windrow::report::cluster::{NodeOutletContext, NodeOutletSwitches, NodeWriter, serve};
 use windrow::report::publish::PublishedStatus;
 use windrow_decide::{NodeRole, Readiness, Status};
+use windrow_harvester::node_condition::{CONDITION, FORMER_CONDITION};
 use windrow_model::reasons::Code;
-use windrow_rack::{CONDITION, FORMER_CONDITION};
 
 use crate::support;
 use crate::support::as_node::on_its_node;

@@ -94,7 +94,7 @@ async fn a_person_whose_credential_a_command_prints_asks_the_cluster_as_with_kub
     assert_eq!(document["drain"], "finishes", "{document:#}");
 
     // A rack shows the nodes on which Windrow reports. Its one file has all of it.
-    let condition = json!({"status": {"conditions": [{"type": windrow_rack::CONDITION, "status": "False", "reason": "NodeReady", "message": "m",
+    let condition = json!({"status": {"conditions": [{"type": windrow_harvester::node_condition::CONDITION, "status": "False", "reason": "NodeReady", "message": "m",
         "lastHeartbeatTime": Timestamp::now(), "lastTransitionTime": Timestamp::now()}]}});
     let nodes: Api<Node> = Api::all(client.clone());
     nodes

@@ -13,8 +13,8 @@ use support::cluster::{Cluster, DEADLINE, HarvesterControllers, Spec, Who, event
 use support::objects::{JOB, NAMESPACE, NODE, api, make, status};
 use windrow::observe::objects::diagnosed;
 use windrow_decide::{NodeRole, Readiness};
+use windrow_harvester::node_condition::{CONDITION, FORMER_CONDITION};
 use windrow_model::reasons::Code;
-use windrow_rack::{CONDITION, FORMER_CONDITION};
 
 use crate::node_outlet_in_cluster::Open;
 use crate::support;

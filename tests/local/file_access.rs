@@ -177,10 +177,19 @@ const ALLOWED: &[(&str, &str)] = &[
         "crates/daemon/src/act/directory.rs",
         "use nix::fcntl::{OFlag, open, openat};",
     ),
-    ("crates/daemon/src/act/directory.rs", "openat(at, part, flags"),
-    ("crates/daemon/src/act/marker_files.rs", "openat(directory.fd(), "),
+    (
+        "crates/daemon/src/act/directory.rs",
+        "openat(at, part, flags",
+    ),
+    (
+        "crates/daemon/src/act/marker_files.rs",
+        "openat(directory.fd(), ",
+    ),
     ("crates/daemon/src/act/markers.rs", "openat(place.fd(), "),
-    ("crates/daemon/src/act/disk_timing.rs", "tempfile_in(inside)"),
+    (
+        "crates/daemon/src/act/disk_timing.rs",
+        "tempfile_in(inside)",
+    ),
     ("src/cli/follow.rs", "resolved.as_ref()"),
     ("crates/daemon/src/files.rs", ".tempfile_in(directory)"),
     (
@@ -194,7 +203,10 @@ fn every_module_opens_files_through_one() {
     let mut wrong = Vec::new();
     for file in effects::sources() {
         let is_test = ["tests", "testing", "hostile.rs"];
-        if !file.starts_with("src/") || is_test.iter().any(|part| file.contains(part)) {
+        let opens_files = ["src/", "crates/daemon/src/"];
+        if !opens_files.iter().any(|part| file.starts_with(part))
+            || is_test.iter().any(|part| file.contains(part))
+        {
             continue;
         }
         let text = effects::read(&file);

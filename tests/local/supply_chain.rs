@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -155,4 +156,44 @@ fn every_action_of_a_workflow_is_pinned_to_a_commit_with_its_version() {
         }
     }
     assert!(checked > 0, "no workflow uses an action");
+}
+
+/// On a node, the daemon is the only program of ours that runs all the time as root.
+#[test]
+fn the_daemon_depends_on_no_simulation_rack_or_user_interface() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "--package",
+            "windrow-daemon",
+        ])
+        .args(["--edges", "normal", "--prefix", "none", "--format", "{p}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let names: BTreeSet<&str> = tree
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(
+        names.contains("windrow-decide") && names.len() > 50,
+        "{tree}"
+    );
+    for unwanted in [
+        "windrow",
+        "windrow-simulate",
+        "windrow-learn",
+        "windrow-rack",
+        "askama",
+        "clap",
+        "ratatui",
+        "redb",
+    ] {
+        assert!(!names.contains(unwanted), "{unwanted}: {tree}");
+    }
 }

@@ -29,15 +29,28 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ),
     (
         "Messages about observations",
-        &["crates/daemon/src/observe", "crates/daemon/src/files", "crates/daemon/src/fs", "crates/daemon/src/archive"],
+        &[
+            "crates/daemon/src/observe",
+            "crates/daemon/src/files",
+            "crates/daemon/src/fs",
+            "crates/daemon/src/archive",
+        ],
     ),
     (
         "Messages about the connection to kube-apiserver",
-        &["crates/daemon/src/apiserver", "crates/daemon/src/kubeconfig", "crates/daemon/src/pinned"],
+        &[
+            "crates/daemon/src/apiserver",
+            "crates/daemon/src/kubeconfig",
+            "crates/daemon/src/pinned",
+        ],
     ),
     (
         "Messages of outlets and the console",
-        &["crates/daemon/src/report", "crates/daemon/src/https", "src/console"],
+        &[
+            "crates/daemon/src/report",
+            "crates/daemon/src/https",
+            "src/console",
+        ],
     ),
     ("Texts of answers, tables and pages", &["src/render"]),
     ("Messages of the rack", &["src/rack", "crates/rack"]),
@@ -55,7 +68,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ("Messages about earlier boots", &["crates/learn"]),
     (
         "Messages about a simulation",
-        &["crates/simulate/src/rehearse"],
+        &["crates/simulate/src/rehearse", "src/sandbox"],
     ),
 ];
 /// What is in other parts of the list, what other programs say (kube-apiserver about a field, what a simulation plays), and what only

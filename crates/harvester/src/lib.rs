@@ -19,6 +19,7 @@ pub mod health;
 pub mod incidents;
 pub mod installer;
 pub mod network;
+pub mod node_condition;
 pub mod objects;
 pub mod restart;
 pub mod schedule;
@@ -30,9 +31,7 @@ pub mod versions;
 pub mod vip_check;
 pub mod who_has;
 
-pub use system_image::{
-    ImageFile, NODE_ANNOTATION, SystemImages, SystemPartition, boot_time, booted_image,
-};
+pub use system_image::{ImageFile, SystemImages, SystemPartition, boot_time, booted_image};
 pub use version::{HarvesterVersion, ReleaseStage};
 
 use windrow_model::manifest::file_kind::field;

@@ -5,10 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::node_condition::ANNOTATION;
 use crate::objects::text;
 
-/// The annotation in which the daemon of a node describes it.
-pub const NODE_ANNOTATION: &str = "windrow.dev/bootstrap";
 /// An upgrade writes its new system into an image of this size beside those that are there (`package/upgrade/upgrade_node.sh`,
 /// `upgrade.system.size`, v1.4.0 to v1.9.0-rc6). It is filled with holes where nothing is, so less can be enough.
 pub(crate) const NEW_IMAGE: u64 = 3072 << 20;
@@ -34,10 +33,7 @@ impl SystemPartition {
     /// What the daemon of a Node says of it, if that runs.
     pub fn from_node(node: &Value) -> Option<Self> {
         let annotations = node.pointer("/metadata/annotations")?;
-        let described = text(
-            annotations,
-            &format!("/{}", NODE_ANNOTATION.replace('/', "~1")),
-        );
+        let described = text(annotations, &format!("/{}", ANNOTATION.replace('/', "~1")));
         let described: Value = serde_json::from_str(described).ok()?;
         serde_json::from_value(described.get("systemPartition")?.clone()).ok()
     }

@@ -22,7 +22,6 @@ mod fields;
 mod group;
 mod identity;
 mod inventory;
-mod node_condition;
 mod node_object;
 mod rack;
 mod record;
@@ -39,10 +38,6 @@ pub use announced::{AnnouncedServer, announced_server};
 pub use event::read_event;
 pub use identity::NodeIdentity;
 pub use inventory::{ExpectedNode, Inventory, InventoryError};
-pub use node_condition::{
-    ANNOTATION, CONDITION, FORMER_CONDITION, condition_message, condition_status, has_own_entries,
-    own_condition,
-};
 pub use node_object::{Heartbeat, read_node};
 pub use rack::{MOST_RECORD_BYTES, MOST_UNKNOWN, Rack, Refused};
 pub use record::NodeRecord;

@@ -8,9 +8,11 @@ use windrow_plan::readiness::node::Readiness;
 use crate::event;
 use crate::fields::Fields;
 use crate::identity::NodeIdentity;
-use crate::node_condition::{ANNOTATION, FORMER_CONDITION, own_condition, parts, phase, readiness};
 use crate::report::{MOST_ADDRESSES, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
+use windrow_harvester::node_condition::{
+    ANNOTATION, FORMER_CONDITION, own_condition, parts, phase, readiness,
+};
 
 /// Largest annotation that is read: twice what Windrow writes.
 const LARGEST: usize = 1024;

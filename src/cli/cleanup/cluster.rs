@@ -6,7 +6,7 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Preconditions};
 use serde_json::{Value, json};
 use windrow_gates::TrialNote;
-use windrow_rack::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
+use windrow_harvester::node_condition::{ANNOTATION, CONDITION, FORMER_CONDITION, has_own_entries};
 
 use super::super::Context;
 use crate::act::ClusterLease;

@@ -10,8 +10,8 @@ use windrow_plan::readiness::node::Phase;
 use windrow_rack::{NodeRow, RackView, RackWord};
 
 use super::words::phase_title;
-use crate::render::markup::escaped;
 use crate::render::lasted;
+use crate::render::markup::escaped;
 
 /// Shortest scale, in seconds.
 const SHORTEST: i64 = 5 * 60;

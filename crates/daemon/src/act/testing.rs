@@ -5,13 +5,14 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use http::{Method, Request, Response, StatusCode, Uri};
+use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use windrow_harvester::incidents::{
-    Cure, CureGoal, CureStep, FieldValue, IncidentFinding, ObjectChange, TemporaryField, TemporaryKind,
+    Cure, CureGoal, CureStep, FieldValue, IncidentFinding, ObjectChange, TemporaryField,
+    TemporaryKind,
 };
 use windrow_harvester::objects::ObjectKind;
 use windrow_model::reasons::Code;
@@ -176,8 +177,7 @@ pub const ADDONS: &str = "/apis/harvesterhci.io/v1beta1/addons";
 /// The path of the list of Jobs.
 pub const JOBS: &str = "/apis/batch/v1/jobs";
 /// The Addon that [`ObjectStore::put_stuck_addon`] has.
-pub const ADDON: &str =
-    "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
+pub const ADDON: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
 /// Its Job.
 pub const OLD_JOB: &str = "/apis/batch/v1/namespaces/harvester-system/jobs/helm-install-pci";
 

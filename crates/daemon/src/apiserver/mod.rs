@@ -37,12 +37,8 @@ use http::Uri;
 use kube::Client;
 use rustls::crypto::{CryptoProvider, ring};
 
-pub use self::answer::{
-    LONGEST, Reply, RequestFailure, answer, get, if_found, open, send, within,
-};
-pub use self::follow::{
-    DEAD, Followed, WATCH_SECONDS, WatchChange, WatchSink, name_of, read_line,
-};
+pub use self::answer::{LONGEST, Reply, RequestFailure, answer, get, if_found, open, send, within};
+pub use self::follow::{DEAD, Followed, WATCH_SECONDS, WatchChange, WatchSink, name_of, read_line};
 pub(crate) use self::list::{ListBounds, Pages, WhenExpired};
 pub use self::list::{ListForm, escaped};
 pub use self::presented::earliest_end;

@@ -45,10 +45,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    pub fn new(
-        files: CertificateFiles,
-        names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    ) -> Self {
+    pub fn new(files: CertificateFiles, names: Arc<dyn Fn() -> Vec<String> + Send + Sync>) -> Self {
         Self {
             files,
             kept: Kept::default(),

@@ -315,7 +315,7 @@ mod tests {
         (root, layout)
     }
 
-    const SHIPPED: &str = include_str!("../../../../systemd/windrow.service");
+    const SHIPPED: &str = include_str!("../../data/windrow.service");
 
     #[test]
     fn a_data_directory_that_the_units_do_not_open_is_said_with_the_drop_in_that_opens_it() {

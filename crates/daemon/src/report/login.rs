@@ -20,8 +20,8 @@ use crate::files::{Durability, overwrite};
 use crate::fs::{self, DirBuilder};
 use crate::layout::Layout;
 use crate::printable::printable;
-use windrow_model::text::fit;
 use crate::report::publish::StatusWatch;
+use windrow_model::text::fit;
 
 /// Longest line: what Harvester's own console has room for.
 const WIDTH: usize = 65;

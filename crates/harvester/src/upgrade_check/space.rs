@@ -7,10 +7,9 @@ use windrow_model::findings::Evidence;
 
 use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::incidents::OwnNode;
+use crate::node_condition::ANNOTATION;
 use crate::objects::{text, texts};
-use crate::system_image::{
-    LEAST_PARTITION, NEW_IMAGE, NEW_IMAGE_4300, NODE_ANNOTATION, SystemPartition, mebibytes,
-};
+use crate::system_image::{LEAST_PARTITION, NEW_IMAGE, NEW_IMAGE_4300, SystemPartition, mebibytes};
 use crate::versions::Fact;
 
 const GIB: u64 = 1 << 30;
@@ -126,7 +125,7 @@ fn system_rooms(cluster: &Cluster<'_>) -> Result<(Vec<SystemRoom>, Vec<String>),
                 free,
             }),
             None => unknown.push(format!(
-                "Node {name} was not looked at: its annotation {NODE_ANNOTATION} does not say how large COS_STATE is"
+                "Node {name} was not looked at: its annotation {ANNOTATION} does not say how large COS_STATE is"
             )),
         }
     }

@@ -2,6 +2,8 @@
 
 use windrow_plan::readiness::node::{Pace, Readiness};
 
+use windrow_harvester::node_condition::{ANNOTATION, CONDITION};
+
 use super::*;
 
 #[test]

@@ -5,7 +5,6 @@ use windrow_harvester::incidents::{Cure, CureStep, SavedObject};
 use windrow_harvester::objects::ObjectKind;
 use windrow_model::reasons::Code;
 
-
 use super::super::tests::{ADDON, Repair, addon, deletes, finding, gives_back, sets, waits};
 use super::super::{ChangedObject, Records, UndoneStep, Worker, ask_for_cluster, steps_to_undo};
 use super::*;

@@ -1,6 +1,5 @@
 use serde_json::{Value, json};
 
-
 use super::super::tests::{ADDON, Repair, gives_back, sets, waits};
 use super::super::{RepairOutcome, Unfinished, give_back};
 use super::*;

@@ -11,8 +11,8 @@ use windrow_model::reasons::Code;
 use super::{Daemon, WithheldEvent};
 use crate::files::is_no_space;
 use crate::observe::management::host_name_of;
-use windrow_model::text::lasted;
 use crate::report::journal;
+use windrow_model::text::lasted;
 
 impl Daemon {
     /// Reports what took effect late: the marker is there, or gone, after all.

@@ -205,8 +205,7 @@ mod tests {
         .unwrap();
         let partition = SystemPartition::from(&images);
         let annotated = annotation(&setting_up(), Some(partition));
-        let node =
-            serde_json::json!({"metadata": {"annotations": {windrow_rack::ANNOTATION: annotated}}});
+        let node = serde_json::json!({"metadata": {"annotations": {windrow_harvester::node_condition::ANNOTATION: annotated}}});
         let read = SystemPartition::from_node(&node).unwrap();
         assert_eq!((read.capacity, read.free), (7_936, 3_840));
         assert_eq!(SystemPartition::from_node(&serde_json::json!({})), None);

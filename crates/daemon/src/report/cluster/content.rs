@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use windrow_decide::{Pace, Readiness, Status};
 use windrow_harvester::SystemPartition;
-use windrow_model::findings::Finding;
-use windrow_model::reasons::{Code, Severity};
-use windrow_rack::{
+use windrow_harvester::node_condition::{
     ANNOTATION, CONDITION, FORMER_CONDITION, condition_message, condition_status, has_own_entries,
     own_condition,
 };
+use windrow_model::findings::Finding;
+use windrow_model::reasons::{Code, Severity};
 
 use super::annotation::{annotation, line};
 

@@ -9,9 +9,10 @@
 //! five states: the headline tells those apart that share one.
 
 use serde_json::Value;
-use windrow_harvester::objects;
 use windrow_plan::readiness::node::{NodeRole, Phase, Readiness};
 use windrow_plan::rules::Platform;
+
+use crate::objects;
 
 /// The condition's type (`docs/outlets.md`).
 pub const CONDITION: &str = "windrow.dev/BootstrapIncomplete";
@@ -19,7 +20,7 @@ pub const CONDITION: &str = "windrow.dev/BootstrapIncomplete";
 pub const FORMER_CONDITION: &str = "WindrowBootstrap";
 /// The name of the annotation with details. Not one of Kubernetes' own (`*.kubernetes.io`), which NodeRestriction keeps
 /// for others.
-pub const ANNOTATION: &str = windrow_harvester::NODE_ANNOTATION;
+pub const ANNOTATION: &str = "windrow.dev/bootstrap";
 
 /// The condition on a Node.
 pub fn own_condition(node: &Value) -> Option<&Value> {
@@ -55,12 +56,12 @@ pub fn condition_message(headline: &str, reason: &str) -> String {
 }
 
 /// The headline and the reason of a message.
-pub(crate) fn parts(message: &str) -> (&str, &str) {
+pub fn parts(message: &str) -> (&str, &str) {
     message.split_once(": ").unwrap_or((message, ""))
 }
 
 /// The readiness of a node whose condition has this status and this headline.
-pub(crate) fn readiness(status: Option<&str>, headline: &str) -> Readiness {
+pub fn readiness(status: Option<&str>, headline: &str) -> Readiness {
     let is_failed = headline.starts_with("Failed") || headline.starts_with("NotReady");
     match status {
         Some("False") if headline.contains("degraded") => Readiness::Degraded,
@@ -73,7 +74,7 @@ pub(crate) fn readiness(status: Option<&str>, headline: &str) -> Readiness {
 }
 
 /// The phase in a headline: `Setting up (api, 20+ min, stalled)`.
-pub(crate) fn phase(headline: &str) -> &str {
+pub fn phase(headline: &str) -> &str {
     let inside = headline.split_once('(').map_or("", |(_, inside)| inside);
     let mut words = inside.trim_end_matches(')').split(", ");
     let known = |word: &&str| Phase::ALL.iter().any(|phase| phase.as_str() == *word);
