@@ -1,22 +1,22 @@
-//! The class of a machine's hardware: like is compared with like, and equal machines have one name.
+//! The hardware class of a machine. Similar machines share one class, so that boot times are compared only between them.
 
 use crate::{DiskKind, HostFacts};
 
-/// Processors as they are sold: a machine with another number counts as the next larger one.
+/// Usual numbers of logical processors. Any other number counts as the next larger one.
 const CPUS: &[u64] = &[
     1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 224,
     256, 320, 384, 512,
 ];
-/// Memory as it is sold, in GiB. Firmware keeps some of it to itself.
+/// Usual memory sizes in GiB. The firmware reserves a part, so the measured size is rounded up.
 const GIBIBYTES: &[u64] = &[
     1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
     3072, 4096,
 ];
 const GIB: u64 = 1 << 30;
 
-/// The class, `16cpu-64g-nvme`: processors as the kernel counts them, memory in GiB, and how the disk stores on which etcd's data
-/// lies, or will lie: `nvme`, `ssd`, `hdd`, `virtual` or `unknown`; `-vm` where a hypervisor is below it. `None` where processors or
-/// memory are not known.
+/// The hardware class, for example `16cpu-64g-nvme`: logical processors, memory in GiB, and the kind of the disk with etcd's data
+/// (`nvme`, `ssd`, `hdd`, `virtual` or `unknown`). A virtual machine has the suffix `-vm`. `None` if the number of processors or
+/// the memory is unknown.
 pub fn hardware_class(facts: &HostFacts) -> Option<String> {
     let cpus = rounded_up(u64::from(facts.cpus.known()?.logical), CPUS);
     let memory = facts.memory.known()?;
@@ -32,15 +32,15 @@ pub fn hardware_class(facts: &HostFacts) -> Option<String> {
     Some(format!("{cpus}cpu-{gibibytes}g-{disk}{vm}"))
 }
 
-/// The next size that is sold, or the next power of two above those.
+/// The next usual size, or the next power of two if there is none.
 fn rounded_up(size: u64, sold: &[u64]) -> u64 {
     let sold = sold.iter().copied().find(|one| *one >= size);
-    // Nothing that a machine counts is near the largest number.
+    // No real machine has a size near the largest number.
     sold.unwrap_or_else(|| size.checked_next_power_of_two().unwrap_or(u64::MAX))
 }
 
-/// How the disk stores on which the first directory lies: that of etcd, whose writes a server waits for. One that lies on several
-/// disks of different kinds is unknown.
+/// The kind of the disk with the first directory, which is etcd's: a server waits for its writes. A directory on several disks of
+/// different kinds is unknown.
 fn disk(facts: &HostFacts) -> &'static str {
     let on = facts.directories.first().map(|directory| &directory.disks);
     let all = facts.disks.known().map_or(&[][..], Vec::as_slice);

@@ -1,30 +1,28 @@
-//! Does a name server answer, and does it know a name? Pure: the caller sends what stands here and hands over what came back.
+//! Builds requests to a name server and reads the answers. Pure: the caller sends and receives the packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
 
-/// The port of name servers.
 pub const PORT: u16 = 53;
 
-/// What is asked for where no name is wanted. Without the internet many servers refuse it, or find nothing: [`any_answer`].
+/// The name to ask for if no name is configured. Without internet access many servers refuse it or do not find it: see
+/// [`any_answer`].
 pub const ROOT: &str = ".";
 
-/// Which of a name's addresses are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressFamily {
-    /// A records.
     Ipv4,
-    /// AAAA records.
     Ipv6,
 }
 
-/// The packet that asks for a name's addresses. The name [`ROOT`] asks for the root's servers: it only shows whether a server answers.
+/// The packet that requests the addresses of a name. With [`ROOT`] it requests the root servers, which only shows whether a
+/// server answers.
 ///
 /// # Errors
 ///
-/// Why the name cannot be asked for.
+/// The name is not valid in DNS.
 pub fn request(id: u16, name: &str, family: AddressFamily) -> Result<Vec<u8>, String> {
     let (name, kind) = match (name, family) {
         (ROOT, _) => ("", TYPE::NS),
@@ -42,11 +40,11 @@ pub fn request(id: u16, name: &str, family: AddressFamily) -> Result<Vec<u8>, St
         .map_err(|error| format!("DNS cannot be asked for it: {error}"))
 }
 
-/// The addresses that an answer holds; none where the name is not known, or has none of the kind.
+/// The addresses in an answer. Empty if the server does not know the name, or has no address of this family.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer, as the end of a sentence that begins with the server.
+/// The problem with the answer, as the end of a sentence that starts with the server.
 pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
     let packet = reply(answer, id)?;
     match packet.rcode() {
@@ -66,18 +64,18 @@ pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
     Ok(answers.filter_map(|one| address(&one.rdata)).collect())
 }
 
-/// Is it an answer at all? Its code does not matter: a server without the internet refuses to name the root's servers, or does not find
-/// them, and works.
+/// Succeeds for any answer, regardless of its code: a working server without internet access refuses to name the root servers, or
+/// does not find them.
 ///
 /// # Errors
 ///
-/// As those of [`addresses`].
+/// See [`addresses`].
 pub fn any_answer(answer: &[u8], id: u16) -> Result<(), String> {
     reply(answer, id).map(drop)
 }
 
-/// Is it an answer that was cut, as it was too long for a packet? Then it is asked for again over TCP (RFC 7766). A cut answer may
-/// break off anywhere, so only its header is read.
+/// True for an answer that was truncated to fit into a packet. The caller then repeats the request over TCP (RFC 7766). A
+/// truncated answer may end anywhere, so this reads only its header.
 pub fn is_truncated(answer: &[u8], id: u16) -> bool {
     const RESPONSE: u8 = 0x80;
     const TRUNCATED: u8 = 0x02;

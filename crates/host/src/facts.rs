@@ -1,4 +1,4 @@
-//! What a machine is and how it is: a value that is read once, kept, compared and judged.
+//! The facts about a machine. They are read once, then stored, compared and judged.
 
 use std::net::IpAddr;
 
@@ -9,55 +9,55 @@ use windrow_harvester::network::MacAddress;
 
 use crate::Reading;
 
-/// All that is known of a machine.
+/// All facts about a machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HostFacts {
-    /// Which machine it is.
+    /// Identity of the machine.
     pub machine: MachineIdentity,
-    /// Its processors.
+    /// Processors.
     pub cpus: Reading<Cpus>,
-    /// Its memory.
+    /// Memory.
     pub memory: Reading<Memory>,
-    /// Its disks.
+    /// Disks.
     pub disks: Reading<Vec<BlockDevice>>,
-    /// The file systems of the directories that matter.
+    /// File systems of the directories that Windrow and RKE2 use.
     pub directories: Vec<DirectorySpace>,
-    /// The load.
+    /// System load.
     pub load: Reading<LoadAverage>,
-    /// Its sensors.
+    /// Temperature sensors.
     pub temperatures: Reading<Vec<Temperature>>,
-    /// Its network links.
+    /// Network links.
     pub links: Reading<Vec<HostLink>>,
-    /// Its clock.
+    /// Clock.
     pub clock: ClockState,
 }
 
-/// Which machine it is.
+/// Identity of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineIdentity {
-    /// The name that the kernel has.
+    /// Host name in the kernel.
     pub hostname: Reading<String>,
-    /// Who made it.
+    /// Vendor.
     pub vendor: Reading<String>,
-    /// What it is called.
+    /// Product name.
     pub product: Reading<String>,
-    /// Its serial number. Root alone may read it.
+    /// Serial number. Only root can read it.
     pub serial: Reading<String>,
-    /// Its UUID, which Harvester needs to be a different one on every node. Root alone may read it.
+    /// Product UUID. Harvester requires a different one on every node. Only root can read it.
     pub uuid: Reading<String>,
-    /// The architecture, as the kernel calls it.
+    /// Architecture, as the kernel reports it.
     pub architecture: Reading<String>,
-    /// What it was booted by.
+    /// Firmware that booted the machine.
     pub firmware: Reading<Firmware>,
-    /// The hypervisor that it runs on; `none` on bare metal.
+    /// Hypervisor below the machine; `none` on bare metal.
     pub hypervisor: Reading<String>,
-    /// Is `/dev/kvm` there?
+    /// Whether `/dev/kvm` exists.
     pub kvm: Reading<bool>,
 }
 
-/// What a machine is booted by.
+/// Firmware that boots a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Firmware {
@@ -71,13 +71,13 @@ pub enum Firmware {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cpus {
-    /// What they are called; empty where they have no name.
+    /// Model name; empty if the processors have none.
     pub model: String,
-    /// How many the kernel schedules on: what `nproc --all` counts.
+    /// Number of logical processors, as in `nproc --all`.
     pub logical: u32,
-    /// How many cores they have.
+    /// Number of cores.
     pub cores: Reading<u32>,
-    /// The extension for virtual machines that they have: `vmx`, `svm`; `none` where they have none, or it is switched off.
+    /// Hardware extension for virtual machines: `vmx` or `svm`; `none` if the processors have none or it is disabled.
     pub virtualisation: Reading<String>,
 }
 
@@ -85,13 +85,13 @@ pub struct Cpus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
-    /// What the kernel can use.
+    /// Memory that the kernel can use.
     pub total: u64,
-    /// What is available now.
+    /// Memory that is available now.
     pub available: u64,
-    /// What is installed, as the firmware says.
+    /// Installed memory, according to the firmware.
     pub installed: Reading<u64>,
-    /// The modules, as the firmware says.
+    /// Memory modules, according to the firmware.
     pub modules: Reading<Vec<MemoryModule>>,
 }
 
@@ -99,23 +99,23 @@ pub struct Memory {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryModule {
-    /// The slot, as the board calls it.
+    /// Slot, as the board names it.
     pub slot: String,
     /// Bytes.
     pub size: u64,
 }
 
-/// How a disk stores.
+/// Kind of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskKind {
     /// Flash on NVMe.
     Nvme,
-    /// It does not turn.
+    /// Solid-state disk.
     SolidState,
-    /// It turns.
+    /// Rotational disk.
     Rotational,
-    /// A hypervisor's: what it is made of is not known.
+    /// Virtual disk of a hypervisor. Its physical kind is unknown.
     Virtual,
 }
 
@@ -123,29 +123,29 @@ pub enum DiskKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockDevice {
-    /// Its name: `sda`.
+    /// Name, for example `sda`.
     pub name: String,
     /// Bytes.
     pub size: u64,
-    /// How it stores.
+    /// Kind of the disk.
     pub kind: Reading<DiskKind>,
-    /// What it is called; empty where it has no name.
+    /// Model name; empty if the disk has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// Its serial number, or its World Wide Name; empty where it has none.
+    /// Serial number or World Wide Name; empty if the disk has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub serial: String,
-    /// Other names of its device: `/dev/disk/by-id/…`.
+    /// Other names of the device, for example `/dev/disk/by-id/…`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
-    /// Can it be taken out (a USB stick)?
+    /// Whether the disk is removable, like a USB stick.
     pub removable: bool,
-    /// Is it reached over Fibre Channel? It may be a volume that comes and goes.
+    /// Whether the disk is connected over Fibre Channel. It may then be a volume that is attached and detached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fibre_channel: bool,
 }
 
-/// What a directory is for.
+/// Use of a directory.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -157,9 +157,9 @@ pub enum DirectoryRole {
     Images,
     /// RKE2's data directory.
     Rke2,
-    /// The kubelet's.
+    /// The kubelet's data.
     Kubelet,
-    /// What else is kept.
+    /// All other data.
     State,
 }
 
@@ -167,30 +167,30 @@ pub enum DirectoryRole {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DirectorySpace {
-    /// The directory, or the next one above it that is there.
+    /// The directory, or its nearest parent that exists.
     pub path: String,
-    /// What it is for.
+    /// Use of the directory.
     pub role: DirectoryRole,
-    /// The kind of file system, as the kernel calls it; empty where it is not known.
+    /// Type of the file system, as the kernel names it; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file_system: String,
-    /// The names of the disks that it lies on; empty where they are not known.
+    /// Names of the disks with this directory; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<String>,
-    /// Bytes.
+    /// Total bytes.
     pub total: u64,
-    /// Bytes that are free for all.
+    /// Bytes that are free for all users.
     pub free: u64,
-    /// Inodes; 0 where they are not counted.
+    /// Total inodes; 0 if the file system does not count them.
     pub inodes: u64,
-    /// Inodes that are free.
+    /// Free inodes.
     pub free_inodes: u64,
-    /// Why the room is not known; the figures are 0 then.
+    /// Why the space is unknown. The figures are then 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
 
-/// How many processes ran or waited, on average.
+/// Average number of processes that ran or waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadAverage {
@@ -202,27 +202,27 @@ pub struct LoadAverage {
     pub fifteen: f64,
 }
 
-/// A sensor, in degrees Celsius.
+/// A temperature sensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Temperature {
-    /// What it is called.
+    /// Name of the sensor.
     pub sensor: String,
-    /// What it shows.
+    /// Current temperature in degrees Celsius.
     pub celsius: f32,
-    /// What it must not reach, as it says itself.
+    /// Critical temperature in degrees Celsius, as the sensor reports it.
     pub critical: Reading<f32>,
 }
 
-/// Is a link up?
+/// Whether a link is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
-    /// It is up and has a carrier.
+    /// The link is up and has a carrier.
     Up,
-    /// It is up and nothing is at the other end.
+    /// The link is up, but has no carrier.
     NoCarrier,
-    /// It is switched off: whether something is at the other end is not known.
+    /// The link is switched off, so Windrow cannot tell whether it has a carrier.
     Down,
 }
 
@@ -230,25 +230,25 @@ pub enum LinkState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostLink {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// Its own hardware address, also where it lends itself the one of a bond.
+    /// Permanent hardware address, even if the link uses the address of its bond.
     pub mac: MacAddress,
-    /// Is there a device behind it? A bond, a bridge or a VLAN has none.
+    /// Whether the link has a device. A bond, a bridge or a VLAN has none.
     pub physical: bool,
-    /// Is it a virtual function of another link (SR-IOV)? Its address may be another one after each boot.
+    /// Whether the link is a virtual function of another link (SR-IOV). Its address may change at each boot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub virtual_function: bool,
-    /// The VLAN whose packets it carries; absent where it is no VLAN's link.
+    /// VLAN of the link; absent if it is not a VLAN link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// Is it up?
+    /// Whether the link is up.
     pub state: Reading<LinkState>,
-    /// Mb/s.
+    /// Speed in Mb/s.
     pub speed: Reading<u32>,
-    /// The longest packet, in bytes.
+    /// Largest packet, in bytes.
     pub mtu: u32,
-    /// Its addresses, with the length of their networks' prefixes.
+    /// Addresses with the prefix lengths of their networks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<(IpAddr, u8)>,
     /// Packets since the boot, in both directions.
@@ -261,28 +261,26 @@ pub struct HostLink {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClockState {
-    /// What it showed when the facts were read.
+    /// Time of the clock when the facts were read.
     pub now: Reading<Timestamp>,
-    /// When the machine was booted.
+    /// When the machine booted.
     pub booted: Reading<Timestamp>,
-    /// Does systemd say that it is synchronised?
+    /// Whether systemd reports the clock as synchronised.
     pub synchronised: Reading<bool>,
 }
 
 impl HostFacts {
-    /// A link by its name.
     pub fn link(&self, name: &str) -> Option<&HostLink> {
         let links = self.links.known()?;
         links.iter().find(|link| link.name == name)
     }
 
-    /// The first link of a VLAN.
     pub fn vlan_link(&self, vlan: u16) -> Option<&HostLink> {
         let links = self.links.known()?;
         links.iter().find(|link| link.vlan == Some(vlan))
     }
 
-    /// The links with a device behind them.
+    /// The links with a physical device.
     pub fn nics(&self) -> impl Iterator<Item = &HostLink> {
         let links = self.links.known().into_iter().flatten();
         links.filter(|link| link.physical)

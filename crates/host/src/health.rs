@@ -1,15 +1,15 @@
-//! Limits of what a machine can bear: asked once by a preflight, again and again by the daemon's probes.
+//! Health limits of a machine. A preflight checks them once, and the probes of the daemon check them repeatedly.
 
 use crate::{HostLink, Temperature};
 
-/// How many degrees have to be left below critical.
+/// Required distance to the critical temperature, in degrees.
 pub const MARGIN: f32 = 5.0;
-/// How many packets of a million may be lost to errors.
+/// Tolerated errors per million packets.
 pub const ERRORS_PER_MILLION: u64 = 100;
-/// Fewer packets say nothing about the share of errors.
+/// With fewer packets the share of errors means nothing.
 const FEWEST_PACKETS: u64 = 10_000;
 
-/// A sensor that is too near to what it must not reach.
+/// The problem of a sensor that is too close to its critical temperature.
 pub fn too_hot(sensor: &Temperature, margin: f32) -> Option<String> {
     let critical = *sensor.critical.known()?;
     (critical > 0.0 && sensor.celsius > critical - margin).then(|| {
@@ -20,17 +20,15 @@ pub fn too_hot(sensor: &Temperature, margin: f32) -> Option<String> {
     })
 }
 
-/// What a link has counted, in both directions.
+/// Counters of a link, in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkCounts {
-    /// Packets.
     pub packets: u64,
-    /// Errors.
     pub errors: u64,
 }
 
 impl LinkCounts {
-    /// Since the boot.
+    /// The counters since the boot.
     pub fn of(link: &HostLink) -> Self {
         Self {
             packets: link.packets,
@@ -38,7 +36,7 @@ impl LinkCounts {
         }
     }
 
-    /// Since an earlier look. A link that has counted less since was made again: then all of it is new.
+    /// The counters since `before`. If they are lower now, the link was created again, so all of them are new.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         let packets = self.packets.checked_sub(before.packets);
@@ -50,7 +48,7 @@ impl LinkCounts {
     }
 }
 
-/// Does a link lose more than that? `None` where there were too few packets to tell.
+/// Whether a link has more errors than `per_million`. `None` if there are too few packets to tell.
 pub fn too_many_errors(
     name: &str,
     counts: LinkCounts,

@@ -1,7 +1,7 @@
-//! What hardware a machine has had since its first boot, and what of it is missing or slower now.
+//! The hardware that a machine has had since its first boot, so that Windrow can report lost or slower parts.
 //!
-//! What is new is taken in, what was not known is filled in, and nothing is ever taken out by itself: a module that is lost once
-//! is said until a person says that it was meant.
+//! New hardware is added and missing details are filled in, but nothing is removed automatically. Windrow keeps reporting a lost
+//! module until the operator confirms the change.
 
 use std::collections::BTreeMap;
 
@@ -11,51 +11,41 @@ use windrow_harvester::network::MacAddress;
 
 use crate::{BlockDevice, DiskKind, HostFacts, HostLink, MemoryModule};
 
-/// Most entries of a kind that are kept.
+/// Limit of entries per kind.
 const MOST: usize = 512;
-/// How much of the memory the kernel may keep for itself one time more than another, in percent.
+/// The memory that the kernel reserves varies between boots, by at most this share in percent.
 const KEPT_PERCENT: u64 = 3;
 const GIB: u64 = 1 << 30;
 
-/// What hardware a machine has had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HardwareInventory {
-    /// The format.
     pub version: u32,
-    /// When it was begun.
     pub since: Timestamp,
     /// Logical processors.
     pub cpus: Option<u32>,
     /// Bytes of memory, as the kernel counts them.
     pub memory: Option<u64>,
-    /// Memory modules.
     pub modules: Vec<MemoryModule>,
-    /// Disks.
     pub disks: Vec<KnownDisk>,
-    /// Links.
     pub links: Vec<KnownLink>,
 }
 
-/// A disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownDisk {
-    /// Its name, which may be another one after each boot.
+    /// May change at each boot.
     pub name: String,
-    /// Its serial number; empty where it has none.
+    /// Empty if the disk has none.
     pub serial: String,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
 }
 
-/// A link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownLink {
-    /// Its name.
     pub name: String,
-    /// Its hardware address.
     pub mac: MacAddress,
-    /// The fastest that it was, in Mb/s.
+    /// The highest speed so far, in Mb/s.
     pub speed: Option<u32>,
 }
 
@@ -67,7 +57,7 @@ impl KnownDisk {
         }
     }
 
-    /// Is it a disk that an older inventory took for the machine's own?
+    /// True for a detachable disk that an older inventory recorded as a part of the machine.
     fn comes_and_goes(&self, host: &HostFacts) -> bool {
         let mut disks = host.disks.known().into_iter().flatten();
         is_virtual_machine(host) || disks.any(|disk| self.is(disk) && !is_own(disk))
@@ -75,10 +65,8 @@ impl KnownDisk {
 }
 
 impl HardwareInventory {
-    /// The format that this program writes.
     pub const VERSION: u32 = 1;
 
-    /// An inventory without anything in it.
     pub fn begun(since: Timestamp) -> Self {
         Self {
             version: Self::VERSION,
@@ -91,12 +79,11 @@ impl HardwareInventory {
         }
     }
 
-    /// Is nothing in it?
     pub fn is_empty(&self) -> bool {
         *self == Self::begun(self.since)
     }
 
-    /// Takes in what is new or was not known. What is missing stays.
+    /// Adds new hardware and missing details. Lost hardware stays.
     #[must_use]
     pub fn with(mut self, host: &HostFacts) -> Self {
         if let Some(cpus) = host.cpus.known() {
@@ -105,7 +92,7 @@ impl HardwareInventory {
         if let Some(memory) = host.memory.known() {
             self.memory = self.memory.max(Some(memory.total));
             for (slot, now) in by_slot(memory.modules.known().into_iter().flatten()) {
-                // Some boards call every slot the same.
+                // Some boards give every slot the same name.
                 if self.modules.iter().filter(|one| one.slot == slot).count() < now.len() {
                     self.modules.retain(|one| one.slot != slot);
                     self.modules.extend(now.into_iter().cloned());
@@ -140,11 +127,11 @@ impl HardwareInventory {
         self
     }
 
-    /// What is missing or slower now, a line each.
+    /// The lost or slower parts, one line each.
     ///
     /// # Errors
     ///
-    /// Nothing can be compared, because nothing could be read.
+    /// Nothing was read, so there is nothing to compare.
     pub fn changes(&self, host: &HostFacts) -> Result<Vec<String>, String> {
         if host.links.known().is_none() && host.disks.known().is_none() {
             return Err("neither disks nor links can be read".to_owned());
@@ -177,7 +164,7 @@ impl HardwareInventory {
         Ok(lost)
     }
 
-    /// Modules by slot where the firmware names them, else the sum.
+    /// Compares modules by slot if the firmware names them, and the total otherwise.
     fn memory_changes(&self, host: &HostFacts, lost: &mut Vec<String>) {
         let Some(memory) = host.memory.known() else {
             return;
@@ -205,7 +192,6 @@ impl HardwareInventory {
     }
 }
 
-/// The modules of each name.
 fn by_slot<'m>(
     modules: impl IntoIterator<Item = &'m MemoryModule>,
 ) -> BTreeMap<&'m str, Vec<&'m MemoryModule>> {
@@ -216,7 +202,7 @@ fn by_slot<'m>(
     found
 }
 
-/// What is missing of the modules of one name.
+/// The loss of modules under one slot name.
 fn change_of_slot(slot: &str, before: &[&MemoryModule], now: &[&MemoryModule]) -> Option<String> {
     let gib = |modules: &[&MemoryModule]| {
         let bytes = modules.iter().map(|one| one.size);
@@ -237,13 +223,13 @@ fn change_of_slot(slot: &str, before: &[&MemoryModule], now: &[&MemoryModule]) -
     }
 }
 
-/// The NICs that are known again after a boot: a virtual function may have another address each time.
+/// The NICs with a stable address. A virtual function may have another address at each boot.
 fn own_nics(host: &HostFacts) -> impl Iterator<Item = &HostLink> {
     host.nics().filter(|nic| !nic.virtual_function)
 }
 
 impl KnownLink {
-    /// Was it written down by an address that is none of a NIC's own: a virtual function's, or that of the bond that the NIC was in?
+    /// True if the recorded address belongs to no NIC: it is that of a virtual function, or of the bond that contained the NIC.
     fn is_of_no_nic(&self, host: &HostFacts) -> bool {
         let links = || host.links.known().into_iter().flatten();
         let is_virtual = links()
@@ -263,18 +249,17 @@ impl KnownLink {
     }
 }
 
-/// The disks that stay in the machine.
 fn own_disks(host: &HostFacts) -> impl Iterator<Item = &BlockDevice> {
     let disks = host.disks.known().into_iter().flatten();
     disks.filter(|disk| !is_virtual_machine(host) && is_own(disk))
 }
 
-/// Volumes of Kubernetes come and go as disks of a hypervisor, and as disks behind Fibre Channel.
+/// Kubernetes attaches and detaches volumes as disks of a hypervisor and as disks over Fibre Channel.
 fn is_own(disk: &BlockDevice) -> bool {
     !disk.removable && !disk.fibre_channel && disk.kind.known() != Some(&DiskKind::Virtual)
 }
 
-/// A hypervisor adds and removes every disk of its virtual machines, whatever the disk looks like.
+/// A hypervisor can attach and detach every disk of its virtual machines, of any kind.
 fn is_virtual_machine(host: &HostFacts) -> bool {
     let hypervisor = host.machine.hypervisor.known();
     hypervisor.is_some_and(|name| name != "none")

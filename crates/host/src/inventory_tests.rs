@@ -1,4 +1,4 @@
-//! What an inventory takes in, keeps, and finds missing.
+//! Tests of how an inventory adds and keeps hardware and reports losses.
 
 use super::*;
 use crate::{Cpus, DiskKind, LinkState, Memory, Reading};
@@ -139,7 +139,7 @@ fn modules_that_a_board_calls_by_one_name_are_counted() {
     ] {
         assert_eq!(known.changes(&now), Ok(vec![said.to_owned()]));
     }
-    // An inventory of before has one of them.
+    // An older inventory has only one of them.
     let old = HardwareInventory {
         modules: vec![known.modules[0].clone()],
         ..begun
@@ -162,7 +162,7 @@ fn a_virtual_function_may_have_another_address_after_each_boot() {
     let mut known = HardwareInventory::begun(Timestamp::UNIX_EPOCH).with(&first);
     assert_eq!(known.links.len(), 2);
     assert_eq!(known.changes(&second), Ok(Vec::new()));
-    // An inventory of before has it.
+    // An older inventory contains it.
     known.links.push(KnownLink {
         name: "ens3v0".to_owned(),
         mac: "a2:11:00:00:00:01".parse().unwrap(),
@@ -188,7 +188,7 @@ fn a_nic_that_was_written_down_by_the_address_of_its_bond_is_not_gone() {
     old.links.push(of_bond);
     assert_eq!(old.changes(&bonded), Ok(Vec::new()));
     assert_eq!(old.clone().with(&bonded), known());
-    // The NIC itself is out, and the bond still has its address.
+    // The NIC itself is removed, but the bond still has its address.
     of(&mut bonded.links).remove(0);
     assert_eq!(
         old.changes(&bonded),

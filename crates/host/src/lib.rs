@@ -1,11 +1,11 @@
-//! The machine itself: what it is ([`HostFacts`]), whether it can become the node that a configuration asks for ([`preflight`]), and
-//! whether it is well ([`health`]) and all of it still there ([`HardwareInventory`]).
+//! The host machine: its facts ([`HostFacts`]), whether it can become the node of a configuration ([`preflight`]), its health
+//! ([`health`]), and the completeness of its hardware ([`HardwareInventory`]).
 //!
-//! May know: the crates `model`, `plan` and `harvester`. A crate of its own, because what is asked here is asked of machines
-//! for plain RKE2 as well, and because the console and the probes need the facts without the verdict.
+//! May know: the crates `model`, `plan` and `harvester`. It is a separate crate because machines for plain RKE2 need the same
+//! checks, and because the console and the probes need the facts without the verdict.
 //!
-//! Invariants: readings come in, a document goes out; a fact that could not be read is unknown with its reason, and nothing is
-//! concluded from it.
+//! Invariants: readings are the input, a document is the output. A fact that could not be read is unknown with its reason, and
+//! Windrow concludes nothing from it.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

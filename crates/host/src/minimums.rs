@@ -1,4 +1,4 @@
-//! What Harvester and RKE2 ask of a machine: data with its sources, `data/minimums.yaml`.
+//! The requirements of Harvester and RKE2 for a machine. The data and their sources are in `data/minimums.yaml`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,6 @@ use windrow_plan::rules::Platform;
 use crate::PlannedRole;
 use crate::sockets::Protocol;
 
-/// What is published.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PublishedMinimums {
@@ -17,17 +16,16 @@ pub struct PublishedMinimums {
     _api_version: String,
     #[serde(rename = "kind")]
     _kind: String,
-    /// Figures.
     pub minimums: Vec<PublishedMinimum>,
-    /// What etcd asks of its disk.
+    /// Limit for the write times of etcd's disk.
     pub etcd: EtcdBound,
-    /// How far clocks may be apart.
+    /// Limit for the difference between clocks.
     pub clock: ClockBound,
-    /// What listens where.
+    /// Ports that must be free, and who uses them.
     pub ports: NeededPorts,
 }
 
-/// A figure of a machine.
+/// A measured property of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
@@ -37,84 +35,66 @@ pub enum Figure {
     MemoryGib,
     /// Speed of a management link in Mb/s.
     LinkMbps,
-    /// The one disk that the system and the data are on, in GiB.
+    /// The only disk, which holds both the system and the data, in GiB.
     SingleDiskGib,
-    /// The disk of the system, where the data are on another, in GiB.
+    /// The system disk, if the data are on another disk, in GiB.
     SystemDiskGib,
-    /// The disk of the data, in GiB.
+    /// The data disk, in GiB.
     DataDiskGib,
 }
 
-/// What is asked of a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedMinimum {
-    /// Who asks.
     pub platform: Platform,
-    /// Of what.
     pub figure: Figure,
-    /// Less is not supported at all.
+    /// A machine with less is not supported.
     pub least: u64,
-    /// What is asked for in production, or recommended.
+    /// The minimum for production, or the recommended value.
     pub better: u64,
-    /// Does the platform's installer look at it?
+    /// Whether the installer of the platform checks it.
     pub installer: bool,
-    /// Where it is published.
     pub source: String,
 }
 
-/// What etcd asks of its disk.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EtcdBound {
-    /// The longest that 99 of 100 writes may take, in milliseconds.
+    /// The longest time that 99 of 100 writes may take, in milliseconds.
     pub fsync_p99_millis: u32,
-    /// Where it is published.
     pub source: String,
 }
 
-/// How far clocks may be apart.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClockBound {
-    /// Milliseconds.
     pub offset_millis: u32,
-    /// Where it is published.
     pub source: String,
 }
 
-/// What listens where.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NeededPorts {
-    /// Where it is published.
     pub source: String,
-    /// The ports.
     pub list: Vec<NeededPort>,
 }
 
-/// A port that has to be free.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NeededPort {
-    /// The port.
     pub port: u16,
-    /// Its protocol.
     pub protocol: Protocol,
-    /// The platform; absent for both.
+    /// Absent if both platforms need the port.
     pub platform: Option<Platform>,
-    /// The roles.
     pub roles: Vec<PlannedRole>,
-    /// Who listens there.
     #[serde(rename = "for")]
     pub listener: String,
-    /// Does the platform do without it, where another is chosen or none?
+    /// True if the platform can replace or omit this component.
     #[serde(default)]
     pub packaged: bool,
 }
 
 impl PublishedMinimums {
-    /// What comes with Windrow.
     pub fn shipped() -> &'static Self {
         static SHIPPED: LazyLock<PublishedMinimums> = LazyLock::new(|| {
             parse(include_str!("../data/minimums.yaml"))
@@ -123,13 +103,11 @@ impl PublishedMinimums {
         &SHIPPED
     }
 
-    /// What a platform asks of a figure.
     pub fn of(&self, platform: Platform, figure: Figure) -> Option<&PublishedMinimum> {
         let mut minimums = self.minimums.iter();
         minimums.find(|one| one.platform == platform && one.figure == figure)
     }
 
-    /// The ports that a node needs.
     pub fn ports(
         &self,
         platform: Platform,

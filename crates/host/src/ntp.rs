@@ -1,9 +1,8 @@
-//! How far the clock is from a time server's (SNTP, RFC 5905 section 14). Pure: the caller sends what stands here and hands over what
-//! came back.
+//! Measures the difference between the clock and a time server (SNTP, RFC 5905 section 14). Pure: the caller sends and receives
+//! the packets.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The port of time servers.
 pub const PORT: u16 = 123;
 /// Bytes of a packet without extensions.
 const LENGTH: usize = 48;
@@ -12,10 +11,10 @@ const UNIX: i64 = 2_208_988_800;
 /// No indicator of leap seconds, version 4, mode 3 (client).
 const CLIENT: u8 = (4 << 3) | 3;
 const SERVER_MODE: u8 = 4;
-/// A server whose own clock is not set.
+/// The leap indicator of a server whose own clock is not set.
 const NOT_SYNCHRONISED: u8 = 3;
 
-/// The packet that asks. `sent` comes back in the answer, by which it is recognised.
+/// The request packet. The server returns `sent` in its answer, which identifies the answer.
 pub fn request(sent: Timestamp) -> [u8; LENGTH] {
     let mut packet = [0; LENGTH];
     packet[0] = CLIENT;
@@ -23,11 +22,11 @@ pub fn request(sent: Timestamp) -> [u8; LENGTH] {
     packet
 }
 
-/// How far the clock is behind the server's: negative where it is ahead.
+/// How far the clock is behind the server's clock; negative if it is ahead.
 ///
 /// # Errors
 ///
-/// What is wrong with the answer, as the end of a sentence that begins with the server.
+/// The problem with the answer, as the end of a sentence that starts with the server.
 pub fn offset(answer: &[u8], sent: Timestamp, came: Timestamp) -> Result<SignedDuration, String> {
     let packet: &[u8; LENGTH] = answer
         .get(..LENGTH)
@@ -64,10 +63,10 @@ pub fn offset(answer: &[u8], sent: Timestamp, came: Timestamp) -> Result<SignedD
     Ok((there + back) / 2)
 }
 
-/// Seconds since 1900 and their fraction, 32 bits each. The count begins again in 2036.
+/// Seconds since 1900 and their fraction, 32 bits each. The counter starts again in 2036.
 fn to_wire(time: Timestamp) -> [u8; 8] {
     let seconds = (time.as_second() + UNIX) as u32;
-    // Rounded, so that what comes back is the same nanosecond.
+    // Rounded, so that the reverse conversion returns the same nanosecond.
     let fraction = ((i64::from(time.subsec_nanosecond()) << 32) + 500_000_000) / 1_000_000_000;
     let mut wire = [0; 8];
     wire[..4].copy_from_slice(&seconds.to_be_bytes());
@@ -83,7 +82,7 @@ fn from_wire(wire: &[u8]) -> Option<Timestamp> {
     if seconds == 0 && fraction == 0 {
         return None;
     }
-    // As RFC 5905 has it: a count with its first bit is of the years up to 2036, one without it of those after.
+    // RFC 5905: a counter whose first bit is set is before 2036, and one without it is later.
     let era = if seconds >> 31 == 1 { 0 } else { ERA };
     let nanoseconds = (u64::from(fraction) * 1_000_000_000 + (1 << 31)) >> 32;
     let nanoseconds = i32::try_from(nanoseconds.min(999_999_999)).ok()?;

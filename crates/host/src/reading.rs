@@ -1,15 +1,15 @@
-//! A fact, or why it is not known.
+//! A fact, or the reason why it is unknown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A fact, or why it is not known. In JSON a known one is the value itself, an unknown one `{"unknown": "why"}`.
+/// A fact, or the reason why it is unknown. In JSON a known fact is the value itself, and an unknown one is `{"unknown": "why"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading<T> {
-    /// Why it is not known.
+    /// The fact is unknown.
     Unknown {
-        /// A sentence for people.
+        /// The reason, as a sentence.
         unknown: String,
     },
     /// The fact.
@@ -17,14 +17,12 @@ pub enum Reading<T> {
 }
 
 impl<T> Reading<T> {
-    /// Not known, and why.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown {
             unknown: why.into(),
         }
     }
 
-    /// The fact, where it is known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Reading::Known(value) => Some(value),
@@ -32,11 +30,11 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The fact, or why it is not known.
+    /// The fact, or the reason why it is unknown.
     ///
     /// # Errors
     ///
-    /// Why it is not known.
+    /// The reason why it is unknown.
     pub fn get(&self) -> Result<&T, &str> {
         match self {
             Reading::Known(value) => Ok(value),

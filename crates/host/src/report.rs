@@ -1,4 +1,4 @@
-//! What a preflight says, for programs and people.
+//! The report of a preflight, for programs and users.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -7,74 +7,74 @@ use windrow_plan::rules::Platform;
 
 use crate::{HostFacts, PlannedRole, Surroundings};
 
-/// Can the machine become what is wanted?
+/// Whether the machine can become the wanted node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PreflightVerdict {
-    /// Nothing is known that is against it.
+    /// No problem is known.
     Fine,
-    /// Something is known that is against it.
+    /// At least one required check fails.
     Fails,
-    /// Something that counts is not known.
+    /// At least one required check has no result.
     Unknown,
 }
 
-/// What came of a row.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PreflightOutcome {
-    /// It is against it.
+    /// The requirement is not met.
     Fails,
-    /// It is not known.
+    /// Windrow cannot tell.
     Unknown,
-    /// It is worth a look; the machine can do without.
+    /// Worth a look; the node works without it.
     Look,
-    /// All is well.
+    /// The requirement is met.
     Fine,
-    /// It is not asked of this node; `unknown` says why.
+    /// The check does not apply to this node; `unknown` contains the reason.
     NotAsked,
 }
 
-/// Does a row decide the verdict?
+/// Whether a check decides the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowWeight {
-    /// It fails the machine, and leaves the verdict open while it is unknown.
+    /// If the check fails, the machine fails; if it is unknown, the verdict is unknown.
     Required,
-    /// It is worth a look at most, and decides nothing while it is unknown.
+    /// The check is at most worth a look. If it is unknown, it does not change the verdict.
     Wanted,
 }
 
-/// One row.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreflightRow {
-    /// Its name.
+    /// Name of the check.
     pub check: String,
-    /// Does it decide the verdict?
+    /// Whether the check decides the verdict.
     pub weight: RowWeight,
-    /// What came of it.
+    /// Result.
     pub outcome: PreflightOutcome,
-    /// What has to hold.
+    /// The requirement.
     pub rule: String,
-    /// What was found.
+    /// Facts that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<String>,
-    /// What is against it.
+    /// Problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<String>,
-    /// What is worth a look.
+    /// Facts that are worth a look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub look: Vec<String>,
-    /// What is not known, or why it is not asked.
+    /// Facts that are unknown, or the reason why the check does not apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// What to do where it is not fine.
+    /// The action if the requirement is not met.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub advice: String,
 }
 
-/// What `windrow preflight -o json` prints. The names of its fields are a promise.
+/// Output of `windrow preflight -o json`. The names of its fields are stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preflight {
@@ -84,32 +84,31 @@ pub struct Preflight {
     pub kind: String,
     /// When the machine was read.
     pub at: Timestamp,
-    /// What it is to become.
+    /// Platform of the wanted node.
     pub platform: Platform,
-    /// The release; absent where none was named and the newest one that is known counts.
+    /// Harvester release; absent if none was given. Then the newest known release counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Its role.
+    /// Role of the wanted node.
     pub role: PlannedRole,
-    /// Was it held against what is asked for in production?
+    /// Whether the requirements for production were applied.
     pub production: bool,
-    /// Can it become that?
+    /// The verdict.
     pub verdict: PreflightVerdict,
-    /// Each check.
+    /// All checks.
     pub checks: Vec<PreflightRow>,
-    /// What is not looked at.
+    /// Requirements that Windrow does not check.
     pub not_looked_at: Vec<String>,
-    /// The class of the hardware, as `--hardware` of `plan`, `check` and `rehearse` takes it; absent where it is not known.
+    /// Hardware class, as the option `--hardware` of `plan`, `check` and `rehearse` expects it; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware_class: Option<String>,
-    /// The machine.
+    /// Facts about the machine.
     pub host: HostFacts,
-    /// What was asked around it.
+    /// Answers from the network and the disks around the machine.
     pub surroundings: Surroundings,
 }
 
 impl PreflightVerdict {
-    /// What follows from the rows.
     pub(crate) fn of(checks: &[PreflightRow]) -> Self {
         let any = |outcome| {
             let mut rows = checks.iter();

@@ -1,5 +1,6 @@
-//! Memory modules in the firmware's tables, as Linux hands them over (`/sys/firmware/dmi/tables/DMI`). Layouts as in the System
-//! Management BIOS Reference Specification (DSP0134): types 17 (memory device) and 19 (memory array mapped address).
+//! Reads memory modules from the tables of the firmware, as Linux provides them (`/sys/firmware/dmi/tables/DMI`). The layouts are
+//! from the System Management BIOS Reference Specification (DSP0134): types 17 (memory device) and 19 (memory array mapped
+//! address).
 
 use crate::MemoryModule;
 
@@ -8,19 +9,18 @@ const MAPPED_ADDRESS: u8 = 19;
 const END: u8 = 127;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// A board has fewer modules.
+/// No board has more modules.
 const MOST_MODULES: usize = 256;
 
-/// What the tables say of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstalledMemory {
-    /// The modules, by slot. Empty slots are left out.
+    /// The modules by slot, without empty slots.
     pub modules: Vec<MemoryModule>,
-    /// Bytes that are mapped; `None` where the tables do not say so.
+    /// Mapped bytes; `None` if the tables do not contain them.
     pub mapped: Option<u64>,
 }
 
-/// Reads the tables. What is cut off or does not add up is left out.
+/// Reads the tables. Truncated or inconsistent structures are ignored.
 pub fn installed_memory(tables: &[u8]) -> InstalledMemory {
     let mut found = InstalledMemory::default();
     let mut rest = tables;
@@ -43,7 +43,7 @@ pub fn installed_memory(tables: &[u8]) -> InstalledMemory {
     found
 }
 
-/// A structure: its formatted part, and the texts behind it.
+/// A structure: its formatted part and the strings after it.
 struct Structure<'t> {
     formatted: &'t [u8],
     texts: &'t [u8],
@@ -55,7 +55,7 @@ fn next(tables: &[u8]) -> Option<(Structure<'_>, &[u8])> {
         return None;
     }
     let (formatted, behind) = tables.split_at_checked(length)?;
-    // The texts end with an empty one.
+    // An empty string ends the strings.
     let end = behind.windows(2).position(|pair| pair == [0, 0])?;
     let (texts, rest) = behind.split_at_checked(end + 2)?;
     Some((Structure { formatted, texts }, rest))
@@ -82,7 +82,7 @@ impl Structure<'_> {
         self.bytes(at).map(u64::from_le_bytes)
     }
 
-    /// The text with the number that stands at an offset.
+    /// The string whose number is at an offset.
     fn text(&self, at: usize) -> Option<String> {
         let number = usize::from(*self.formatted.get(at)?).checked_sub(1)?;
         let text = self.texts.split(|byte| *byte == 0).nth(number)?;

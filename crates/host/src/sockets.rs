@@ -1,11 +1,11 @@
-//! Who listens: `/proc/net/tcp`, `tcp6`, `udp` and `udp6`.
+//! Reads the listening sockets from `/proc/net/tcp`, `tcp6`, `udp` and `udp6`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A protocol with ports.
+/// A transport protocol.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -26,20 +26,16 @@ impl std::fmt::Display for Protocol {
     }
 }
 
-/// A socket that listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListeningSocket {
-    /// Its protocol.
     pub protocol: Protocol,
-    /// The address that it listens on.
     pub address: IpAddr,
-    /// Its port.
     pub port: u16,
-    /// Its inode, by which its process can be found.
+    /// Leads to the process that owns the socket.
     pub inode: u64,
 }
 
-/// Reads a table of sockets: those that listen. A UDP socket listens where it is connected to none.
+/// Reads the listening sockets of a table. A UDP socket listens if it is not connected.
 pub fn listening(protocol: Protocol, table: &str) -> Vec<ListeningSocket> {
     const LISTEN: &str = "0A";
     const UNCONNECTED: &str = "07";
@@ -62,7 +58,8 @@ pub fn listening(protocol: Protocol, table: &str) -> Vec<ListeningSocket> {
     table.lines().skip(1).filter_map(socket).collect()
 }
 
-/// An address in hexadecimal: words of 32 bits, each in the order of the processor's bytes, which is little-endian where Windrow runs.
+/// An address in hexadecimal: 32-bit words in the byte order of the processor, which is little-endian on all platforms of
+/// Windrow.
 fn address(hexadecimal: &str) -> Option<IpAddr> {
     let word = |at: usize| {
         let digits = hexadecimal.get(at * 8..at * 8 + 8)?;

@@ -1,4 +1,5 @@
-//! What only asking tells: addresses in use, ports that are taken, servers that answer, the time a disk takes.
+//! Facts that need a request or a measurement: addresses in use, occupied ports, servers that answer, and the write time of a
+//! disk.
 
 use std::net::IpAddr;
 
@@ -9,54 +10,54 @@ use windrow_harvester::vip_check::AddressClaim;
 use crate::Reading;
 use crate::sockets::Protocol;
 
-/// What was asked, and what came of it. What is absent was not asked.
+/// Requests and their results. An absent field was not requested.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Surroundings {
-    /// Was nothing asked of the network, because that was wanted?
+    /// Whether the user disabled all network requests.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub offline: bool,
-    /// Why nothing could be asked of the network: it is another machine's.
+    /// Why no network request was possible; the facts belong to another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<String>,
-    /// Where the names of the configured disks lead.
+    /// Targets of the configured disk names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceReading>,
-    /// Addresses that have to be free.
+    /// Addresses that must be free.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<VipReading>,
-    /// Who listens on ports that the node needs.
+    /// Processes on ports that the node needs.
     pub ports: Reading<Vec<PortHolder>>,
-    /// Is there a default route?
+    /// Whether there is a default route.
     pub default_route: Reading<bool>,
-    /// The name servers.
+    /// Name servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub name_servers: Vec<DnsReading>,
-    /// The time servers.
+    /// Time servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub time_servers: Vec<NtpReading>,
-    /// The cluster that is to be joined.
+    /// The cluster to join.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinReading>,
-    /// What a write to the disk takes.
+    /// Write time of the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fsync: Option<Reading<FsyncReading>>,
 }
 
-/// An address that has to be free.
+/// An address that must be free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VipReading {
     /// The address.
     pub address: String,
-    /// Is it this machine's own already?
+    /// Whether this machine already has the address.
     #[serde(default)]
     pub own: bool,
-    /// Who else claims it.
+    /// Other hosts that claim the address.
     pub claims: Reading<Vec<AddressClaim>>,
 }
 
-/// Who listens on a port.
+/// A listener on a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PortHolder {
@@ -64,46 +65,43 @@ pub struct PortHolder {
     pub port: u16,
     /// Its protocol.
     pub protocol: Protocol,
-    /// The address that is listened on.
+    /// The address that it listens on.
     pub address: IpAddr,
-    /// The process; absent where it may not be seen.
+    /// The process; absent if Windrow has no permission to see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
 }
 
-/// A disk as the configuration names it.
+/// A disk name from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceReading {
-    /// The name: `/dev/disk/by-label/OS`.
+    /// The name, for example `/dev/disk/by-label/OS`.
     pub device: String,
-    /// The whole device that it leads to: `sda`.
+    /// The whole device behind the name, for example `sda`.
     pub leads_to: Reading<String>,
 }
 
-/// What it means that a server's answer is not known.
+/// Why a server gave no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoAnswer {
-    /// It was asked, and nothing came that is an answer.
+    /// The server was asked, but gave no valid answer.
     Silent,
-    /// It answered, and does not say what it was asked for.
+    /// The server answered, but without the requested information.
     Refused,
-    /// It could not be asked from here, which says nothing of it.
+    /// This machine could not ask the server, which proves nothing about the server.
     NotAsked,
 }
 
-/// Why there is no answer of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
-    /// What it means.
     pub kind: NoAnswer,
-    /// The end of a sentence that begins with the server.
+    /// The end of a sentence that starts with the server.
     pub why: String,
 }
 
 impl Unanswered {
-    /// It was asked, and nothing came that is an answer.
     pub fn silent(why: impl Into<String>) -> Self {
         Self {
             kind: NoAnswer::Silent,
@@ -111,7 +109,6 @@ impl Unanswered {
         }
     }
 
-    /// It could not be asked.
     pub fn not_asked(why: impl Into<String>) -> Self {
         Self {
             kind: NoAnswer::NotAsked,
@@ -119,7 +116,6 @@ impl Unanswered {
         }
     }
 
-    /// It answered, and does not say what it was asked for.
     pub fn refused(why: impl Into<String>) -> Self {
         Self {
             kind: NoAnswer::Refused,
@@ -132,19 +128,18 @@ impl Unanswered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DnsReading {
-    /// Its address.
+    /// Address of the server.
     pub server: String,
-    /// The name that it was asked for.
+    /// The requested name.
     pub name: String,
-    /// The addresses that it knows; or why it does not answer.
+    /// The addresses in the answer, or the reason why there is none.
     pub answer: Reading<Vec<IpAddr>>,
-    /// What it means that the answer is not known; absent where it is known, and in documents of older versions.
+    /// The kind of failure; absent if there is an answer, and in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_answer: Option<NoAnswer>,
 }
 
 impl DnsReading {
-    /// What came of a question.
     pub fn of(server: String, name: String, asked: Result<Vec<IpAddr>, Unanswered>) -> Self {
         let (answer, no_answer) = parts(asked);
         Self {
@@ -160,17 +155,16 @@ impl DnsReading {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NtpReading {
-    /// Its name or address.
+    /// Name or address of the server.
     pub server: String,
-    /// How far the clock is behind it, in milliseconds; or why it does not tell.
+    /// How far the clock is behind the server, in milliseconds, or the reason why there is no answer.
     pub behind_millis: Reading<i64>,
-    /// What it means that it does not tell; absent where it tells, and in documents of older versions.
+    /// The kind of failure; absent if there is an answer, and in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_answer: Option<NoAnswer>,
 }
 
 impl NtpReading {
-    /// What came of a question.
     pub fn of(server: String, asked: Result<i64, Unanswered>) -> Self {
         let (behind_millis, no_answer) = parts(asked);
         Self {
@@ -181,21 +175,20 @@ impl NtpReading {
     }
 }
 
-/// The cluster that is to be joined.
+/// The cluster to join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinReading {
-    /// Its address, with the port.
+    /// Address with the port.
     pub server: String,
-    /// Does it take a connection? Or why not.
+    /// Whether the cluster accepts a connection, or the reason why it does not.
     pub answers: Reading<bool>,
-    /// What it means that it takes none; absent where it does, and in documents of older versions.
+    /// The kind of failure; absent if there is a connection, and in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_answer: Option<NoAnswer>,
 }
 
 impl JoinReading {
-    /// What came of a connection.
     pub fn of(server: String, asked: Result<(), Unanswered>) -> Self {
         let (answers, no_answer) = parts(asked.map(|()| true));
         Self {
@@ -213,31 +206,31 @@ fn parts<T>(asked: Result<T, Unanswered>) -> (Reading<T>, Option<NoAnswer>) {
     }
 }
 
-/// What a write to the disk takes.
+/// Write times of the disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsyncReading {
-    /// The directory that was written to.
+    /// The directory of the test file.
     pub directory: String,
-    /// How many writes were measured.
+    /// Number of measured writes.
     pub writes: u32,
-    /// The middle one, in microseconds.
+    /// Median, in microseconds.
     pub p50_micros: u64,
-    /// The one that 99 of 100 do not exceed, in microseconds.
+    /// 99th percentile, in microseconds.
     pub p99_micros: u64,
-    /// The longest, in microseconds.
+    /// Maximum, in microseconds.
     pub max_micros: u64,
 }
 
 impl FsyncReading {
-    /// Fewer writes prove nothing about one in a hundred.
+    /// With fewer writes the 99th percentile means nothing.
     pub const FEWEST: usize = 100;
 
-    /// Sums up how long each write took, in microseconds.
+    /// Summarizes the write times, in microseconds.
     ///
     /// # Errors
     ///
-    /// Too few writes.
+    /// There are too few writes.
     pub fn of(directory: String, mut micros: Vec<u64>) -> Result<Self, String> {
         let count = micros.len();
         if count < Self::FEWEST {

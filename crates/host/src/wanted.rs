@@ -1,4 +1,4 @@
-//! What a machine is to become: out of the command line and a Harvester configuration.
+//! The node that a machine is to become, from the command line and a Harvester configuration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,101 +9,80 @@ use windrow_model::manifest::file_kind::field;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_plan::rules::Platform;
 
-/// What a node is to do.
+/// Role of a planned node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PlannedRole {
-    /// It runs the control plane, or may be promoted to.
+    /// The node runs the control plane, or may be promoted to it.
     Server,
-    /// It runs no control plane.
+    /// The node never runs the control plane.
     Worker,
-    /// It keeps etcd's quorum.
+    /// The node only keeps etcd's quorum.
     Witness,
 }
 
-/// A value of a configuration, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredValue {
-    /// The value.
     pub text: String,
-    /// Its line.
     pub at: Location,
 }
 
 /// A link of the management network, by its name, its hardware address, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedLink {
-    /// Its name.
     pub name: Option<String>,
-    /// Its hardware address.
     pub mac: Option<Result<MacAddress, String>>,
-    /// Its line.
     pub at: Location,
 }
 
-/// The links of the management network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManagementLinks {
-    /// The links.
     pub links: Vec<WantedLink>,
-    /// The longest packet, in bytes.
+    /// In bytes.
     pub mtu: Option<ConfiguredValue>,
-    /// The node's own address, where it is not DHCP's.
+    /// The static address of the node; `None` with DHCP.
     pub address: Option<ConfiguredValue>,
-    /// Does its address come from DHCP?
     pub dhcp: bool,
-    /// The VLAN that it will be on; `None` without a tag.
+    /// The VLAN of the network; `None` if it is untagged.
     pub vlan: Option<u16>,
 }
 
-/// The VLANs that the installer makes a link for (`getManagementInterfaceName` in harvester-installer's `pkg/console/network.go`). Others
-/// are no tag.
+/// The VLANs for which the installer creates a link (`getManagementInterfaceName` in harvester-installer's
+/// `pkg/console/network.go`). All others mean untagged.
 const TAGGED: std::ops::RangeInclusive<u16> = 2..=4094;
 
-/// The disks that the installer takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiskChoice {
-    /// Where the system goes.
+    /// The disk of the system.
     pub device: Option<ConfiguredValue>,
-    /// Where the data go, where that is another one.
+    /// The disk of the data, if it is another one.
     pub data: Option<ConfiguredValue>,
 }
 
-/// What a machine is to become.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedNode {
-    /// The platform.
     pub platform: Platform,
-    /// Harvester's version; `None` where it is not known.
+    /// `None` if unknown.
     pub harvester: Option<HarvesterVersion>,
-    /// The role.
     pub role: PlannedRole,
-    /// Is it held against what is asked for in production?
     pub production: bool,
-    /// Does the installer go on by itself?
     pub automatic: bool,
-    /// May the installer's checks fail?
     pub skip_checks: bool,
-    /// The node's name; `None` where the machine's own counts.
+    /// `None` if the node keeps the current host name.
     pub hostname: Option<ConfiguredValue>,
-    /// The disks.
     pub disks: DiskChoice,
-    /// The management network.
     pub management: ManagementLinks,
-    /// The cluster's address, where it is a fixed one and this node begins the cluster.
+    /// The address of the cluster, if it is static and this node creates the cluster.
     pub vip: Option<ConfiguredValue>,
-    /// The name servers.
     pub name_servers: Vec<ConfiguredValue>,
-    /// The time servers.
     pub time_servers: Vec<ConfiguredValue>,
-    /// The cluster that is to be joined.
+    /// The cluster to join.
     pub join: Option<ConfiguredValue>,
-    /// What Harvester's installer makes of the configuration; `None` where none is given.
+    /// The findings of Harvester's installer about the configuration; `None` without a configuration.
     pub configuration: Option<Vec<Finding>>,
 }
 
 impl WantedNode {
-    /// A node without a configuration.
     pub fn bare(platform: Platform, role: PlannedRole) -> Self {
         Self {
             platform,
@@ -123,17 +102,17 @@ impl WantedNode {
         }
     }
 
-    /// The release that is asked about: what is known of the newest one counts where none is named.
+    /// The release whose facts count: the newest known one if none is given.
     pub fn release(&self) -> HarvesterVersion {
         self.harvester.unwrap_or(HarvesterVersion::LATEST)
     }
 
-    /// The addresses that have to be free.
+    /// The addresses that must be free.
     pub fn addresses(&self) -> impl Iterator<Item = &ConfiguredValue> {
         self.vip.iter().chain(&self.management.address)
     }
 
-    /// The names that have to be known to the name servers.
+    /// The names that the name servers must know.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let times = self.time_servers.iter();
         let join = self.join.iter().filter_map(|one| host_of(&one.text));
@@ -142,7 +121,6 @@ impl WantedNode {
     }
 }
 
-/// The host of a URL.
 pub fn host_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -154,7 +132,7 @@ pub fn host_of(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Reads a Harvester configuration, as its installer does.
+/// Reads a Harvester configuration in the same way as its installer.
 pub fn harvester_node(file: &str, root: &Node) -> WantedNode {
     let reader = ConfigurationReader { file };
     let (os, install) = (field(root, "os"), field(root, "install"));
@@ -163,7 +141,7 @@ pub fn harvester_node(file: &str, root: &Node) -> WantedNode {
     let role = match role.as_ref().map(|role| role.text.as_str()) {
         Some("worker") => PlannedRole::Worker,
         Some("witness") => PlannedRole::Witness,
-        // Others can be promoted.
+        // All other roles can be promoted.
         _ => PlannedRole::Server,
     };
     let management = install.and_then(|install| field(install, "managementInterface"));
@@ -199,7 +177,7 @@ pub fn harvester_node(file: &str, root: &Node) -> WantedNode {
     }
 }
 
-/// Reads cloud-init's user-data for a node of plain RKE2: the name and the time servers.
+/// Reads the host name and the time servers from cloud-init's user-data, for a node of plain RKE2.
 pub fn cloud_init_node(file: &str, root: &Node) -> WantedNode {
     let reader = ConfigurationReader { file };
     let text = |key: &str| reader.value(root.get(key)?);

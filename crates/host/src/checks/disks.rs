@@ -1,4 +1,4 @@
-//! The disks, by what they are used for.
+//! Checks the disks, each by its use.
 
 use windrow_harvester::versions::Fact;
 use windrow_plan::rules::Platform;
@@ -9,7 +9,7 @@ use crate::minimums::{Figure, PublishedMinimum};
 use crate::{BlockDevice, ConfiguredValue, DiskKind, PlannedRole, Reading};
 
 const GIB: u64 = 1 << 30;
-/// As the probes `disk-space` and `disk-inodes` have it.
+/// The same limits as in the probes `disk-space` and `disk-inodes`.
 const FREE_PERCENT: u128 = 10;
 const INODES_PERCENT: u128 = 5;
 
@@ -37,7 +37,7 @@ pub(super) fn install_disk(judged: &Judged<'_>) -> Looked {
     Ok(seen)
 }
 
-/// What is asked of the disk of the system: less where the data are elsewhere, or where there are none.
+/// The size of the system disk may be smaller if the data are on another disk, or if the node is a witness.
 fn figure_of_system(judged: &Judged<'_>) -> Figure {
     let wanted = judged.wanted;
     let small_witness = wanted.role == PlannedRole::Witness && judged.holds(Fact::WitnessDisk180);
@@ -94,8 +94,8 @@ fn judge_disk(
     }
 }
 
-/// Is it a name of udev's that is not among a disk's links? The installer follows every link (`checkDevice` in harvester-installer's
-/// `pkg/console/validator.go`).
+/// True for udev names other than `by-id` and `by-path`, which are not among the links of a disk. The installer follows every
+/// link (`checkDevice` in harvester-installer's `pkg/console/validator.go`).
 fn is_link(device: &str) -> bool {
     const KNOWN: [&str; 2] = ["/dev/disk/by-id/", "/dev/disk/by-path/"];
     !KNOWN.iter().any(|directory| device.starts_with(directory))
@@ -111,14 +111,14 @@ fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen
     let enough = |asked| disk.size / GIB >= asked;
     let unit = format!(" GiB on {}", disk.name);
     match judged.installer_skips() && !judged.holds(Fact::SkipchecksCoversDisks) {
-        // These installers measure disks whatever the configuration says.
+        // These installers measure disks regardless of the configuration.
         true if !enough(minimum.least) => seen.wrong.push(format!(
             "less than {}{unit}: the installer of v{} measures disks in spite of `install.skipchecks`",
             minimum.least,
             judged.wanted.release()
         )),
         _ => {
-            // Only the least is asked by the installer.
+            // The installer only checks the least size.
             let published = PublishedMinimum {
                 installer: minimum.installer && !enough(minimum.least),
                 ..minimum.clone()
@@ -128,7 +128,7 @@ fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen
     }
 }
 
-/// No configuration names a disk: is there one that would do?
+/// The configuration names no disk, so this looks for any suitable one.
 fn without_choice(judged: &Judged<'_>, disks: &[BlockDevice], figure: Figure, seen: &mut Seen) {
     let fixed = disks.iter().filter(|disk| !disk.removable);
     let Some(largest) = fixed.clone().max_by_key(|disk| disk.size) else {

@@ -1,4 +1,4 @@
-//! Is the machine well?
+//! Checks the temperatures of the machine and the errors of its links.
 
 use super::{Judged, Looked, NotAsked, Seen};
 use crate::health::{ERRORS_PER_MILLION, LinkCounts, MARGIN, too_hot, too_many_errors};

@@ -1,4 +1,4 @@
-//! Processors, memory, firmware, identity, name.
+//! Checks processors, memory, firmware, identity and host name.
 
 use windrow_harvester::versions::Fact;
 use windrow_model::grammars::is_subdomain;
@@ -9,9 +9,9 @@ use crate::minimums::Figure;
 use crate::{Firmware, PlannedRole};
 
 const GIB: u64 = 1 << 30;
-/// What the kernel keeps for itself: the installer allows for as much (harvester-installer pkg/preflight/checks.go).
+/// The share that the kernel reserves. The installer allows for the same (harvester-installer pkg/preflight/checks.go).
 const KEPT_PERCENT: u64 = 10;
-/// UUIDs and serial numbers that boards have before anyone writes theirs.
+/// Default UUIDs and serial numbers of boards whose vendor has not set any.
 const PLACEHOLDERS: &[&str] = &[
     "to be filled by o.e.m.",
     "default string",
@@ -90,7 +90,6 @@ pub(super) fn memory(judged: &Judged<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Bytes for people.
 pub(super) fn gib(bytes: u64) -> String {
     let tenths = u128::from(bytes) * 10 / u128::from(GIB);
     match tenths % 10 {
@@ -168,7 +167,7 @@ pub(super) fn virtualisation(judged: &Judged<'_>) -> Looked {
                 Err(_) => "there is no /dev/kvm".to_owned(),
             };
             match judged.wanted.role {
-                // It runs no virtual machines, and the installer looks all the same.
+                // A witness runs no virtual machines, but the installer checks it anyway.
                 PlannedRole::Witness => judged.installer_warns(&mut seen, why),
                 _ => seen.wrong.push(why),
             }
@@ -201,7 +200,7 @@ pub(super) fn identity(judged: &Judged<'_>) -> Looked {
     Ok(seen)
 }
 
-/// What the installer makes of the configuration, before it looks at the machine.
+/// Reports the problems of the configuration that Harvester's installer would report before it checks the machine.
 pub(super) fn configuration(judged: &Judged<'_>) -> Looked {
     let Some(findings) = &judged.wanted.configuration else {
         return Err(NotAsked("no configuration of Harvester is named"));
@@ -255,7 +254,7 @@ pub(super) fn hostname(judged: &Judged<'_>) -> Looked {
     Ok(seen)
 }
 
-/// RKE2 writes the name in lower case itself (k3s `GetHostnameAndIPs`, `pkg/util/net.go`), and `with-node-id` makes names differ.
+/// RKE2 converts the name to lower case (k3s `GetHostnameAndIPs`, `pkg/util/net.go`), and `with-node-id` makes names differ.
 fn judge_name_of_rke2(name: &str, from: &str, seen: &mut Seen) {
     let lower = name.to_lowercase();
     match illegal(&lower) {
@@ -272,7 +271,8 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.starts_with("localhost.")
 }
 
-/// Why a node cannot have this name: Kubernetes takes a lower-case subdomain (RFC 1123), and localhost is every machine.
+/// The reason why a node cannot have this name. Kubernetes accepts only a lower-case subdomain (RFC 1123), and every machine is
+/// called localhost.
 fn illegal(name: &str) -> Option<&'static str> {
     const LONGEST_LABEL: usize = 63;
     let is_short = |label: &str| label.len() <= LONGEST_LABEL;

@@ -1,10 +1,10 @@
-//! Can this machine become what is wanted? One table of rows; all are looked at.
+//! Checks whether this machine can become the wanted node. A table holds all checks, and each of them runs.
 //!
 //! ```text
-//!   row ──> is it asked of such a node? ──no──> not-asked
-//!              └─ look: what is wrong, worth a look, not known
-//!                    wrong ──> fails (look, where the row is only wanted)     not known ──> unknown
-//!                    worth a look ──> look                                    nothing of these ──> fine
+//!   row ──> does it apply to this node? ──no──> not-asked
+//!              └─ look: wrong, worth a look, unknown
+//!                    wrong ──> fails (look, if the row is only wanted)     unknown ──> unknown
+//!                    worth a look ──> look                                 otherwise ──> fine
 //! ```
 
 mod disks;
@@ -26,13 +26,13 @@ use crate::minimums::{Figure, PublishedMinimum, PublishedMinimums};
 use crate::report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
 use crate::{ConfiguredValue, HostFacts, Surroundings, WantedNode, hardware_class};
 
-/// What no row looks at, since nothing here can see it.
+/// Requirements that Windrow cannot check from the machine.
 const NOT_LOOKED_AT: &[&str] = &[
     "the switch: VLANs, and whether it carries packets of the wanted length",
     "other machines: whether one has the same name or product UUID, and whether all have the same processors",
 ];
 
-/// Holds a machine against what it is to become.
+/// Compares a machine with the node that it is to become.
 pub fn preflight(
     host: &HostFacts,
     surroundings: &Surroundings,
@@ -63,7 +63,6 @@ pub fn preflight(
     }
 }
 
-/// What the rows go by.
 struct Judged<'a> {
     host: &'a HostFacts,
     surroundings: &'a Surroundings,
@@ -71,7 +70,6 @@ struct Judged<'a> {
     published: &'static PublishedMinimums,
 }
 
-/// What a look has found.
 #[derive(Default)]
 struct Seen {
     found: Vec<String>,
@@ -80,12 +78,11 @@ struct Seen {
     unknown: Vec<String>,
 }
 
-/// It is not asked of such a node, and why.
+/// The check does not apply to this node, for this reason.
 struct NotAsked(&'static str);
 
 type Looked = Result<Seen, NotAsked>;
 
-/// Why something is not asked that the configuration names.
 const OFFLINE: &str = "--offline asks nothing of the network";
 
 impl Seen {
@@ -150,7 +147,8 @@ impl Judged<'_> {
         }
     }
 
-    /// What comes of something that was not asked: the configuration names nothing; or it does, and it was not to be asked, or could not.
+    /// The result for a request that was not made. If the configuration names something to ask, the reason is `--offline` or
+    /// `surroundings.not_asked`.
     fn not_asked(&self, named: Option<&ConfiguredValue>, otherwise: &'static str) -> Looked {
         match (named, &self.surroundings.not_asked) {
             (Some(_), _) if self.surroundings.offline => Err(NotAsked(OFFLINE)),
@@ -163,17 +161,18 @@ impl Judged<'_> {
         self.wanted.platform == Platform::Harvester
     }
 
-    /// Does a statement hold for the release that is wanted? What was not read is taken to be like the nearest release.
+    /// True if a fact holds for the wanted release. For a release without a recorded fact, the nearest release counts.
     fn holds(&self, fact: Fact) -> bool {
         self.is_harvester() && fact.holds(self.wanted.release()).assumed()
     }
 
-    /// Does Harvester's installer end at a check of its own that fails? It asks a person, where one is there.
+    /// True if the installation ends when one of the installer's own checks fails. In an interactive installation the installer
+    /// asks the user.
     fn installer_ends(&self) -> bool {
         self.is_harvester() && self.wanted.automatic && !self.wanted.skip_checks
     }
 
-    /// May the checks of Harvester's installer fail, because the configuration says so?
+    /// True if the configuration tells Harvester's installer to ignore failed checks.
     fn installer_skips(&self) -> bool {
         self.is_harvester() && self.wanted.skip_checks
     }
@@ -182,7 +181,7 @@ impl Judged<'_> {
         self.published.of(self.wanted.platform, figure)
     }
 
-    /// Holds a figure against what is published. `enough` says whether the machine has as much.
+    /// Compares a figure with its published minimum. `enough` returns whether the machine has a given amount.
     fn against(
         &self,
         seen: &mut Seen,
@@ -221,7 +220,7 @@ impl Judged<'_> {
         }
     }
 
-    /// A check of Harvester's installer fails that has no figure.
+    /// Reports a failed check of Harvester's installer that compares no figure.
     fn installer_warns(&self, seen: &mut Seen, why: String) {
         match self.installer_ends() {
             true => seen.wrong.push(format!("{why}: {ENDS}")),
@@ -230,6 +229,5 @@ impl Judged<'_> {
     }
 }
 
-/// What Harvester's installer does in an automatic installation.
 const ENDS: &str =
     "the installer ends here, because `install.automatic` is set and `install.skipchecks` is not";

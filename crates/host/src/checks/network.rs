@@ -1,4 +1,4 @@
-//! Links, addresses, ports.
+//! Checks links, addresses and ports.
 
 use windrow_harvester::installer::MTU;
 
@@ -7,8 +7,8 @@ use super::{Judged, Looked, NotAsked, Seen};
 use crate::minimums::Figure;
 use crate::{HostLink, LinkState, WantedLink};
 
-/// The links of the management network, each with how it is called; without a configuration those with a cable in them, or those
-/// that may have one.
+/// The links of the management network with their descriptions. Without a configuration these are the links with a carrier, or
+/// those that may have one.
 fn management<'a>(judged: &'a Judged<'_>) -> Vec<(String, Option<&'a HostLink>)> {
     let wanted = &judged.wanted.management.links;
     if wanted.is_empty() {
@@ -25,7 +25,7 @@ fn management<'a>(judged: &'a Judged<'_>) -> Vec<(String, Option<&'a HostLink>)>
     let found = |link: &WantedLink| {
         let mut all = judged.host.links.known().into_iter().flatten();
         let found = all.find(|it| match (&link.mac, &link.name) {
-            // The installer looks the name up by the address.
+            // The installer finds the name from the hardware address.
             (Some(Ok(mac)), _) => it.mac == *mac && it.physical,
             (_, Some(name)) => it.name == *name,
             _ => false,
@@ -123,8 +123,8 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
     let Some(mtu) = &judged.wanted.management.mtu else {
         return Err(NotAsked("the configuration sets none"));
     };
-    // Where the address comes from DHCP the installer returns before it looks at the MTU (harvester-installer v1.4.0 to v1.8.1,
-    // `checkNetworks` in `pkg/console/validator.go`).
+    // With DHCP the installer returns before it checks the MTU (harvester-installer v1.4.0 to v1.8.1, `checkNetworks` in
+    // `pkg/console/validator.go`).
     let is_checked = !judged.wanted.management.dhcp;
     let wanted = mtu.text.parse().ok();
     let Some(wanted) = wanted.filter(|mtu| !is_checked || MTU.contains(mtu)) else {
@@ -182,7 +182,7 @@ pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
     for one in &judged.surroundings.addresses {
         let address = &one.address;
         let claims = match &off_vlan {
-            // Whoever answers without the tag is on another network.
+            // A host that answers without the tag is on another network.
             Some(why) => Err(why.as_str()),
             None => one.claims.get(),
         };

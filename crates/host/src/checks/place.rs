@@ -1,6 +1,6 @@
-//! Is this machine on the network that it is judged for? Harvester's installer makes the management network itself, after a preflight:
-//! `applyNetworks` in harvester-installer's `pkg/console/install_panels.go`, before it looks for the default route. Until then silence
-//! says nothing of what the configuration names.
+//! Finds out whether this machine is on the network of its configuration. Harvester's installer creates the management network
+//! itself, after a preflight and before it looks for the default route (`applyNetworks` in harvester-installer's
+//! `pkg/console/install_panels.go`). Until then, a missing answer proves nothing about the configured servers.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::{Judged, Seen};
 use crate::{HostLink, WantedLink};
 
 impl Judged<'_> {
-    /// Why this machine is not on the network of the configuration yet; `None` where it is, or where that is not known.
+    /// The reason why this machine is not yet on the network of the configuration. `None` if it is, or if Windrow cannot tell.
     pub(super) fn is_elsewhere(&self) -> Option<String> {
         let links = self.host.links.known().filter(|_| self.is_harvester())?;
         let management = &self.wanted.management;
@@ -44,13 +44,13 @@ impl Judged<'_> {
         }
     }
 
-    /// The VLAN of the management network, where no link is known to be on it.
+    /// The VLAN of the management network, if no link is known to be on it.
     pub(super) fn missing_vlan(&self) -> Option<u16> {
         let vlan = self.wanted.management.vlan;
         vlan.filter(|vlan| self.host.vlan_link(*vlan).is_none())
     }
 
-    /// What is against it counts only on the network of the configuration.
+    /// Turns errors into unknowns if the machine is not on the network of the configuration.
     pub(super) fn of_its_network(&self, mut seen: Seen) -> Seen {
         if !seen.wrong.is_empty()
             && let Some(why) = self.is_elsewhere()
@@ -61,13 +61,13 @@ impl Judged<'_> {
         seen
     }
 
-    /// Does no configuration say how the management network is made?
+    /// True if no configuration describes the management network.
     pub(super) fn is_unconfigured(&self) -> bool {
         let management = &self.wanted.management;
         !management.dhcp && management.address.is_none() && management.links.is_empty()
     }
 
-    /// A link of the configuration, or one that is made of others.
+    /// True for a link of the configuration, and for a link built from other links.
     fn may_be_management(&self, link: &HostLink) -> bool {
         let wanted = &self.wanted.management.links;
         let is = |wanted: &WantedLink| match (&wanted.mac, &wanted.name) {
@@ -78,7 +78,6 @@ impl Judged<'_> {
     }
 }
 
-/// Why nothing can be said of a network on a VLAN.
 pub(super) fn on_vlan(vlan: u16) -> String {
     format!("the management network will be on VLAN {vlan}, where this machine is not yet")
 }

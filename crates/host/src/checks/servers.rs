@@ -1,4 +1,4 @@
-//! Name servers, time servers, the cluster that is to be joined.
+//! Checks name servers, time servers and the cluster to join.
 
 use windrow_model::span;
 
@@ -36,12 +36,12 @@ pub(super) fn names(judged: &Judged<'_>) -> Looked {
     Ok(judged.of_its_network(seen))
 }
 
-/// What it means that a server does not answer. Older documents do not say it.
+/// The meaning of a missing answer. Older documents do not contain it.
 fn kind(no_answer: Option<NoAnswer>) -> NoAnswer {
     no_answer.unwrap_or(NoAnswer::Silent)
 }
 
-/// Which servers answer, whatever they say.
+/// Reports which servers answer at all.
 fn answering(servers: &[DnsReading], seen: &mut Seen) {
     let (mut answering, mut silent, mut not_asked) = (Vec::new(), Vec::new(), Vec::new());
     for one in servers {
@@ -60,12 +60,12 @@ fn answering(servers: &[DnsReading], seen: &mut Seen) {
     match (answering.is_empty(), not_asked.is_empty()) {
         (true, true) => seen.wrong.extend(silent),
         (true, false) => seen.unknown.extend(silent.into_iter().chain(not_asked)),
-        // The one that answers is asked in their place, after a time-out for every name.
+        // Resolvers use the answering server instead, after a time-out for every name.
         (false, _) => seen.look.extend(silent.into_iter().chain(not_asked)),
     }
 }
 
-/// Does a server that answers know a name?
+/// Reports whether the answering servers know a name.
 fn judge_name(servers: &[DnsReading], one: &DnsReading, seen: &mut Seen) {
     let why = match (one.answer.get(), kind(one.no_answer)) {
         (Ok(addresses), _) if addresses.is_empty() && one.name != ROOT => {
@@ -107,7 +107,7 @@ pub(super) fn times(judged: &Judged<'_>) -> Looked {
                 let apart = behind.unsigned_abs();
                 let text = format!("the clock is {} {side} of {}", lasting(apart), one.server);
                 match behind.abs() > bound {
-                    // It is corrected once the servers are used.
+                    // NTP corrects the clock once the servers are in use.
                     true => seen.look.push(text),
                     false => seen.found.push(text),
                 }
@@ -125,7 +125,6 @@ pub(super) fn times(judged: &Judged<'_>) -> Looked {
     Ok(judged.of_its_network(seen))
 }
 
-/// A time in milliseconds for people.
 fn lasting(millis: u64) -> String {
     match millis {
         0..1_000 => format!("{millis} ms"),

@@ -1,15 +1,14 @@
-//! The rows.
+//! The table of checks.
 
 use super::{Judged, Looked, disks, health, machine, network, servers};
 use crate::report::RowWeight::{self, Required, Wanted};
 
-/// One row.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) weight: RowWeight,
-    /// What has to hold, a sentence.
+    /// The requirement, as a sentence.
     pub(super) rule: &'static str,
-    /// What to do where it does not.
+    /// The action if the requirement is not met.
     pub(super) advice: &'static str,
     pub(super) look: fn(&Judged<'_>) -> Looked,
 }

@@ -1,4 +1,4 @@
-//! What each check says of a machine.
+//! Tests of the verdict of each check.
 
 mod machine;
 mod network;
@@ -52,7 +52,7 @@ fn disk(name: &str, gib: u64) -> BlockDevice {
     }
 }
 
-/// A machine that nothing is against, not even in production.
+/// A machine that passes every check, including those for production.
 fn machine() -> HostFacts {
     HostFacts {
         machine: MachineIdentity {
@@ -186,7 +186,7 @@ fn judged(host: &HostFacts, around: &Surroundings, wanted: &WantedNode) -> Prefl
     )
 }
 
-/// What comes of one row, and all that it says.
+/// The outcome of one row, and all of its texts.
 fn row(
     check: &str,
     host: &HostFacts,
@@ -248,7 +248,7 @@ fn of_a_machine_that_was_not_read_nothing_is_concluded() {
         );
     }
     for row in &all.checks {
-        // The configuration names the node.
+        // The host name comes from the configuration.
         let is_named = row.check == "hostname";
         assert!(
             matches!(row.outcome, Unknown | NotAsked) || is_named,

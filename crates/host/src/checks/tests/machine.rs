@@ -1,4 +1,4 @@
-//! Processors, memory, firmware, disks and heat.
+//! Tests of processors, memory, firmware, disks and heat.
 
 use super::*;
 
@@ -177,7 +177,7 @@ fn a_disk_is_found_by_every_link_that_leads_to_it() {
     assert!(said.contains("leads to dm-0"), "{said}");
     let gone = || Some(Reading::unknown("there is no such device"));
     assert_eq!(with(label, gone()).0, Fails);
-    // A machine that was read for another configuration.
+    // The machine was read for another configuration.
     assert_eq!(with(label, None).0, Unknown);
     assert_eq!(with("/dev/disk/by-id/wwn-1", None).0, Fails);
     assert_eq!(with("/dev/rootdisk", None).0, Fails);

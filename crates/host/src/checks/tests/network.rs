@@ -1,4 +1,4 @@
-//! Links, addresses, ports, names and the servers that a node asks.
+//! Tests of links, addresses, ports, names and the servers that a node uses.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn an_mtu_is_one_that_the_installer_takes() {
         harvester_node("n", &yaml::parse_configuration(&text).unwrap().unwrap())
     };
     let with = |mtu| with_method("static", mtu);
-    // `checkNetworks` returns before it where the address comes from DHCP.
+    // With DHCP, `checkNetworks` returns before this check.
     for (mtu, expected) in [
         ("9216", Look),
         ("500", Look),
@@ -255,7 +255,7 @@ fn names_that_kubernetes_refuses_are_refused() {
     let mut host = machine();
     host.machine.hostname = known(&long);
     assert_eq!(outcome("hostname", &host, &rke2()), Fails);
-    // An installation names the node itself.
+    // The installation sets the name of the node.
     assert_eq!(outcome("hostname", &host, &wanted()), Fine);
 }
 

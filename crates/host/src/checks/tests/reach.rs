@@ -1,9 +1,9 @@
-//! What could not be asked, and what was asked from another network than the one that the configuration is about.
+//! Tests of requests that failed, and of answers from another network than the configured one.
 
 use super::*;
 use crate::Unanswered;
 
-/// A node with a fixed address, a VIP, and servers that it needs.
+/// A node with a fixed address, a VIP and several servers.
 fn node(management: &str) -> WantedNode {
     let text = format!(
         "os: {{dnsNameservers: [10.0.0.2], ntpServers: [time.example]}}\n\
@@ -13,7 +13,7 @@ fn node(management: &str) -> WantedNode {
     harvester_node("n", &yaml::parse_configuration(&text).unwrap().unwrap())
 }
 
-/// Nothing answers, for one reason.
+/// Surroundings in which no server answers, all for one reason.
 fn unanswered(why: fn(&'static str) -> Unanswered) -> Surroundings {
     let name = || "10.0.0.2".to_owned();
     Surroundings {
@@ -62,7 +62,7 @@ fn a_server_that_could_not_be_asked_is_worth_a_look_beside_one_that_answers() {
         unreachable,
     ));
     assert_eq!(row("name-servers", &machine(), &around, &wanted()).0, Look);
-    // The other one may know it.
+    // The other server may know it.
     around.name_servers[0].answer = Reading::Known(Vec::new());
     assert_eq!(
         row("name-servers", &machine(), &around, &wanted()).0,
@@ -141,7 +141,7 @@ fn on_the_network_of_the_configuration_silence_and_a_missing_route_fail() {
         (&machine(), "method: static, ip: 10.0.0.77"),
         (&on_vlan, "method: dhcp, vlanId: 100"),
         (&on_vlan, "method: static, ip: 10.0.0.77, vlanId: 100"),
-        // 1 is no tag.
+        // VLAN 1 means untagged.
         (&machine(), "method: dhcp, vlanId: 1"),
     ] {
         let node = node(management);
