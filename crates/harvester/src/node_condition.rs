@@ -1,12 +1,12 @@
-//! Windrow's condition on a Node: its names and words.
+//! The names and texts of Windrow's condition on a Node.
 //!
 //! ```text
 //! status: "False"   message: "Ready, degraded: a disk is nearly full"
 //!                             ╰── headline ─╯  ╰────── reason ─────╯
 //! ```
 //!
-//! As with the kubelet's and node-problem-detector's conditions, `True` is bad. A condition has three statuses and a node has
-//! five states: the headline tells those apart that share one.
+//! As in the conditions of the kubelet and node-problem-detector, `True` is bad. A condition has three statuses and a node has
+//! five states, so the headline distinguishes states with the same status.
 
 use serde_json::Value;
 use windrow_plan::readiness::node::{NodeRole, Phase, Readiness};
@@ -14,20 +14,18 @@ use windrow_plan::rules::Platform;
 
 use crate::objects;
 
-/// The condition's type (`docs/outlets.md`).
+/// Type of the condition (`docs/outlets.md`).
 pub const CONDITION: &str = "windrow.dev/BootstrapIncomplete";
-/// The type of earlier versions. Its `True` was good, and kept Harvester from promoting nodes. A daemon removes it from its Node.
+/// Type in earlier versions, whose `True` was good and kept Harvester from promoting nodes. The daemon removes it from its Node.
 pub const FORMER_CONDITION: &str = "WindrowBootstrap";
-/// The name of the annotation with details. Not one of Kubernetes' own (`*.kubernetes.io`), which NodeRestriction keeps
-/// for others.
+/// Name of the annotation with details. It is not in `*.kubernetes.io`, because NodeRestriction reserves that domain.
 pub const ANNOTATION: &str = "windrow.dev/bootstrap";
 
-/// The condition on a Node.
 pub fn own_condition(node: &Value) -> Option<&Value> {
     objects::condition(node, CONDITION)
 }
 
-/// Whether a Node has anything that Windrow writes or wrote: the condition, its former type, or the annotation.
+/// True if a Node has anything that Windrow writes or wrote: the condition, its former type, or the annotation.
 pub fn has_own_entries(node: &Value) -> bool {
     let annotations = &node["metadata"]["annotations"];
     own_condition(node).is_some()
@@ -35,8 +33,8 @@ pub fn has_own_entries(node: &Value) -> bool {
         || annotations.get(ANNOTATION).is_some()
 }
 
-/// The condition's status. Harvester promotes an agent only if none of its conditions but `Ready` is `True`, and a promotion must
-/// not depend on Windrow's probes or on a daemon that may have ended: on an agent of Harvester it is never `True`.
+/// The status of the condition. Harvester promotes an agent only if no condition except `Ready` is `True`. The promotion must not
+/// depend on Windrow's probes or on a daemon that may have ended, so on an agent of Harvester the status is never `True`.
 pub fn condition_status(
     readiness: Readiness,
     platform: Option<Platform>,
@@ -50,17 +48,14 @@ pub fn condition_status(
     }
 }
 
-/// The condition's message.
 pub fn condition_message(headline: &str, reason: &str) -> String {
     format!("{headline}: {reason}")
 }
 
-/// The headline and the reason of a message.
 pub fn parts(message: &str) -> (&str, &str) {
     message.split_once(": ").unwrap_or((message, ""))
 }
 
-/// The readiness of a node whose condition has this status and this headline.
 pub fn readiness(status: Option<&str>, headline: &str) -> Readiness {
     let is_failed = headline.starts_with("Failed") || headline.starts_with("NotReady");
     match status {
@@ -73,7 +68,7 @@ pub fn readiness(status: Option<&str>, headline: &str) -> Readiness {
     }
 }
 
-/// The phase in a headline: `Setting up (api, 20+ min, stalled)`.
+/// The phase in a headline such as `Setting up (api, 20+ min, stalled)`.
 pub fn phase(headline: &str) -> &str {
     let inside = headline.split_once('(').map_or("", |(_, inside)| inside);
     let mut words = inside.trim_end_matches(')').split(", ");

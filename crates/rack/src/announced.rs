@@ -1,24 +1,23 @@
-//! May a status server that a node announces be asked? A node can say anything, so a rack asks nobody but the machine that
-//! has sent the event, and nobody who has not the certificate that was announced.
+//! Decides whether a rack may contact the status server that a node announces. A node can announce anything, so a rack contacts
+//! only the host that sent the event, and only if it presents the announced certificate.
 
 use std::net::IpAddr;
 
 use crate::report::StatusServer;
 
-/// A status server that may be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedServer {
-    /// Its address, with nothing in it that a node could have chosen but the port.
+    /// The address. The node can choose only its port.
     pub url: String,
-    /// SHA-256 of its certificate, in lower-case hexadecimal.
+    /// SHA-256 of the certificate, in lower-case hexadecimal.
     pub fingerprint: String,
 }
 
-/// The server that an event from `peer` announces, if it is `peer` itself.
+/// The server that an event from `peer` announces, if its address is `peer` itself.
 ///
 /// # Errors
 ///
-/// Why it is not asked, in a line.
+/// The reason for not contacting it, in one line.
 pub fn announced_server(
     announced: &StatusServer,
     peer: IpAddr,
@@ -34,7 +33,7 @@ pub fn announced_server(
     let host: IpAddr = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.into(),
         Some(url::Host::Ipv6(ip)) => ip.into(),
-        // A name would lead wherever its owner wants, and elsewhere the next time.
+        // The owner of a name can point it to any host, and change that later.
         _ => return Err("it announces a name, not an address"),
     };
     let peer = peer.to_canonical();
@@ -51,7 +50,7 @@ pub fn announced_server(
     })
 }
 
-/// An address of another machine: a proxy on this one would lend its own to every node.
+/// The address of another host. A proxy on this host would give its own address to every node.
 fn is_a_machines(ip: IpAddr) -> bool {
     let is_local = match ip {
         IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
@@ -82,10 +81,10 @@ mod tests {
         assert_eq!(asked(url, "::ffff:10.0.0.7").as_deref(), Ok(url));
         let v6 = "https://[2001:db8::7]:9346/status";
         assert_eq!(asked(v6, "2001:db8::7").as_deref(), Ok(v6));
-        // Path, query, user and password are not the node's to choose.
+        // The node must not choose path, query, user or password.
         let chosen = "https://root:pw@10.0.0.7:9346/metrics?x=1#y";
         assert_eq!(asked(chosen, ours).as_deref(), Ok(url));
-        // The same address in forms that only a machine reads as one.
+        // The same address in notations that only programs read as an address.
         for form in [
             "https://167772167:9346/",
             "https://0x0a.0.0.7:9346/",

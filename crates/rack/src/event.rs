@@ -1,4 +1,4 @@
-//! A CloudEvent of a node becomes a report.
+//! Converts a CloudEvent of a node into a report.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,15 +12,15 @@ use crate::report::{
 };
 use crate::text::{MESSAGE, NAME, WORD};
 
-/// How the types of Windrow's events begin.
+/// Prefix of the types of Windrow's events.
 const TYPES: &str = "dev.windrow.";
 const SEEN: &str = "dev.windrow.node.seen";
 
-/// Reads an event (CloudEvents 1.0, structured JSON), received at this time.
+/// Reads an event (CloudEvents 1.0, structured JSON) that was received at this time.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, a line each.
+/// All errors in the event, one per line.
 pub fn read_event(bytes: &[u8], received: Timestamp) -> Result<NodeReport, Vec<String>> {
     if bytes.len() > LARGEST_REPORT {
         let most = LARGEST_REPORT >> 10;
@@ -82,7 +82,6 @@ pub fn read_event(bytes: &[u8], received: Timestamp) -> Result<NodeReport, Vec<S
     }
 }
 
-/// The state that the data of an event describes.
 pub(crate) fn state(data: &mut Fields<'_>) -> NodeState {
     let mut addresses: Vec<String> = Vec::new();
     for value in data.list("addresses", MOST_ADDRESSES) {
@@ -159,7 +158,6 @@ pub(crate) fn reason(data: &mut Fields<'_>) -> (String, String) {
     found
 }
 
-/// The findings, each with what it is about.
 pub(crate) fn findings(
     data: &mut Fields<'_>,
     subject: impl Fn(&mut Fields<'_>) -> String,
@@ -177,7 +175,6 @@ pub(crate) fn findings(
     found
 }
 
-/// The phases that the node has come to.
 pub(crate) fn phases(data: &mut Fields<'_>, since: &str, took: &str) -> Vec<PhaseReport> {
     let mut found = Vec::new();
     for value in data.list("phases", MOST_PHASES) {

@@ -1,4 +1,4 @@
-//! Reads a JSON document that a node has written: every wrong field is named, nothing is longer than its bound.
+//! Reads a JSON document from a node. It names every invalid field and limits the length of every text.
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use crate::text::{WORD, clean};
 
-/// Most complaints about one document.
+/// Limit of complaints about one document.
 const MOST: usize = 8;
 
-/// The fields of one map, and what is wrong with them.
 pub(crate) struct Fields<'v> {
     of: &'v Value,
     path: String,
@@ -32,7 +31,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// What is wrong; empty where nothing is.
+    /// The errors; empty if there are none.
     pub(crate) fn wrong(self) -> Vec<String> {
         self.wrong
     }
@@ -42,7 +41,7 @@ impl<'v> Fields<'v> {
         self.wrong.truncate(MOST);
     }
 
-    /// The value; `None` where it is absent or null.
+    /// The value; `None` if it is absent or null.
     pub(crate) fn value(&self, key: &str) -> Option<&'v Value> {
         self.of.get(key).filter(|value| !value.is_null())
     }
@@ -76,7 +75,7 @@ impl<'v> Fields<'v> {
         time
     }
 
-    /// One of the known words; a newer node may have others, which are not known here.
+    /// A word of an enumeration. A newer node may send words that this version does not know.
     pub(crate) fn word<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
         let value = self.value(key)?;
         if !value.is_string() {
@@ -86,7 +85,6 @@ impl<'v> Fields<'v> {
         serde_json::from_value(value.clone()).ok()
     }
 
-    /// The first items of a list.
     pub(crate) fn list(&mut self, key: &str, most: usize) -> &'v [Value] {
         match self.value(key) {
             None => &[],
@@ -98,7 +96,6 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A map below it.
     pub(crate) fn map(&mut self, key: &str) -> Option<&'v Value> {
         let value = self.value(key)?;
         if !value.is_object() {
@@ -108,7 +105,7 @@ impl<'v> Fields<'v> {
         Some(value)
     }
 
-    /// A short text of a map below it, in whatever form that is.
+    /// A short text from a nested map, whatever the form of that map.
     pub(crate) fn text_in(&self, path: &[&str]) -> String {
         let found = path.iter().try_fold(self.of, |value, key| value.get(key));
         clean(found.and_then(Value::as_str).unwrap_or_default(), WORD)

@@ -1,5 +1,5 @@
-//! Which reports are of one machine, and which expected node that is. A pure function of the set of identities: hardware
-//! address before serial number before host name. What contradicts is told.
+//! Groups reports by machine, and finds the expected node of each. This is a pure function of the set of identities. The hardware
+//! address takes precedence over the serial number, and the serial number over the host name. Contradictions are reported.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -11,7 +11,6 @@ use crate::identity::NodeIdentity;
 use crate::inventory::{ExpectedNode, Inventory};
 use crate::record::NodeRecord;
 
-/// What a machine is told from others by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MachineKey {
     Mac(String),
@@ -27,19 +26,16 @@ impl MachineKey {
     }
 }
 
-/// A machine that has reported.
 pub(crate) struct Machine<'r> {
     pub(crate) key: MachineKey,
     pub(crate) serials: BTreeSet<&'r str>,
     pub(crate) names: BTreeSet<String>,
     pub(crate) record: Cow<'r, NodeRecord>,
-    /// Which expected node it is.
+    /// Index of the expected node.
     pub(crate) expected: Option<usize>,
-    /// What contradicts.
     pub(crate) conflicts: Vec<String>,
 }
 
-/// The machines of these reports.
 pub(crate) fn machines<'r>(
     inventory: &Inventory,
     records: &'r BTreeMap<NodeIdentity, NodeRecord>,
@@ -75,7 +71,7 @@ fn grouped<'r>(
             record,
         );
     }
-    // Who has no address of its own is the one machine that has its serial number.
+    // A report without a hardware address belongs to the only machine with its serial number.
     let by_serial = |machines: &BTreeMap<MachineKey, Machine<'r>>, serial: &str| {
         let mut with = machines
             .iter()
@@ -138,7 +134,6 @@ fn grouped<'r>(
     machines
 }
 
-/// Which machines have a name.
 fn names_of(
     machines: &BTreeMap<MachineKey, Machine<'_>>,
 ) -> BTreeMap<String, BTreeSet<MachineKey>> {
@@ -176,13 +171,12 @@ fn add<'r>(
     }
 }
 
-/// How sure a match is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchedBy {
     Mac,
     Serial,
     Host,
-    /// What the list calls a node of which it does not say the host name.
+    /// The name of the node in the list, for an entry without a host name.
     Name,
 }
 
@@ -202,7 +196,8 @@ fn match_inventory(inventory: &Inventory, machines: &mut [Machine<'_>]) {
             }
         }
     }
-    // The surer match; of two alike the machine that was heard of last, as after a network card was replaced.
+    // The stronger match wins. Of two equal matches, the machine with the latest report wins, for example after a network card
+    // was replaced.
     type Strength = (MatchedBy, Reverse<Option<Timestamp>>);
     let mut taken: BTreeMap<usize, (Strength, usize)> = BTreeMap::new();
     for (number, machine) in machines.iter_mut().enumerate() {
@@ -228,7 +223,7 @@ fn match_inventory(inventory: &Inventory, machines: &mut [Machine<'_>]) {
     }
 }
 
-/// The expected node that a machine is; says what contradicts.
+/// Finds the expected node of a machine, and records contradictions.
 fn matched(
     inventory: &Inventory,
     index: &BTreeMap<(MatchedBy, &str), usize>,
@@ -272,7 +267,7 @@ fn matched(
             "{name} is expected with serial {expected}, and this machine has {first}"
         ));
     }
-    // A name alone is no proof against what machines have of their own; and what people call a node is not its host name.
+    // A name alone is no proof against a different address or serial number, and the name in the list is not a host name.
     match best.0 {
         MatchedBy::Name => return None,
         MatchedBy::Host if other_mac || other_serial => return None,

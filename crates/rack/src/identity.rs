@@ -1,11 +1,12 @@
-//! Which machine a report is about: its hardware address, its serial number, its host name; the first that it has counts.
+//! Identifies the machine of a report by its hardware address, its serial number or its host name. The first of them that is
+//! present counts.
 
 use serde::{Deserialize, Serialize};
 use windrow_harvester::network::MacAddress;
 
 use crate::text::{NAME, WORD, clean};
 
-/// What firmware writes where nobody has written a serial number.
+/// Default serial numbers of firmware whose vendor has not set one.
 const NO_SERIALS: [&str; 14] = [
     "0",
     "none",
@@ -23,23 +24,22 @@ const NO_SERIALS: [&str; 14] = [
     "empty",
 ];
 
-/// Names that machines have before they have one of their own.
+/// Default host names.
 const NO_HOSTS: [&str; 4] = ["localhost", "localhost.localdomain", "rancher", "(none)"];
 
-/// A machine, as it names itself. Each part may be empty.
+/// The identity in a report. Each part may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeIdentity {
     /// Hardware address of the management interface, in lower case with colons.
     pub mac: String,
-    /// Serial number of the machine.
     pub serial: String,
-    /// Host name, in lower case.
+    /// In lower case.
     pub host: String,
 }
 
 impl NodeIdentity {
-    /// The parts in the form in which they are compared. What names no machine is left out: an address that is none, a serial
-    /// number that firmware has by default.
+    /// Normalizes the parts for comparison. Invalid addresses and default serial numbers are left out, because they do not
+    /// identify a machine.
     pub fn new(mac: &str, serial: &str, host: &str) -> Self {
         Self {
             mac: mac_of(mac).unwrap_or_default(),
@@ -48,24 +48,23 @@ impl NodeIdentity {
         }
     }
 
-    /// Does it name no machine at all?
     pub fn is_empty(&self) -> bool {
         self.mac.is_empty() && self.serial.is_empty() && self.host.is_empty()
     }
 
-    /// Is the host name the machine's own? Many share `localhost`.
+    /// The host name, unless it is one that many machines share, such as `localhost`.
     pub(crate) fn own_host(&self) -> Option<&str> {
         is_own_host(&self.host).then_some(self.host.as_str())
     }
 }
 
-/// An address in the one form; `None` where it is none, or nobody's.
+/// A normalized address; `None` if it is invalid or not unique.
 pub(crate) fn mac_of(text: &str) -> Option<String> {
     let mac: MacAddress = text.trim().parse().ok()?;
     (mac.0 != [0; 6] && mac.0 != [0xff; 6]).then(|| mac.to_string())
 }
 
-/// A serial number in the one form; `None` where it stands for no number.
+/// A normalized serial number; `None` for a placeholder.
 pub(crate) fn serial_of(text: &str) -> Option<String> {
     let text = clean(text, WORD);
     let lower = text.to_lowercase();

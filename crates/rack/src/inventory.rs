@@ -1,7 +1,7 @@
-//! Who is expected: a list in YAML or CSV, or Inventory objects of Harvester's Seeder.
+//! The expected nodes, from a list in YAML or CSV, or from Inventory objects of Harvester's Seeder.
 //!
-//! Everything that is wrong is said at once, with its line. A list with an error is not used at all: a node that is left out
-//! would never be missed.
+//! All errors are reported at once, each with its line. A list with an error is rejected as a whole, because otherwise a missing
+//! entry would go unnoticed.
 
 mod csv_list;
 mod seeder;
@@ -13,32 +13,28 @@ use std::fmt;
 use crate::identity::{NodeIdentity, host_of, mac_of, serial_of};
 use crate::text::{NAME, WORD, clean};
 
-/// Most nodes that are expected.
+/// Limit of expected nodes.
 const MOST: usize = 10_000;
-/// Most errors that are said.
 const MOST_ERRORS: usize = 50;
 
-/// A node that is expected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExpectedNode {
-    /// What people call it.
+    /// Name of the node for users.
     pub name: String,
-    /// By what it is recognised.
     pub identity: NodeIdentity,
-    /// What it is to be: `server`, `agent`, or a word of one's own.
+    /// Planned role: `server`, `agent`, or any other word.
     pub role: String,
-    /// Where it stands.
+    /// Location of the node.
     pub rack: String,
-    /// Its status server, `https://node:9346/status`; empty where it is not asked.
+    /// Address of its status server, for example `https://node:9346/status`; empty if the rack does not query it.
     pub url: String,
-    /// SHA-256 of that server's certificate.
+    /// SHA-256 of the certificate of this server.
     pub fingerprint: String,
-    /// The line that names it.
     pub line: u32,
 }
 
 impl ExpectedNode {
-    /// What people call it, as a host name, where the list says no host name; else nothing.
+    /// The name as a host name, if the list has no host name for the node; otherwise empty.
     pub(crate) fn own_name(&self) -> String {
         match self.identity.host.is_empty() {
             true => host_of(&self.name),
@@ -47,20 +43,17 @@ impl ExpectedNode {
     }
 }
 
-/// The nodes that are expected, in the order of their list.
+/// The expected nodes in the order of their list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {
     pub(crate) nodes: Vec<ExpectedNode>,
 }
 
-/// What is wrong with a line of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InventoryError {
-    /// The file, as it was named.
     pub file: String,
-    /// The line, counted from 1.
+    /// Starts at 1.
     pub line: u32,
-    /// What is wrong and what to do.
     pub message: String,
 }
 
@@ -70,7 +63,7 @@ impl fmt::Display for InventoryError {
     }
 }
 
-/// The columns of a list, or the keys of its entries.
+/// The columns of a CSV list, or the keys of entries in YAML.
 const KEYS: [&str; 8] = [
     "name",
     "mac",
@@ -82,7 +75,7 @@ const KEYS: [&str; 8] = [
     "fingerprint",
 ];
 
-/// What is wrong with a list.
+/// Errors in a list, with their lines.
 #[derive(Default)]
 struct Complaints(Vec<(u32, String)>);
 
@@ -95,11 +88,11 @@ impl Complaints {
 }
 
 impl Inventory {
-    /// Reads a list. One whose name ends in `.csv` is CSV, any other YAML.
+    /// Reads a list. A file whose name ends in `.csv` is CSV, any other file is YAML.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
+    /// All errors in the list.
     pub fn read(file: &str, text: &str) -> Result<Self, Vec<InventoryError>> {
         let mut complaints = Complaints::default();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -133,13 +126,12 @@ impl Inventory {
         Err(errors.collect())
     }
 
-    /// The nodes.
     pub fn nodes(&self) -> &[ExpectedNode] {
         &self.nodes
     }
 }
 
-/// A key or a column that there is none of.
+/// The message about an unknown key or column.
 fn unknown(what: &str, name: &str, meant: Option<&str>) -> String {
     let name = clean(name, 40);
     match meant {
@@ -148,7 +140,6 @@ fn unknown(what: &str, name: &str, meant: Option<&str>) -> String {
     }
 }
 
-/// Makes an entry of its fields, which are texts.
 fn entry(
     line: u32,
     field: impl Fn(&str) -> (u32, String),
@@ -179,7 +170,7 @@ fn entry(
     let host = host_of(&field("host").1);
     let named = clean(&field("name").1, NAME);
     let nothing = mac_text.is_empty() && serial_text.is_empty() && host.is_empty();
-    // A list of names alone is one of host names.
+    // In a list that contains only names, the names are host names.
     let host = match nothing {
         true => host_of(&named),
         false => host,
@@ -232,7 +223,7 @@ fn entry(
     }
 }
 
-/// An address of a status server, complete.
+/// Completes the address of a status server.
 fn url_of(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Ok(String::new());
@@ -252,7 +243,6 @@ fn url_of(text: &str) -> Result<String, String> {
     Ok(url.into())
 }
 
-/// Names every entry that another one has taken something from.
 fn name_duplicates(nodes: &[ExpectedNode], complaints: &mut Complaints) {
     type Part = fn(&ExpectedNode) -> &str;
     let parts: [(&str, Part); 5] = [
@@ -270,7 +260,7 @@ fn name_duplicates(nodes: &[ExpectedNode], complaints: &mut Complaints) {
                 continue;
             }
             if let Some(first) = lines.insert(value, node.line) {
-                // A node of which only the name is known has it twice; once is enough to say.
+                // For a node with only a name, the host name is this name, so one message is enough.
                 if key == "host" && *value == *node.name.to_lowercase() {
                     continue;
                 }

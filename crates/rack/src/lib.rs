@@ -1,16 +1,17 @@
-//! Many nodes on one page: what their events, status documents and Node objects say of them.
+//! The state of many nodes on one page, from their events, status documents and Node objects.
 //!
 //! ```text
 //!   CloudEvents ───────┐
 //!   status documents ──┼──> NodeReport ──> NodeRecord: a join ──┐
-//!   Node objects ──────┘    (bounded)                           ├──> RackView: rows, who needs a person first
-//!   inventory ──> Inventory: who is expected ───────────────────┘
+//!   Node objects ──────┘    (bounded)                           ├──> RackView: rows, the most urgent first
+//!   inventory ──> Inventory: expected nodes ────────────────────┘
 //! ```
 //!
-//! The record of a node is the join of its reports: in whatever order they come, and however often, it is the same. No
-//! node's clock is trusted: times are those of the receiver, and spans those of the node's uptime.
+//! The record of a node is the join of its reports, so neither their order nor their number matters. The clock of a node is not
+//! trusted: times come from the receiver, and durations from the uptime of the node.
 //!
-//! Nodes lie. Every text is bounded and has no control characters, and how many nodes there can be is bounded too.
+//! Nodes may send false data. Every text is limited in length and has no control characters, and the number of nodes is limited
+//! too.
 //!
 //! May know: the crates `model`, `plan` and `harvester`.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! A Node of Kubernetes, with the condition and the annotation that Windrow keeps on it, becomes a report.
+//! Converts a Node of Kubernetes with Windrow's condition and annotation into a report.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,29 +14,28 @@ use windrow_harvester::node_condition::{
     ANNOTATION, FORMER_CONDITION, own_condition, parts, phase, readiness,
 };
 
-/// Largest annotation that is read: twice what Windrow writes.
+/// Size limit of the annotation: twice the size that Windrow writes.
 const LARGEST: usize = 1024;
-/// A condition is written again every ten minutes. One that is older is no longer kept true.
+/// The daemon renews the condition every ten minutes. An older condition is no longer maintained.
 const STALE: i64 = 15 * 60;
-/// What is said of such a one.
 pub(crate) const STALE_HEADLINE: &str = "Unknown (the condition is stale)";
 
-/// How it is known whether a condition is kept true.
+/// How to tell whether a condition is still maintained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
-    /// By the time that it shows, which is of the node's clock.
+    /// By its timestamp, which comes from the clock of the node.
     ByItsClock,
-    /// It has just been written: the receiver has seen it change.
+    /// The receiver saw it change just now.
     Seen,
 }
 
-/// Reads a Node that came at this time; `None` where it has no name or no condition of Windrow.
+/// Reads a Node that was received at this time. `None` if it has no name, or no condition of Windrow.
 pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Option<NodeReport> {
     let name = node["metadata"]["name"].as_str()?;
     let (own, status) = condition(node)?;
     let time = |key: &str| own[key].as_str()?.parse::<Timestamp>().ok();
     let text = |value: &Value, longest| clean(value.as_str().unwrap_or_default(), longest);
-    // A clock that is ahead makes no condition stale.
+    // A clock that is ahead does not make a condition stale.
     let is_stale = heartbeat == Heartbeat::ByItsClock
         && time("lastHeartbeatTime")
             .is_some_and(|beat| received.duration_since(beat).as_secs() > STALE);
@@ -63,7 +62,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
         "" => name,
         host => host,
     };
-    // What says nothing of now says nothing.
+    // If the state is unknown, the annotation is outdated too.
     let more = annotation(node).filter(|_| readiness != Readiness::Unknown);
     let state = NodeState {
         readiness,
@@ -97,7 +96,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
     })
 }
 
-/// Windrow's condition and its status, in today's polarity: versions before 0.1.0 write another one, whose `True` is good.
+/// Windrow's condition and its status with today's meaning: in versions before 0.1.0 `True` is good.
 fn condition(node: &Value) -> Option<(&Value, Option<&str>)> {
     if let Some(own) = own_condition(node) {
         return Some((own, own["status"].as_str()));
@@ -111,7 +110,7 @@ fn condition(node: &Value) -> Option<(&Value, Option<&str>)> {
     Some((former, status))
 }
 
-/// What the annotation says; `None` where there is none that can be read.
+/// The content of the annotation; `None` if it is absent or unreadable.
 fn annotation(node: &Value) -> Option<NodeState> {
     let text = node["metadata"]["annotations"][ANNOTATION].as_str();
     let text = text.filter(|text| text.len() <= LARGEST)?;
@@ -121,7 +120,7 @@ fn annotation(node: &Value) -> Option<NodeState> {
     fields.wrong().is_empty().then_some(state)
 }
 
-/// The host name that the kubelet gives; not always the Node's name.
+/// The host name that the kubelet reports. It may differ from the name of the Node.
 fn own_host(node: &Value) -> &str {
     node["metadata"]["labels"]["kubernetes.io/hostname"]
         .as_str()

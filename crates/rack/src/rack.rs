@@ -1,4 +1,4 @@
-//! The nodes: takes reports, and shows what is known.
+//! The rack collects reports of nodes and shows their state.
 
 use std::collections::BTreeMap;
 
@@ -11,49 +11,48 @@ use crate::report::NodeReport;
 use crate::row::ViewTime;
 use crate::view::{self, RackNotice, RackView};
 
-/// Most identities that the inventory does not know.
+/// Limit of identities that are not in the inventory.
 pub const MOST_UNKNOWN: usize = 2_000;
-/// Most identities of one expected node: without a name yet, with another address.
+/// Limit of identities per expected node, for example before it has a name, or with another address.
 const MOST_OF_ONE: usize = 32;
-/// Most bytes that all records take in memory, about.
+/// Approximate memory limit for all records, in bytes.
 pub const MOST_RECORD_BYTES: usize = 32 << 20;
 
-/// The nodes.
 #[derive(Debug, Clone)]
 pub struct Rack {
     inventory: Inventory,
-    /// The inventory's nodes by what they are recognised by.
+    /// The nodes of the inventory by hardware address, serial number and host name.
     index: [BTreeMap<String, usize>; 3],
     records: BTreeMap<NodeIdentity, NodeRecord>,
-    /// How many identities the inventory does not know.
+    /// Number of identities that are not in the inventory.
     unknown: usize,
-    /// How many identities there are of each expected node.
+    /// Number of identities per expected node.
     known: BTreeMap<usize, usize>,
-    /// What all records take.
+    /// Size of all records.
     bytes: usize,
     most_bytes: usize,
-    /// Was anything left out because there is more than is kept?
+    /// True if anything was dropped because of a limit.
     left_out: bool,
-    /// Since when reports come in.
+    /// When the rack started to receive reports.
     listening: Option<Timestamp>,
 }
 
-/// A report that is not taken.
+/// A rejected report, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused(pub String);
 
-/// By what a node is recognised, the surest first.
+/// The parts that identify a node, the most reliable first.
 const PARTS: [fn(&NodeIdentity) -> &str; 3] = [|one| &one.mac, |one| &one.serial, |one| &one.host];
 
-/// How much an identity has of an expected node: what is kept longest is the largest. Of two alike, the one that was heard of
-/// last is kept.
+/// How closely an identity matches an expected node; the largest is kept longest. Of two equal identities, the one with the
+/// latest report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
-    /// Nobody expects it.
+    /// It matches no expected node.
     Stranger,
-    /// It has something of an expected node, and something else contradicts.
+    /// It matches one part of an expected node and contradicts another.
     Contradicted,
-    /// It has this number of the parts by which the inventory names the node.
+    /// It matches this number of the parts that the inventory gives for the node.
     Named(usize),
 }
 
@@ -64,12 +63,10 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Without any report yet.
     pub fn new(inventory: Inventory) -> Self {
         Self::with_room_for(inventory, MOST_RECORD_BYTES)
     }
 
-    /// The same with another bound on what all records take.
     pub(crate) fn with_room_for(inventory: Inventory, most_bytes: usize) -> Self {
         let index = PARTS.map(|part| {
             let nodes = inventory.nodes.iter().enumerate().rev();
@@ -89,32 +86,31 @@ impl Rack {
         }
     }
 
-    /// Reports come in from now on: of a node that had nothing to tell until then it is not known whether it is silent.
+    /// The rack receives reports from now on. It cannot tell whether a node without earlier reports is silent.
     pub fn listen(&mut self, now: Timestamp) {
         self.listening = Some(now);
     }
 
-    /// Who is expected.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
     }
 
-    /// Takes a report.
+    /// Adds a report.
     ///
     /// # Errors
     ///
-    /// When there is no room for its node.
+    /// There is no room for its node.
     pub fn take(&mut self, report: &NodeReport) -> Result<(), Refused> {
         let mut record = NodeRecord::default();
         record.take(report);
         self.restore(report.identity.clone(), record)
     }
 
-    /// Takes a record that was kept.
+    /// Adds a stored record.
     ///
     /// # Errors
     ///
-    /// As [`Self::take`].
+    /// See [`Self::take`].
     pub fn restore(&mut self, identity: NodeIdentity, record: NodeRecord) -> Result<(), Refused> {
         self.admit(&identity, &record)?;
         self.bytes -= self.records.get(&identity).map_or(0, NodeRecord::bytes);
@@ -131,7 +127,7 @@ impl Rack {
         }
     }
 
-    /// Makes room for an identity that is new, where it was heard of later than another of its kind.
+    /// Makes room for a new identity by removing another one of its kind with a weaker claim or an older report.
     fn admit(&mut self, identity: &NodeIdentity, record: &NodeRecord) -> Result<(), Refused> {
         if self.records.contains_key(identity) {
             return Ok(());
@@ -171,7 +167,8 @@ impl Rack {
         Ok(())
     }
 
-    /// Drops what matters least until the rest has room. A little more, so that not every report has to look.
+    /// Removes the least important records until the others fit. It removes slightly more, so that this does not run for every
+    /// report.
     fn shrink(&mut self) {
         if self.bytes <= self.most_bytes {
             return;
@@ -205,7 +202,6 @@ impl Rack {
         }
     }
 
-    /// The expected node that an identity may be.
     fn expects(&self, identity: &NodeIdentity) -> Option<usize> {
         let [mac, serial, host] = &self.index;
         let found = mac.get(&identity.mac);
@@ -230,12 +226,11 @@ impl Rack {
         }
     }
 
-    /// What is known of each machine, for whoever keeps it.
+    /// The records of all machines, for storage.
     pub fn records(&self) -> impl Iterator<Item = (&NodeIdentity, &NodeRecord)> {
         self.records.iter()
     }
 
-    /// What is known, at this time.
     pub fn view(&self, now: Timestamp) -> RackView {
         let notices = self.left_out.then(|| RackNotice {
             text: format!(

@@ -1,10 +1,10 @@
-//! What is known of one machine: the join of its reports. Joining is commutative, associative and idempotent, so the order
-//! and the number of reports make no difference.
+//! The record of one machine, which is the join of its reports. The join is commutative, associative and idempotent, so neither
+//! the order nor the number of reports matters.
 //!
 //! ```text
 //!   machine ─┬─ boot ─┬─ newest event, newest document, newest condition; the event that came last
-//!            │        ├─ when it began: the earliest of (received − uptime)
-//!            │        └─ phases: each as the first report that names it dates it
+//!            │        ├─ start: the earliest of (received − uptime)
+//!            │        └─ phases: each dated by the first report that names it
 //!            └─ boot …  (the newest is shown)
 //! ```
 
@@ -22,81 +22,77 @@ use crate::identity::{host_of, is_own_host};
 use crate::node_object::STALE_HEADLINE;
 use crate::report::{MOST_PHASES, NodeReport, ReportSource};
 
-/// Most boots of a machine that are kept: those that were heard of last.
+/// Limit of boots per machine. Those with the latest reports are kept.
 const MOST_BOOTS: usize = 8;
-/// Most names of a machine.
 const MOST_NAMES: usize = 8;
-/// Most bytes that a record takes in memory, about: more than four reports of one boot can have, and a hundred times what usual
-/// ones have. Older boots go first.
+/// Approximate memory limit of a record, in bytes. It exceeds four reports of one boot at their largest, and is a hundred times
+/// the usual size. Older boots are removed first.
 const MOST_BYTES: usize = 384 << 10;
 
-/// Enough periodic events to show how often they come, even where another one came between.
+/// Enough periodic events to show their interval, even with another event between them.
 const MOST_PERIODIC: usize = 4;
 
-/// For so long a condition is true, unless it is written again.
+/// A condition is valid for this time, unless it is renewed.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
 
-/// An event that comes later than this after it was sent shows the uptime of another moment.
+/// An event that arrives later than this has an outdated uptime.
 const LATE: SignedDuration = SignedDuration::from_mins(2);
-/// No event comes so late after newer ones.
+/// No event arrives this late after newer ones.
 const NEVER_SO_LATE: SignedDuration = SignedDuration::from_hours(1);
-/// Sequence numbers that a boot uses at most: a restart of the daemon skips up to 256 of them, and each try takes one.
+/// Limit of sequence numbers per boot. A restart of the daemon skips up to 256 of them, and each attempt uses one.
 const MOST_NUMBERS: u64 = 100_000;
 const MOST_NUMBERS_A_SECOND: u64 = 10;
 
-/// What an entry takes beside its text.
+/// Size of an entry without its text.
 const ENTRY: usize = 64;
 
-/// What is known of one machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
     /// Its host names, and those of its Node.
     pub(crate) names: BTreeSet<String>,
-    /// By their ids.
+    /// By boot ID.
     pub(crate) boots: BTreeMap<String, BootRecord>,
 }
 
-/// What is known of one boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BootRecord {
-    /// When the first and the last report came.
+    /// When the first and the last report arrived.
     pub(crate) first: Timestamp,
     pub(crate) heard: Timestamp,
-    /// When it began, at the latest, where a report says for how long the machine is up.
+    /// Latest possible start, if a report contains the uptime.
     pub(crate) began: Option<Timestamp>,
     /// The lowest and the highest sequence number.
     pub(crate) sequences: Option<(u64, u64)>,
-    /// The highest sequence number with its uptime.
+    /// The highest sequence number and its uptime.
     #[serde(default)]
     pub(crate) highest: Option<(u64, u64)>,
-    /// When the first event with an uptime came, and when the boot began by that event.
+    /// When the first event with an uptime arrived, and the start of the boot according to this event.
     #[serde(default)]
     pub(crate) first_began: Option<(Timestamp, Timestamp)>,
     pub(crate) event: Option<NodeReport>,
-    /// The event that came last, if it is not the newest one.
+    /// The event that arrived last, if it is not the newest one.
     #[serde(default)]
     pub(crate) last: Option<NodeReport>,
     pub(crate) document: Option<NodeReport>,
     pub(crate) condition: Option<NodeReport>,
     pub(crate) phases: BTreeMap<String, PhaseRecord>,
-    /// The last events by which the node says that it is there: sequence number and uptime.
+    /// The last periodic events: sequence number and uptime.
     pub(crate) periodic: BTreeMap<u64, u64>,
 }
 
-/// What is known of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PhaseRecord {
     /// When a report first named it.
     pub(crate) told: Timestamp,
-    /// When it began, by the receiver's clock.
+    /// When it began, by the clock of the receiver.
     pub(crate) began: Timestamp,
-    /// How long it took, and when that was said last.
+    /// When its duration was last reported, and the duration.
     pub(crate) took: Option<(Timestamp, u64)>,
 }
 
-/// The larger of two reports of one source.
+/// The newer of two reports from one source.
 fn newer(one: Option<NodeReport>, other: Option<NodeReport>) -> Option<NodeReport> {
     match (one, other) {
         (Some(one), Some(other)) => Some(match is_newer(&one, &other) {
@@ -108,10 +104,10 @@ fn newer(one: Option<NodeReport>, other: Option<NodeReport>) -> Option<NodeRepor
 }
 
 fn is_newer(one: &NodeReport, other: &NodeReport) -> bool {
-    // Within a boot the machine's uptime goes on where the numbers begin again: what they were lies on its disk.
+    // Within a boot the uptime continues even if the sequence numbers start again: the last number is stored on the disk.
     let uptime = |report: &NodeReport| report.uptime.filter(|_| !report.boot.is_empty());
     let key = |report: &NodeReport| match report.sequence {
-        // Of one event that came twice, the earlier receipt is the truer one.
+        // If an event arrived twice, the earlier time is more accurate.
         Some(sequence) => (
             (uptime(report), Some(sequence), report.uptime),
             report.generation,
@@ -129,12 +125,11 @@ fn is_newer(one: &NodeReport, other: &NodeReport) -> bool {
     if one_key != other_key {
         return one_key > other_key;
     }
-    // Reports that differ in nothing but what they say: any fixed order will do.
+    // The reports differ only in their content, so any stable order is good enough.
     let text = |report: &NodeReport| serde_json::to_string(report).unwrap_or_default();
     text(one) >= text(other)
 }
 
-/// The one of two events that came later.
 fn later(one: NodeReport, other: NodeReport) -> NodeReport {
     let came_later = match one.received.cmp(&other.received) {
         Ordering::Equal => is_newer(&one, &other),
@@ -143,14 +138,14 @@ fn later(one: NodeReport, other: NodeReport) -> NodeReport {
     if came_later { one } else { other }
 }
 
-/// How the events of one boot contradict each other: one sender cannot have sent them all.
+/// A contradiction between the events of one boot, which shows that they have different senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventContradiction {
-    /// Their numbers are further apart than a node counts in one boot.
+    /// The numbers are further apart than a node can count in one boot.
     Numbers { lowest: u64, highest: u64 },
     /// A lower number was sent after a higher one.
     Order { higher: u64, later: u64 },
-    /// One claims an uptime that the node had not reached when it came.
+    /// An event claims an uptime that the node had not reached when the event arrived.
     Uptime { claimed: u64 },
 }
 
@@ -196,7 +191,7 @@ impl BootRecord {
         ));
         let listed = state.phases.iter();
         let listed = listed.map(|phase| (&phase.name, phase.since, phase.took));
-        // The list dates the current phase as well; it knows of earlier stays.
+        // The list also dates the current phase, and it contains earlier visits.
         for (name, since, took) in listed.chain(current) {
             let record = PhaseRecord {
                 told: report.received,
@@ -283,13 +278,12 @@ impl BootRecord {
         size_of::<Self>() + reports.chain(phases).sum::<usize>()
     }
 
-    /// The event that came last.
     fn last_event(&self) -> Option<&NodeReport> {
         self.last.as_ref().or(self.event.as_ref())
     }
 
-    /// If the newest event claims an uptime that the node had not reached: that uptime, and when the boot really began. The first
-    /// event and the last one both show that the boot began later; one of them alone may have come late.
+    /// If the newest event claims an uptime that the node had not reached, returns this uptime and the real start of the boot.
+    /// Both the first and the last event must show that the boot began later, because one of them alone may have arrived late.
     fn claimed_future(&self) -> Option<(u64, Timestamp)> {
         let (event, (_, first)) = (self.event.as_ref()?, self.first_began?);
         let last = self.last_event()?.boot_began()?;
@@ -311,7 +305,7 @@ impl BootRecord {
         (highest - lowest > most).then_some(EventContradiction::Numbers { lowest, highest })
     }
 
-    /// Was a lower number sent after the highest one?
+    /// Whether a lower number was sent after the highest one.
     fn goes_back(&self) -> Option<EventContradiction> {
         let (higher, uptime) = self.highest?;
         let event = self.event.as_ref()?;
@@ -321,7 +315,7 @@ impl BootRecord {
         })
     }
 
-    /// The event that came last, if it was sent as late as the newest one, by the node's clock, and has a lower number.
+    /// Whether the event that arrived last has a lower number than the newest one, although the clock of the node was later.
     fn is_overruled(&self) -> Option<EventContradiction> {
         let (event, last) = (self.event.as_ref()?, self.last.as_ref()?);
         let is_later = last.uptime == event.uptime && last.sent? > event.sent?;
@@ -331,7 +325,8 @@ impl BootRecord {
         })
     }
 
-    /// Does one sender contradict another? Events without a boot are of several boots, so they show nothing.
+    /// A contradiction between the senders of the events. Events without a boot ID may come from several boots, so they show
+    /// nothing.
     pub(crate) fn contradiction(&self) -> Option<EventContradiction> {
         let has_boot = self
             .event
@@ -348,8 +343,8 @@ impl BootRecord {
             .or_else(|| self.goes_back())
     }
 
-    /// The event that counts: the newest one. If it contradicts the others, the one that came last counts, so that a forged
-    /// event does not outlast the node's next one.
+    /// The event that counts, which is the newest one. If it contradicts the others, the last one to arrive counts, so that a
+    /// forged event is replaced by the next event of the node.
     pub(crate) fn counted_event(&self) -> Option<&NodeReport> {
         let (event, last) = (self.event.as_ref()?, self.last_event()?);
         let counts_last = match self.contradiction() {
@@ -360,19 +355,19 @@ impl BootRecord {
         Some(if counts_last { last } else { event })
     }
 
-    /// When it began, by the uptime that its events show.
+    /// The start of the boot, by the uptime in its events.
     pub(crate) fn shown_began(&self) -> Option<Timestamp> {
         let really = self.claimed_future().map(|(_, began)| began);
         really.or(self.began)
     }
 
-    /// When its event that counts was sent: no event of an earlier boot was sent as late, whenever it comes.
+    /// When the event that counts was sent. Events of an earlier boot were sent before it, even if they arrive later.
     fn last_sent(&self) -> Timestamp {
         let event = self.counted_event().filter(|event| event.uptime.is_some());
         event.map_or(self.first, |event| self.sent_at(event))
     }
 
-    /// Is it over: did a later boot, by the node's own count, report after it?
+    /// True if a later boot, by the count of the node, has reported after this one.
     fn is_before(&self, other: &Self) -> bool {
         match (self.sequences, other.sequences) {
             (Some(own), Some(later)) => own.1 < later.0 && self.heard < other.heard,
@@ -380,7 +375,7 @@ impl BootRecord {
         }
     }
 
-    /// When a report was sent, by the receiver's clock: one that came late is dated by the machine's uptime.
+    /// When a report was sent, by the clock of the receiver. A late report is dated by its uptime.
     pub(crate) fn sent_at(&self, report: &NodeReport) -> Timestamp {
         let uptime = report.uptime.and_then(|uptime| i64::try_from(uptime).ok());
         let dated = self
@@ -390,7 +385,7 @@ impl BootRecord {
         dated.map_or(report.received, |dated| dated.min(report.received))
     }
 
-    /// The newest report, whatever it came by.
+    /// The newest report from any source.
     pub(crate) fn newest(&self) -> Option<&NodeReport> {
         let told = [self.document.as_ref(), self.counted_event()];
         let told = told.into_iter().flatten();
@@ -405,29 +400,29 @@ impl BootRecord {
         }
     }
 
-    /// A condition says less than an event or a document: for how long after one of these it does not count.
+    /// A condition contains less than an event or a document, so it does not count for this long after one of these.
     fn most_ahead(condition: &NodeReport, told: &NodeReport) -> SignedDuration {
         match condition.state.readiness {
-            // Nobody keeps it true.
+            // The daemon no longer maintains it.
             Readiness::Unknown if condition.state.headline == STALE_HEADLINE => KEPT,
-            // The node does not know its state, or its Windrow has stopped: there is no more to say.
+            // The node does not know its state, or its Windrow has stopped. More details will not arrive.
             Readiness::Unknown => SignedDuration::ZERO,
             readiness if readiness == told.state.readiness => KEPT,
-            // What tells of the same change comes within moments.
+            // An event about the same change arrives within moments.
             _ => SignedDuration::from_mins(1),
         }
     }
 
-    /// How far the node's clock is ahead of the receiver's, in seconds; negative where it is behind.
+    /// How far the clock of the node is ahead of the receiver, in seconds; negative if it is behind.
     pub(crate) fn clock_offset(&self) -> Option<i64> {
         let report = self.counted_event().or(self.document.as_ref())?;
         let sent = report.sent?;
         Some(sent.duration_since(self.sent_at(report)).as_secs())
     }
 
-    /// How often the node reports by itself, in seconds, where it does. Once in every boot, and with another certificate, each node
-    /// says that it is there: only two intervals that are alike show that it does so again and again. Each is up to a quarter
-    /// shorter than what is set (`docs/outlets.md`).
+    /// The interval of periodic reports in seconds, if there are any. Every node also reports once per boot and after a change of
+    /// its certificate, so only two similar intervals prove periodic reports. Each interval is up to a quarter shorter than the
+    /// configured one (`docs/outlets.md`).
     pub(crate) fn period(&self) -> Option<u64> {
         let uptimes: Vec<u64> = self.periodic.values().copied().collect();
         let intervals = uptimes
@@ -443,7 +438,6 @@ impl BootRecord {
 }
 
 impl NodeRecord {
-    /// Takes a report in.
     pub(crate) fn take(&mut self, report: &NodeReport) {
         let mut names = BTreeSet::new();
         for name in [&report.identity.host, &report.state.node_name] {
@@ -459,7 +453,7 @@ impl NodeRecord {
         });
     }
 
-    /// Takes in what is known by another record of the same machine.
+    /// Adds the content of another record of the same machine.
     pub(crate) fn join(&mut self, other: Self) {
         self.names.extend(other.names);
         while self.names.len() > MOST_NAMES {
@@ -482,7 +476,7 @@ impl NodeRecord {
         }
     }
 
-    /// The boot that the machine is in. A report that names no boot is of whichever there is.
+    /// The current boot of the machine. A report without a boot ID belongs to the existing boot.
     pub(crate) fn current(&self) -> Option<(&str, &BootRecord)> {
         let named = self.boots.iter().filter(|(id, _)| !id.is_empty());
         let over = |boot: &BootRecord| self.boots.values().any(|other| boot.is_before(other));
@@ -493,7 +487,7 @@ impl NodeRecord {
             .map(|(id, boot)| (id.as_str(), boot))
     }
 
-    /// Do two boots report at the same time? No machine does.
+    /// True if two boots report at the same time, which is impossible for one machine.
     pub(crate) fn reports_of_two_boots(&self) -> bool {
         let named = || self.boots.iter().filter(|(id, _)| !id.is_empty());
         named().any(|(id, one)| {
@@ -503,7 +497,7 @@ impl NodeRecord {
         })
     }
 
-    /// How the events of the boot that it is in, or of the one that was heard of last, contradict each other.
+    /// A contradiction between the events of the current boot, or of the boot with the latest report.
     pub(crate) fn contradiction(&self) -> Option<EventContradiction> {
         let current = self.current().map(|(_, boot)| boot);
         let last = self.boots.values().max_by_key(|boot| boot.heard);
@@ -513,7 +507,6 @@ impl NodeRecord {
             .find_map(BootRecord::contradiction)
     }
 
-    /// What it takes in memory, about.
     pub(crate) fn bytes(&self) -> usize {
         let boots = self.boots.iter();
         let boots = boots.map(|(id, boot)| ENTRY + id.len() + boot.bytes());
@@ -521,7 +514,7 @@ impl NodeRecord {
         ENTRY + boots.chain(names).sum::<usize>()
     }
 
-    /// When anything was heard of it last.
+    /// When the last report of this machine arrived.
     pub fn heard(&self) -> Option<Timestamp> {
         self.boots.values().map(|boot| boot.heard).max()
     }

@@ -1,4 +1,4 @@
-//! One row: a node, as a person wants to see it.
+//! A row of the rack: one node, as the console shows it.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -12,16 +12,16 @@ use crate::inventory::ExpectedNode;
 use crate::record::BootRecord;
 use crate::report::{FileCounts, NodeFinding, NodeReport, ReportSource, StatusServer};
 
-/// A clock that is further off than this is told, in seconds.
+/// A clock with a larger offset is reported, in seconds.
 const CLOCK_OFF: u64 = 60;
-/// A node that is on its way reports a stall after 20 minutes, and tries for five more: later, it is silent.
+/// A node that is starting reports a stall after 20 minutes, and retries for five more minutes. After that it is silent.
 const SILENT_SECONDS: u64 = 30 * 60;
-/// A condition is written every ten minutes at the latest (`docs/outlets.md`).
+/// The daemon renews a condition at least every ten minutes (`docs/outlets.md`).
 const SILENT_CONDITION_SECONDS: u64 = 15 * 60;
-/// Of a node that is asked, an answer comes within five minutes.
+/// A node that the rack queries answers within five minutes.
 const SILENT_ASKED_SECONDS: u64 = 10 * 60;
 
-/// The word for a node.
+/// State of a node in one word.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,24 +29,24 @@ const SILENT_ASKED_SECONDS: u64 = 10 * 60;
 pub enum RackWord {
     /// Ready.
     Ready,
-    /// It works, and something is wrong.
+    /// Ready, but with a problem.
     Degraded,
-    /// On its way.
+    /// The node is starting.
     SettingUp,
-    /// It was Ready and is not.
+    /// The node was Ready and is not any more.
     NotReady,
-    /// It will not get there by itself.
+    /// The node cannot become Ready without a repair.
     Failed,
-    /// Its own Windrow does not know.
+    /// Windrow on the node does not know its state.
     Unknown,
-    /// It should have reported and has not.
+    /// The node should have reported, but has not.
     Silent,
-    /// It is expected and has never reported.
+    /// The node is expected, but has never reported.
     NeverCame,
 }
 
 impl RackWord {
-    /// Every word, the best first.
+    /// All words, the best first.
     pub const ALL: [Self; 8] = [
         Self::Ready,
         Self::Degraded,
@@ -58,7 +58,6 @@ impl RackWord {
         Self::NeverCame,
     ];
 
-    /// For people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -73,48 +72,48 @@ impl RackWord {
     }
 }
 
-/// How much a row needs a person; the first first.
+/// Urgency of a row; the first is the most urgent.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Attention {
-    /// It will not come right by itself.
+    /// The node needs a repair.
     Failed,
-    /// Nothing moves.
+    /// The node makes no progress.
     Stalled,
-    /// It is not clear which machine this is.
+    /// Windrow cannot tell which machine this is.
     Conflict,
-    /// Nothing is heard of it.
+    /// The node has stopped reporting.
     Silent,
-    /// It has not come.
+    /// The node has never reported.
     NeverCame,
-    /// It works, and something is wrong.
+    /// The node is Ready, but with a problem.
     Degraded,
-    /// Nothing is known.
+    /// The state is unknown.
     Unknown,
-    /// It takes longer than usual.
+    /// The node takes longer than usual.
     Slow,
-    /// It is on its way.
+    /// The node is starting.
     SettingUp,
-    /// It is Ready, and something is worth a look.
+    /// The node is Ready, and something is worth a look.
     Notice,
-    /// None.
+    /// Nothing to do.
     Fine,
 }
 
-/// A phase of a boot, by the receiver's clock.
+/// A phase of a boot, by the clock of the receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseSpan {
-    /// Which.
+    /// Name of the phase.
     pub name: String,
-    /// When it began.
+    /// Start of the phase.
     pub from: Timestamp,
-    /// When it ended; absent of the last one.
+    /// End of the phase; absent for the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
-    /// How long it took by the node's own count, in seconds.
+    /// Duration by the count of the node, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<u64>,
 }
@@ -123,41 +122,41 @@ pub struct PhaseSpan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRow {
-    /// Names the row in addresses: letters, digits, `-`, `_` and `.`.
+    /// Identifies the row in URLs: letters, digits, `-`, `_` and `.`.
     pub id: String,
-    /// What people call it.
+    /// Name for users.
     pub name: String,
-    /// Hardware address; empty where it is not known.
+    /// Hardware address; empty if unknown.
     pub mac: String,
-    /// Serial number; empty where it is not known.
+    /// Serial number; empty if unknown.
     pub serial: String,
-    /// Host name; empty where it is not known.
+    /// Host name; empty if unknown.
     pub host: String,
-    /// Rack, by the inventory.
+    /// Rack in the inventory.
     pub rack: String,
-    /// Role: what it says, else what is expected.
+    /// Role that the node reports, or else the expected role.
     pub role: String,
-    /// Is it in the inventory?
+    /// Whether the node is in the inventory.
     pub expected: bool,
-    /// How much it needs a person.
+    /// Urgency.
     pub attention: Attention,
-    /// The word for it.
+    /// State in one word.
     pub word: RackWord,
-    /// What was reported last; absent where nothing was.
+    /// Last reported readiness; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<Readiness>,
-    /// The phase that it is in.
+    /// Current phase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
-    /// How it gets on.
+    /// Progress compared with other boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// Since when it is so, by the receiver's clock.
+    /// Start of the current state, by the clock of the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What keeps it, in a line; empty where nothing does.
+    /// The first blocker in one line; empty if there is none.
     pub blocker: String,
-    /// The reason's code.
+    /// Code of the reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Manifest files.
@@ -171,36 +170,35 @@ pub struct NodeRow {
     /// RKE2's version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rke2_version: String,
-    /// What is worth knowing of it, in a line each: another version than most, a clock that is off, a contradiction.
+    /// Notes, one line each: a version that differs from most nodes, a clock offset, a contradiction.
     pub notes: Vec<String>,
-    /// How far its clock is ahead, in seconds; negative where it is behind.
+    /// How far the clock is ahead, in seconds; negative if it is behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_offset: Option<i64>,
-    /// When anything was heard of it last.
+    /// When the last report arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<Timestamp>,
-    /// What the newest report came by: `event`, `document` or `condition`.
+    /// Source of the newest report: `event`, `document` or `condition`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Which boot.
+    /// Boot ID.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
-    /// When that boot began, by the receiver's clock.
+    /// Start of this boot, by the clock of the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
-    /// How many boots have reported.
+    /// Number of boots with reports.
     pub boots: usize,
-    /// The phases of this boot.
+    /// Phases of this boot.
     pub phases: Vec<PhaseSpan>,
     /// Addresses.
     pub addresses: Vec<String>,
-    /// Its own status server.
+    /// Status server of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<StatusServer>,
 }
 
 impl NodeRow {
-    /// An expected node that has never reported.
     pub(crate) fn never_came(node: &ExpectedNode) -> Self {
         let mut row = Self::empty(node.name.clone());
         row.expect(node);
@@ -265,7 +263,6 @@ impl NodeRow {
         }
     }
 
-    /// A machine that has reported.
     pub(crate) fn of_machine(
         machine: &Machine<'_>,
         expected: Option<&ExpectedNode>,
@@ -326,7 +323,7 @@ impl NodeRow {
         self.began = boot.shown_began();
         self.phases = phases(boot);
         self.clock(boot);
-        // What one source does not say, another may.
+        // One source may contain details that another one lacks.
         let all = [
             boot.counted_event(),
             boot.document.as_ref(),
@@ -384,7 +381,7 @@ impl NodeRow {
         }
     }
 
-    /// How much it needs a person.
+    /// Sets the urgency.
     fn judge(&mut self, conflicts: bool) {
         let on_its_way = matches!(self.word, RackWord::SettingUp | RackWord::Unknown);
         self.attention = match (self.word, self.pace) {
@@ -405,13 +402,12 @@ impl NodeRow {
         };
     }
 
-    /// Is it Ready, and is there no doubt which machine says so?
+    /// True if it is Ready, and it is clear which machine reports this.
     pub fn is_surely_ready(&self) -> bool {
         let is_ready = matches!(self.word, RackWord::Ready | RackWord::Degraded);
         is_ready && self.attention != Attention::Conflict
     }
 
-    /// Notes that it has another version than most.
     pub(crate) fn note_skew(&mut self, note: String) {
         self.notes.push(note);
         if self.attention == Attention::Fine {
@@ -419,7 +415,7 @@ impl NodeRow {
         }
     }
 
-    /// Gives it the name under which it is found. `others`: is the name somebody else's?
+    /// Sets the ID of the row. `is_only`: no other row has the same name.
     pub(crate) fn name_row(&mut self, key: &str, is_only: bool) {
         let plain = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
         let fits = (1..=64).contains(&self.name.len())
@@ -443,7 +439,7 @@ fn word(readiness: Readiness, pace: Option<Pace>) -> RackWord {
     }
 }
 
-/// Since when the node is as it is: on its way, since it came to its phase.
+/// Start of the current state: for a starting node, the start of its phase.
 fn since(report: &NodeReport) -> Option<Timestamp> {
     let state = &report.state;
     let by_node = match state.readiness {
@@ -453,16 +449,15 @@ fn since(report: &NodeReport) -> Option<Timestamp> {
     by_node.map(|at| report.by_receiver(at).unwrap_or(report.received))
 }
 
-/// When it is looked at what is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewTime {
     pub(crate) now: Timestamp,
-    /// Since when reports come in, where that is known.
+    /// When the rack started to receive reports, if known.
     pub(crate) listening: Option<Timestamp>,
 }
 
 impl ViewTime {
-    /// Should it have reported, and has not? `None` where nobody has listened for long enough.
+    /// Whether the node should have reported, but has not. `None` if the rack has not listened for long enough.
     fn is_silent(self, boot: &BootRecord, newest: &NodeReport) -> Option<bool> {
         let hangs = matches!(newest.state.pace, Some(Pace::Stalled | Pace::Stuck));
         let on_its_way = matches!(
@@ -473,7 +468,7 @@ impl ViewTime {
             (Some(period), _) => 3 * period + 30,
             (None, ReportSource::Document) => SILENT_ASKED_SECONDS,
             (None, ReportSource::Condition) => SILENT_CONDITION_SECONDS,
-            // What hangs has said so, and a node that is Ready has nothing more to say.
+            // A stalled node has already reported that, and a Ready node has nothing more to report.
             (None, ReportSource::Event { .. }) if on_its_way && !hangs => SILENT_SECONDS,
             (None, ReportSource::Event { .. }) => return Some(false),
         };
@@ -481,7 +476,7 @@ impl ViewTime {
             let seconds = u64::try_from(self.now.duration_since(since).as_secs());
             seconds.is_ok_and(|seconds| seconds > longest)
         };
-        // A condition is dated by whoever wrote it.
+        // The writer of a condition dates it.
         let missed = newest.source != ReportSource::Condition
             && self.listening.is_some_and(|since| !is_longer(since));
         match is_longer(boot.heard) {
@@ -491,7 +486,7 @@ impl ViewTime {
     }
 }
 
-/// The phases in their order, each until the next.
+/// The phases in order, each until the next one starts.
 fn phases(boot: &BootRecord) -> Vec<PhaseSpan> {
     let order = |name: &str| Phase::ALL.iter().position(|phase| phase.as_str() == name);
     let mut phases: Vec<PhaseSpan> = boot
@@ -499,7 +494,7 @@ fn phases(boot: &BootRecord) -> Vec<PhaseSpan> {
         .iter()
         .map(|(name, record)| PhaseSpan {
             name: name.clone(),
-            // No phase begins before its boot.
+            // A phase cannot begin before its boot.
             from: record.began.max(boot.shown_began().unwrap_or(record.began)),
             to: None,
             took: record.took.map(|(_, took)| took),

@@ -1,5 +1,5 @@
-//! A status document (`docs/status.schema.json`) becomes a report. A newer node's document may have more in it, so it is
-//! read field by field.
+//! Converts a status document (`docs/status.schema.json`) into a report. It is read field by field, because a newer node may send
+//! more fields.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,21 +12,19 @@ use crate::inventory::Inventory;
 use crate::report::{BlockingFile, FileCounts, NodeReport, NodeState, ReportSource};
 use crate::text::{MESSAGE, NAME, WORD, clean};
 
-/// What a document says.
 #[derive(Debug, Clone)]
 pub struct ReadDocument {
-    /// As a report.
     pub report: NodeReport,
-    /// The name that it gives its node and that is not the name of the node that was asked.
+    /// The node name in the document, if it differs from the name of the queried node.
     pub contradiction: Option<String>,
 }
 
-/// Reads a document that came at this time. `sent`: the node's clock, where its answer says it. `asked`: which expected node was
-/// asked, and the list that it is in. Its certificate or address says who that is, and no name in the document changes it.
+/// Reads a document that was received at this time. `sent` is the clock of the node, if the answer contains it. `asked` is the
+/// queried node and its list. The certificate or the address identifies the node, and a name in the document cannot change that.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, a line each.
+/// All errors in the document, one per line.
 pub fn read_document(
     document: &Value,
     received: Timestamp,
@@ -40,7 +38,7 @@ pub fn read_document(
     }
     let host = NodeIdentity::new("", "", &fields.text("host", NAME)).host;
     let node_name = fields.text("nodeName", NAME);
-    // A Node of Kubernetes may have a name of its own.
+    // A Node of Kubernetes may have a different name.
     let is_other = |name: &str, may_differ: bool| {
         let asked = asked.filter(|_| !name.is_empty());
         asked.is_some_and(|(node, list)| !may_be_called(node, list, name, may_differ))
@@ -112,8 +110,8 @@ pub fn read_document(
     }
 }
 
-/// May the node that was asked call itself so? The list names it so, with or without its domain; or it has no name there, or
-/// may have another one, and the name is no other node's.
+/// Whether the queried node may use this name. The list gives the same name, with or without the domain. If the list gives no
+/// name, or the name may differ, it must not belong to another node.
 fn may_be_called(asked: &NodeIdentity, list: &Inventory, name: &str, may_differ: bool) -> bool {
     fn short(name: &str) -> &str {
         name.split('.').next().unwrap_or_default()
@@ -129,7 +127,7 @@ fn may_be_called(asked: &NodeIdentity, list: &Inventory, name: &str, may_differ:
     }
 }
 
-/// Has one of the two names no domain?
+/// True if one of the two names has no domain.
 fn is_short(one: &str, other: &str) -> bool {
     !one.contains('.') || !other.contains('.')
 }
@@ -162,7 +160,7 @@ fn counts(document: &Value) -> Option<FileCounts> {
     })
 }
 
-/// What a finding of a document is about: the object of an incident, else its first place.
+/// The subject of a finding: the object of an incident, or else its first location.
 fn subject(finding: &mut Fields<'_>) -> String {
     let subject = finding.text_in(&["incident", "subject"]);
     match subject.is_empty() {

@@ -1,4 +1,4 @@
-//! What a rack shows, whatever nodes send and in whatever order it comes.
+//! Tests that the rack shows the right state for any reports in any order.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ mod forged;
 mod order;
 mod sources;
 
-/// When the tests take place, by the receiver's clock.
+/// Start of the tests, by the clock of the receiver.
 fn start() -> Timestamp {
     Timestamp::constant(1_795_000_000, 0)
 }
@@ -19,8 +19,8 @@ fn at(seconds: i64) -> Timestamp {
     start() + SignedDuration::from_secs(seconds)
 }
 
-/// An event of a machine that began its boot at `boot_at`, sent at `second`; both by the receiver's clock. `ahead`: how far
-/// its own clock is.
+/// Sends events of a machine that booted at `boot_at`. Times are by the clock of the receiver, and `ahead` is the offset of the
+/// machine's clock.
 struct Sender {
     mac: String,
     host: String,
@@ -171,11 +171,11 @@ fn a_name_is_no_proof_against_an_address_and_contradictions_are_told() {
     let mut rack = rack(
         "- {name: a, mac: '52:54:00:00:00:01', host: n1}\n- {name: b, host: n2, mac: '52:54:00:00:00:02'}\n",
     );
-    // It has the name of a, and another address.
+    // It has the name of node a with another address.
     let mut stranger = Sender::new(7);
     stranger.host = "n1".to_owned();
     take(&mut rack, &stranger.event(1, 10, "ready", 5), 10);
-    // It has b's address and a's name.
+    // It has the address of node b with the name of node a.
     let mut swapped = Sender::new(2);
     swapped.host = "n1".to_owned();
     take(&mut rack, &swapped.event(1, 10, "ready", 5), 10);
@@ -213,7 +213,7 @@ fn a_report_without_an_address_joins_the_one_machine_of_its_name() {
         .map(|phase| phase.name.as_str())
         .collect();
     assert_eq!(names, ["network", "api"]);
-    // Everybody is called localhost for a while: such a name joins nobody.
+    // Every machine is called localhost for a while, so this name must not merge machines.
     let mut nameless = early;
     nameless.host = "localhost".to_owned();
     take(&mut rack, &nameless.event(1, 5, "network", 1), 5);
@@ -236,7 +236,7 @@ fn a_clock_that_is_off_is_told_and_moves_no_phase() {
     assert_eq!(row.since, Some(at(40)));
     assert_eq!(row.phases[0].from, at(40));
     assert_eq!(row.began, Some(at(0)));
-    // NTP sets it right: the phases before stay where they were.
+    // NTP corrects the clock: the earlier phases keep their times.
     sender.ahead = 0;
     take(&mut rack, &sender.event(2, 200, "node", 190), 200);
     let view = rack.view(at(200));
@@ -249,7 +249,7 @@ fn a_clock_that_is_off_is_told_and_moves_no_phase() {
         .collect();
     assert_eq!(spans, [("api", at(40)), ("node", at(190))]);
     assert_eq!(row.phases[0].to, Some(at(190)));
-    // A phase that began before the clock was set would lie before the boot: it is dated by the report.
+    // A phase that began before the clock was set would be before the boot, so the report dates it.
     let mut jumped = Sender::new(2);
     jumped.ahead = 10 * 3600;
     take(&mut rack, &jumped.event(1, 50, "api", 40 - 10 * 3600), 50);
@@ -276,7 +276,7 @@ fn a_reboot_begins_a_new_row_of_phases_and_an_event_that_comes_late_changes_noth
     assert_eq!(row.began, Some(at(1000)));
     let names: Vec<&str> = row.phases.iter().map(|phase| phase.name.as_str()).collect();
     assert_eq!(names, ["network", "api"]);
-    // An event of the first boot that somebody had kept.
+    // A delayed event of the first boot.
     take(&mut rack, &late, 1105);
     let row = rack.view(at(2000)).nodes[0].clone();
     assert_eq!((row.boot.as_str(), row.phase.as_str()), ("second", "api"));
@@ -309,7 +309,7 @@ fn a_lone_event_of_an_earlier_boot_is_known_by_its_number() {
     sender.boot = "second".to_owned();
     sender.boot_at = 1000;
     take(&mut rack, &sender.event(3, 1050, "network", 1040), 1050);
-    // By its uptime the late one began later than the second boot.
+    // By its uptime, the late event has a later boot than the second one.
     take(&mut rack, &late, 1105);
     take(&mut rack, &sender.event(4, 1110, "node", 1100), 1110);
     assert_eq!(rack.view(at(2000)).nodes[0].phase, "node");
@@ -342,7 +342,7 @@ fn a_node_that_lost_its_numbers_within_a_boot_is_not_shown_as_it_was() {
     let sender = Sender::new(1);
     take(&mut rack, &sender.event(5000, 1000, "ready", 900), 1000);
     take(&mut rack, &sender.event(1, 2000, "api", 1990), 2000);
-    // One that came late is still the older one.
+    // An event that arrives late is still the older one.
     take(&mut rack, &sender.event(4999, 950, "network", 900), 2001);
     assert_eq!(rack.view(at(2010)).nodes[0].phase, "api");
 }
@@ -380,7 +380,7 @@ fn who_should_have_reported_and_has_not_is_silent() {
     for (sequence, second) in [(1, 60), (2, 120), (3, 180)] {
         take(&mut rack, &periodic(1, sequence, second, "ready"), second);
     }
-    // These say once that they are there.
+    // These nodes report their presence only once.
     take(&mut rack, &periodic(2, 1, 60, "ready"), 60);
     take(&mut rack, &periodic(3, 1, 60, "api"), 60);
     let mut stalled = periodic(4, 1, 60, "api");
@@ -413,7 +413,7 @@ fn of_two_machines_with_one_serial_the_expected_node_is_the_one_heard_of_last() 
         let expected = rows.iter().find(|row| row.expected).unwrap();
         expected.mac.clone()
     };
-    // Its network card was replaced, by one with a greater address.
+    // Its network card was replaced by one with a greater address.
     assert_eq!(send(1, 100), "52:54:00:00:00:01");
     assert_eq!(send(2, 2000), "52:54:00:00:00:02");
 }

@@ -1,15 +1,14 @@
-//! Texts of nodes: bounded, on one line, without characters that a reader does not see.
+//! Texts from nodes: limited in length, on one line, without invisible characters.
 
 use windrow_model::hidden::is_hidden;
 
 /// Longest name of a node, a rack or a role.
 pub(crate) const NAME: usize = 253;
-/// Longest word: a code, a version, an id.
+/// Longest word: a code, a version or an ID.
 pub(crate) const WORD: usize = 128;
-/// Longest message.
 pub(crate) const MESSAGE: usize = 512;
 
-/// A text as it is kept and shown: what is hidden becomes a blank, and what is too long ends with an ellipsis.
+/// A text for storage and display. Invisible characters become blanks, and a text that is too long ends with an ellipsis.
 pub(crate) fn clean(text: &str, longest: usize) -> String {
     let mut out = String::new();
     for (kept, one) in text.trim().chars().enumerate() {

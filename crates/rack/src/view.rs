@@ -1,4 +1,4 @@
-//! What is known of all nodes: the rows, who needs a person first, and how many there are of each word.
+//! The state of all nodes: their rows, the most urgent first, and the number of nodes per word.
 
 use std::collections::BTreeMap;
 
@@ -20,52 +20,52 @@ pub struct RackView {
     pub api_version: String,
     /// `Rack`
     pub kind: String,
-    /// When this was so.
+    /// Time of this view.
     pub at: Timestamp,
-    /// How many nodes there are of each word.
+    /// Number of nodes per word.
     pub counts: RackCounts,
-    /// What is worth knowing of all.
+    /// Notices about all nodes.
     pub notices: Vec<RackNotice>,
-    /// The nodes, who needs a person first.
+    /// The nodes, the most urgent first.
     pub nodes: Vec<NodeRow>,
 }
 
-/// How many nodes there are.
+/// Numbers of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RackCounts {
-    /// All of them.
+    /// All nodes.
     pub total: usize,
-    /// In the inventory.
+    /// Nodes in the inventory.
     pub expected: usize,
-    /// Ready.
+    /// Ready nodes.
     pub ready: usize,
-    /// Ready, with something wrong.
+    /// Ready nodes with a problem.
     pub degraded: usize,
-    /// On their way.
+    /// Starting nodes.
     pub setting_up: usize,
-    /// Those of them that hang.
+    /// Starting nodes without progress.
     pub hanging: usize,
-    /// Not Ready, or failed.
+    /// Nodes that are not Ready, or failed.
     pub failed: usize,
-    /// Unknown to themselves.
+    /// Nodes that do not know their own state.
     pub unknown: usize,
-    /// Not heard of any more.
+    /// Nodes that have stopped reporting.
     pub silent: usize,
-    /// Never heard of.
+    /// Nodes that have never reported.
     pub never_came: usize,
 }
 
-/// Something worth knowing.
+/// A notice about all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RackNotice {
-    /// In a line.
+    /// The notice in one line.
     pub text: String,
 }
 
 impl RackView {
-    /// The worst word of all, where there is a node: what has failed before what is not known, before what is not there yet. Of a
-    /// node with reports that contradict each other, nothing is known.
+    /// The worst word of all nodes, if there are any: failed before unknown, and unknown before not yet ready. A node with
+    /// contradicting reports counts as unknown.
     pub fn worst(&self) -> Option<RackWord> {
         let rank = |word: RackWord| match word {
             RackWord::Ready | RackWord::Degraded => 0,
@@ -83,7 +83,6 @@ impl RackView {
         words.max_by_key(|word| rank(*word))
     }
 
-    /// The row of this id.
     pub fn node(&self, id: &str) -> Option<&NodeRow> {
         self.nodes.iter().find(|row| row.id == id)
     }
@@ -137,20 +136,19 @@ pub(crate) fn view(
     }
 }
 
-/// A row has its name in its address, if no other row has that name.
+/// Uses the name of a row as its ID, if no other row has the same name.
 fn name_rows(rows: &mut [(String, NodeRow)]) {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for (_, row) in rows.iter() {
         *names.entry(row.name.clone()).or_default() += 1;
     }
     for (key, row) in rows {
-        // The inventory's own names differ: a stranger who takes one does not take its address.
+        // Names in the inventory are unique, so an unknown machine with the same name does not get its URL.
         let is_only = row.expected || names.get(&row.name) == Some(&1);
         row.name_row(key, is_only);
     }
 }
 
-/// Notes who has another version than most.
 fn tell_skew(rows: &mut [NodeRow], of: &str, version: fn(&NodeRow) -> &String) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows.iter().filter(|row| !version(row).is_empty()) {
@@ -192,7 +190,7 @@ fn count(rows: &[NodeRow]) -> RackCounts {
     counts
 }
 
-/// Names in the order of people: `n2` before `n10`.
+/// Natural sort order: `n2` before `n10`.
 fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = Vec::new();
     let mut rest = name;

@@ -1,18 +1,17 @@
-//! A list in CSV: the first line names the columns.
+//! Reads a list in CSV. The first line names the columns.
 
 use windrow_model::suggest::nearest;
 
 use super::{Complaints, ExpectedNode, KEYS, MOST, entry};
 
-/// The fields of a line, by their columns.
 pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode> {
     let text = &text.replace("\r\n", "\n").replace('\r', "\n");
-    // The reader counts from the end of the record before: a remark between the two would have the number. Of the lines that it
-    // reads each is a record.
+    // The reader counts lines from the end of the previous record, so a comment between two records would get the number. Each
+    // line that remains is one record.
     let read = (1_u32..).zip(text.lines());
     let mut read = read.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let mut next_line = || read.next().map_or(1, |(number, _)| number);
-    // The reader would take all that follows into one field, and the nodes in it would be missed by nobody.
+    // The reader would put the rest of the file into one field, and the nodes in it would go unnoticed.
     if let Some(line) = open_quote(text) {
         complaints.add(line, "a quotation mark is not closed");
         return Vec::new();
@@ -65,7 +64,7 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Vec<ExpectedNode>
     nodes
 }
 
-/// The first line with a quotation mark that is not closed in it. No name has a line break.
+/// The first line with an unclosed quotation mark. Names do not contain line breaks.
 fn open_quote(text: &str) -> Option<u32> {
     let mut lines = (1..).zip(text.lines());
     let found =
@@ -73,7 +72,7 @@ fn open_quote(text: &str) -> Option<u32> {
     found.map(|(number, _)| number)
 }
 
-/// Says what is wrong with the columns. Can the lines be read all the same?
+/// Reports errors in the columns. Returns whether the lines can still be read.
 fn check_columns(columns: &[String], line: u32, complaints: &mut Complaints) -> bool {
     if let [only] = columns
         && let Some(other) = only.chars().find(|one| [';', '\t', '|'].contains(one))

@@ -1,5 +1,5 @@
-//! Inventory objects of Harvester's Seeder (`metal.harvesterhci.io/v1alpha1`, harvester/seeder
-//! `pkg/api/v1alpha1/inventory_types.go`), as `kubectl get inventories.metal.harvesterhci.io -A -o yaml` writes them.
+//! Reads Inventory objects of Harvester's Seeder (`metal.harvesterhci.io/v1alpha1`, harvester/seeder
+//! `pkg/api/v1alpha1/inventory_types.go`), as `kubectl get inventories.metal.harvesterhci.io -A -o yaml` prints them.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::{Complaints, ExpectedNode, MOST, entry};
 
 const GROUP: &str = "metal.harvesterhci.io/";
 
-/// The nodes of the objects in a file; `None` where it has no such object, and is a list of another form.
+/// The nodes of the objects in a file. `None` if the file has no such object and is a list in another format.
 pub(super) fn read(text: &str, complaints: &mut Complaints) -> Option<Vec<ExpectedNode>> {
-    // Cheap, and right for every file that has one.
+    // A cheap check that holds for every file with such an object.
     if !text.contains(GROUP) {
         return None;
     }
@@ -28,11 +28,11 @@ pub(super) fn read(text: &str, complaints: &mut Complaints) -> Option<Vec<Expect
     if objects.is_empty() {
         return None;
     }
-    // What cannot be read may have been a node.
+    // An unreadable object may describe a node, so it counts as an error.
     for problem in problems {
         complaints.add(problem.line.unwrap_or(1), problem.message);
     }
-    // Of all namespaces (`-A`) two may have one name.
+    // With `-A`, two namespaces may contain objects with the same name.
     let mut names: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for object in &objects {
         *names.entry(name_of(object)).or_default() += 1;
@@ -52,7 +52,7 @@ fn is_inventory(object: &Node) -> bool {
     group.starts_with(GROUP) && object.str_at(&["kind"]) == Some("Inventory")
 }
 
-/// The Node of a machine that is in the cluster already (`metal.harvesterhci.io/local-inventory`).
+/// The Node of a machine that is already in the cluster (`metal.harvesterhci.io/local-inventory`).
 const LOCAL_NODE: &str = "metal.harvesterhci.io/local-node-name";
 
 fn expected_node(object: &Node, is_only: bool, complaints: &mut Complaints) -> ExpectedNode {
@@ -70,7 +70,7 @@ fn expected_node(object: &Node, is_only: bool, complaints: &mut Complaints) -> E
         "name" => name.clone(),
         "mac" => at(&["spec", "managementInterfaceMacAddress"]),
         "host" => at(&["metadata", "annotations", LOCAL_NODE]),
-        // The cluster that has taken it is the nearest thing to a rack.
+        // Seeder has no rack. The cluster that owns the machine is the closest match.
         "rack" => at(&["status", "ownerCluster", "name"]),
         _ => (object.line, String::new()),
     };

@@ -24,7 +24,7 @@ fn the_same_nodes_come_out_of_yaml_and_csv() {
     assert_eq!(from_yaml[0].url, "https://10.0.0.1:9346/status");
     assert_eq!(from_yaml[1].name, "4711");
     assert_eq!(from_yaml[2].identity.host, "n3");
-    // The list alone will do.
+    // The name of the file makes no difference.
     assert_eq!(
         read("a.yml", "- n1\n- {mac: '52:54:00:00:00:02'}\n")
             .unwrap()
@@ -79,7 +79,7 @@ fn everything_that_is_wrong_is_said_at_once_with_its_line() {
         read("x.csv", "name;mac\na;x\n").unwrap_err(),
         ["x.csv:1: separate the columns by `,`, not by `;`"]
     );
-    // A serial number is a text, whatever it looks like.
+    // A serial number is always a text, even if it looks like a number.
     assert_eq!(
         read(
             "x.yaml",
@@ -136,14 +136,14 @@ fn the_objects_of_seeder_are_a_list() {
         read("seeder.yaml", &without).unwrap_err(),
         ["seeder.yaml:1: Inventory n1 has no spec.managementInterfaceMacAddress"]
     );
-    // One that cannot be read may have been a node: the list is not used.
+    // An unreadable object may describe a node, so the list is rejected.
     let broken = format!(
         "{}---\nkind: Inventory\nspec: {{\n",
         object("n1", "52:54:00:00:00:01")
     );
     let why = read("seeder.yaml", &broken).unwrap_err();
     assert!(why[0].starts_with("seeder.yaml:1"), "{why:?}");
-    // Two namespaces may have one name; a machine that is in the cluster already has the name of its Node.
+    // Two namespaces may contain the same name. A machine that is already in the cluster has the name of its Node.
     let other = object("n1", "52:54:00:00:00:02")
         .replace("namespace: default}\nspec", "namespace: west}\nspec");
     let both = format!("{}---\n{other}", object("n1", "52:54:00:00:00:01"));

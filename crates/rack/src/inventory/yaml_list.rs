@@ -1,4 +1,4 @@
-//! A list in YAML: `nodes:` with an entry each, or the entries alone; or objects of Harvester's Seeder.
+//! Reads a list in YAML: `nodes:` with its entries, only the entries, or objects of Harvester's Seeder.
 
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::suggest::nearest;
@@ -96,7 +96,7 @@ fn expected_node(lines: &[&str], item: &Node, complaints: &mut Complaints) -> Op
     Some(entry(item.line, field, complaints))
 }
 
-/// Does a number stand in its line as it is read? `007` is read as 7, and no machine has that serial number.
+/// True if a number is written as it is read. YAML reads `007` as 7, and no machine has that serial number.
 fn is_written_so(lines: &[&str], line: u32, number: &str) -> bool {
     let line = lines.get(line.saturating_sub(1) as usize);
     let line = line.copied().unwrap_or_default();
@@ -104,7 +104,7 @@ fn is_written_so(lines: &[&str], line: u32, number: &str) -> bool {
     words.any(|word| word == number)
 }
 
-/// A text; a serial number may look like a number.
+/// A text. A serial number may look like a number.
 fn text_of(value: &Node) -> Option<String> {
     match &value.value {
         NodeValue::String(text) => Some(text.trim().to_owned()),

@@ -1,4 +1,4 @@
-//! What strangers and liars send has a bound, and shuts nobody out.
+//! Tests that data from unknown or lying nodes are limited and do not displace expected nodes.
 
 use windrow_model::hidden::is_hidden;
 
@@ -58,14 +58,14 @@ fn hostile_text_is_bounded_and_shows_nothing_hidden() {
     assert!(!text.chars().any(is_hidden), "{text}");
     assert!(text.len() < 20_000, "{}", text.len());
     assert_eq!(view.nodes[0].id, "a");
-    // Its own clock says what no clock says.
+    // Its clock shows an impossible time.
     assert!(
         view.nodes[0]
             .notes
             .iter()
             .any(|note| note.starts_with("clock off by"))
     );
-    // A stranger who names himself as an expected node does not get its address.
+    // An unknown machine that uses the name of an expected node does not get its URL.
     let mut stranger = Sender::new(2);
     stranger.host = "a".to_owned();
     take(&mut rack, &stranger.event(1, 100, "ready", 50), 100);
@@ -85,7 +85,7 @@ fn strangers_are_bounded_and_those_who_are_expected_are_taken_all_the_same() {
         event["data"]["hostname"] = json!(format!("stranger{number}"));
         take(&mut rack, &event, 100);
     }
-    // One that is heard of later has the place of the one that was heard of longest ago; one from before has none.
+    // A newer identity replaces the one with the oldest report. An identity older than all others is rejected.
     event["data"]["hostname"] = json!("stranger0");
     take(&mut rack, &event, 101);
     event["data"]["hostname"] = json!("one-more");
@@ -98,7 +98,7 @@ fn strangers_are_bounded_and_those_who_are_expected_are_taken_all_the_same() {
     assert_eq!(view.counts.total, MOST_UNKNOWN + 1);
     assert_eq!(view.node("a").unwrap().word, RackWord::Ready);
     assert!(view.node("one-more").is_some() && view.node("stranger0").is_some());
-    // And so are the names of one who is expected.
+    // The names of an expected node are limited in the same way.
     let mut names = Sender::new(1);
     for number in 0..100 {
         names.host = format!("name{number}");
@@ -119,7 +119,7 @@ fn a_node_that_claims_anothers_name_often_does_not_shut_that_one_out() {
             take(&mut rack, &liar.event(1, 100, "api", 50), 100);
         }
     }
-    // By its name alone it has one place among others; the address of the list keeps its place, though it is silent.
+    // An identity with only the name competes with others. The address in the list keeps its place, even if it is silent.
     take(&mut rack, &Sender::new(1).event(1, 110, "ready", 50), 110);
     let kept = |mac: &str| rack.records().any(|(one, _)| one.mac == mac);
     assert!(kept("52:54:00:00:00:01"));
@@ -127,7 +127,7 @@ fn a_node_that_claims_anothers_name_often_does_not_shut_that_one_out() {
     assert_eq!(rack.view(at(120)).node("b").unwrap().word, RackWord::Ready);
 }
 
-/// An event as large as one can be.
+/// An event of the maximum size.
 fn large(sender: &Sender, boot: u64, second: i64) -> NodeReport {
     let text = |letters: usize| "\u{7bc0}".repeat(letters);
     let findings =
@@ -147,7 +147,7 @@ fn what_nodes_send_has_a_bound_in_bytes_and_strangers_go_first() {
     for number in 2..200 {
         for boot in 0..8 {
             let second = i64::from(number);
-            // The last bytes are those of the boot before.
+            // The last bytes belong to the previous boot.
             rack.take(&large(&Sender::new(number), boot, second))
                 .unwrap();
         }

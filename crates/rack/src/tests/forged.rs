@@ -1,10 +1,10 @@
-//! Events that another sender makes up in the name of a node: the node's next event counts, and the row shows the contradiction.
+//! Tests forged events in the name of a node: the next event of the node counts, and the row shows the contradiction.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// An event of this sender that says this word.
+/// An event of this sender with this word.
 fn says(sender: &Sender, sequence: u64, second: i64, readiness: &str) -> Value {
     let mut event = sender.event(sequence, second, "node", second);
     event["data"]["readiness"] = json!(readiness);
@@ -62,7 +62,7 @@ fn a_lower_number_that_was_sent_later_is_shown_as_a_contradiction() {
     assert_eq!(shown(&rack, 70), (RackWord::Ready, false));
     take(&mut rack, &says(&sender, 6, 120, "SettingUp"), 120);
     assert_eq!(shown(&rack, 130), (RackWord::SettingUp, true));
-    // In one second of uptime the clock of the sender tells them apart.
+    // Within one second of uptime, the clock of the sender decides.
     let mut rack = Rack::default();
     let mut later = says(&sender, 6, 60, "SettingUp");
     later["data"]["sentAt"] = json!("2026-11-29T00:00:00Z");
@@ -107,7 +107,7 @@ fn forged_boots_do_not_outlast_the_next_event_of_the_node() {
                 (RackWord::NotReady, "boot-1"),
                 "{sequence}, {boots}"
             );
-            // More boots than are remembered look like reboots.
+            // More boots than the rack stores look like reboots.
             let is_shown = row.notes.iter().any(|note| note.contains("two boots"));
             assert_eq!(is_shown, boots == 1, "{sequence}");
         }
@@ -153,14 +153,14 @@ fn events_of_a_node_that_names_no_boot_contradict_nothing() {
     assert!(!shown(&rack, 130).1);
 }
 
-/// What a node does between two of its events.
+/// The time between two events of a node.
 #[derive(Debug, Clone)]
 struct Step {
-    /// Seconds since the event before.
+    /// Seconds since the previous event.
     pause: i64,
-    /// Numbers that the daemon skips: those of tries that failed, and those that a restart leaves out.
+    /// Skipped sequence numbers, from failed attempts and from restarts.
     skipped: u64,
-    /// Seconds from its sending until it comes.
+    /// Seconds from sending to arrival.
     delay: i64,
     comes_twice: bool,
 }
@@ -180,7 +180,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         })
 }
 
-/// The events of a node, each with its number and when it is sent and comes.
+/// The events of a node: number, time of sending and time of arrival.
 fn events(steps: &[Step]) -> Vec<(u64, i64, i64)> {
     let (mut sequence, mut second) = (0, 10);
     let mut events = Vec::new();
@@ -239,7 +239,7 @@ proptest! {
         }
         let (word, contradicts) = shown(&rack, uptime);
         prop_assert_eq!(word, RackWord::SettingUp);
-        // A forged uptime that the node has reached since then changes nothing any more.
+        // A forged uptime that the node has reached since then has no effect any more.
         prop_assert!(contradicts || (!forges_number && ahead > 0 && claimed <= uptime));
     }
 }

@@ -1,10 +1,10 @@
-//! The order and the number of reports make no difference.
+//! Tests that neither the order nor the number of reports matters.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Reports of few machines, so that they meet in every way.
+/// Reports of only a few machines, so that all combinations occur.
 fn any_report() -> impl Strategy<Value = NodeReport> {
     let macs = prop::sample::select(vec!["", "52:54:00:00:00:01", "52:54:00:00:00:02"]);
     let serials = prop::sample::select(vec!["", "S1", "S2"]);
@@ -61,7 +61,7 @@ proptest! {
             other.take(report).unwrap();
         }
         prop_assert_eq!(one.view(at(700)), other.view(at(700)));
-        // Merging what two receivers know is the same again.
+        // Merging the records of two receivers gives the same result.
         let mut both = rack(inventory);
         let (left, right) = reports.split_at(reports.len() / 2);
         for half in [right, left] {

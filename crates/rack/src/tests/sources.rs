@@ -1,4 +1,4 @@
-//! What status documents and Nodes of Kubernetes say.
+//! Tests the content of status documents and Nodes of Kubernetes.
 
 use windrow_plan::readiness::node::{Pace, Readiness};
 
@@ -87,7 +87,7 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
     )
     .unwrap();
     assert_eq!(stale.state.readiness, Readiness::Unknown);
-    // A clock that is hours behind: it has been written before our eyes.
+    // The clock is hours behind, but the receiver saw the change.
     let behind = read_node(&node("False", "Ready: fine", 0), at(901), Heartbeat::Seen).unwrap();
     assert_eq!(behind.state.readiness, Readiness::Ready);
     assert_eq!(
@@ -129,7 +129,7 @@ fn the_annotation_says_what_the_condition_has_no_room_for() {
     assert_eq!((row.since, row.version.as_str()), (Some(at(40)), "0.1.0"));
     assert_eq!(row.blocker, "127.0.0.1:6443 refuses connections");
     assert_eq!(row.findings[0].code, "image-missing");
-    // Once it is no longer written, nothing is known.
+    // The node is unknown once the daemon stops renewing the condition.
     assert_eq!(rack.view(at(1000 + 901)).nodes[0].word, RackWord::Silent);
 }
 
@@ -151,7 +151,7 @@ fn an_annotation_that_cannot_be_read_takes_nothing_from_the_condition() {
         assert_eq!(report.state.phase, "api", "{bad}");
         assert!(report.state.findings.is_empty());
     }
-    // What is no longer kept true says nothing of the present.
+    // A condition that is no longer maintained says nothing about the present.
     let stalled = json!({"pace": "stalled", "phase": "api"}).to_string();
     let report = read_node(&annotated(&stalled, 0), at(901), Heartbeat::ByItsClock).unwrap();
     assert_eq!(
@@ -184,13 +184,13 @@ fn a_node_that_is_known_by_its_certificate_is_nobody_else_whatever_its_document_
     for (host, node) in [("n1", "n1"), ("n1.example", "n1"), ("", "")] {
         assert_eq!(read(0, host, node).contradiction, None, "{host} {node}");
     }
-    // One of which the list has no name may have any but another's.
+    // A node without a name in the list may have any name that no other node has.
     assert_eq!(read(2, "n3", "n3").report.identity.host, "n3");
     assert_eq!(read(2, "n1", "b").report.identity.host, "");
     assert_eq!(read(2, "n1", "b").report.state.node_name, "");
 }
 
-/// The event by which a node says that it is there.
+/// The event with which a node reports its presence.
 fn seen(sender: &Sender, sequence: u64, second: i64) -> Value {
     let mut event = sender.event(sequence, second, "ready", 5);
     event["type"] = json!("dev.windrow.node.seen");
@@ -201,14 +201,14 @@ fn seen(sender: &Sender, sequence: u64, second: i64) -> Value {
 fn who_says_twice_that_it_is_there_does_not_say_so_again_and_again() {
     let mut rack = rack("");
     let node = Sender::new(1);
-    // At the start of the boot, and when RKE2 has made its certificate.
+    // At the start of the boot, and when RKE2 has created its certificate.
     take(&mut rack, &seen(&node, 1, 60), 60);
     take(&mut rack, &seen(&node, 2, 240), 240);
     assert_eq!(rack.view(at(90_000)).nodes[0].word, RackWord::Ready);
-    // Months later with another certificate.
+    // Months later, with another certificate.
     take(&mut rack, &seen(&node, 3, 90_000), 90_000);
     assert_eq!(rack.view(at(990_000)).nodes[0].word, RackWord::Ready);
-    // With `every`, and once started again in between.
+    // With `every`, and restarted in between.
     let node = Sender::new(2);
     for (sequence, second) in [(1, 90_050), (2, 90_100), (3, 90_195), (4, 90_250)] {
         take(&mut rack, &seen(&node, sequence, second), second);
@@ -260,10 +260,10 @@ fn a_condition_that_says_unknown_counts_before_an_older_event() {
         rack.take(&report).unwrap();
         rack.view(at(second)).nodes[0].word
     };
-    // One that nobody keeps true says nothing of now.
+    // A condition that is no longer maintained says nothing about the present.
     assert_eq!(word(&condition("Unknown", -10), 910), RackWord::Ready);
     assert_eq!(word(&condition("Unknown", 915), 920), RackWord::Unknown);
-    // Of one change it says less than the event, which comes within moments.
+    // For the same change it contains less than the event, which arrives within moments.
     assert_eq!(word(&condition("True", 925), 930), RackWord::Ready);
     assert_eq!(word(&condition("True", 961), 961), RackWord::SettingUp);
 }
