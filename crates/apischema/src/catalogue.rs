@@ -1,4 +1,4 @@
-//! The data of `data/kubernetes.txt`, read at the first question.
+//! The data of `data/kubernetes.txt`, which are parsed on first use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -6,29 +6,26 @@ use std::sync::LazyLock;
 use crate::minors::Minors;
 use crate::shape::Shape;
 
-/// A kind of a group and version.
 #[derive(Debug)]
 pub(crate) struct KnownKind {
-    /// `apps/v1`
+    /// For example `apps/v1`.
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) namespaced: bool,
-    /// Its definition; `None` where it is not served unless kube-apiserver is told to.
+    /// `None` if kube-apiserver serves the kind only when configured to.
     pub(crate) definition: Option<&'static str>,
     pub(crate) minors: Minors,
 }
 
-/// A kind of a version that is no longer served.
 #[derive(Debug)]
 pub(crate) struct RemovedKind {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
-    /// The minor that no longer served it.
+    /// The first minor that did not serve it.
     pub(crate) minor: u16,
     pub(crate) replacement: Option<&'static str>,
 }
 
-/// A field of a definition.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
@@ -37,7 +34,7 @@ pub(crate) struct Field {
     pub(crate) minors: Minors,
 }
 
-/// The facts that stand before the definitions. A daemon asks for them, and for nothing that follows them.
+/// The facts at the start of the data. A daemon needs only these, and not the definitions after them.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) kinds: Vec<KnownKind>,
@@ -45,7 +42,6 @@ pub(crate) struct Facts {
     pub(crate) cluster_roles: BTreeSet<&'static str>,
 }
 
-/// The fields of every definition.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     definitions: BTreeMap<&'static str, Vec<Field>>,
@@ -53,12 +49,12 @@ pub(crate) struct Catalogue {
 
 const DATA: &str = include_str!("../data/kubernetes.txt");
 
-/// What is known. The data is part of the program and is whole: a test reads every line of it.
+/// The default is never used: the data are built in, and a test reads every line of them.
 pub(crate) static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::read(DATA).unwrap_or_default());
 pub(crate) static CATALOGUE: LazyLock<Catalogue> =
     LazyLock::new(|| Catalogue::read(DATA).unwrap_or_default());
 
-/// The lines of the facts, and those of the definitions.
+/// Splits the data into the facts and the definitions.
 fn parts(
     text: &'static str,
 ) -> (
@@ -74,7 +70,7 @@ fn parts(
 }
 
 impl Facts {
-    /// Reads the facts of the data; the line that cannot be read, where there is one.
+    /// Reads the facts. Fails with the first unreadable line.
     fn read(text: &'static str) -> Result<Self, &'static str> {
         let mut facts = Self::default();
         for line in parts(text).0 {
@@ -117,7 +113,7 @@ impl Facts {
 }
 
 impl Catalogue {
-    /// Reads the definitions of the data; the line that cannot be read, where there is one.
+    /// Reads the definitions. Fails with the first unreadable line.
     fn read(text: &'static str) -> Result<Self, &'static str> {
         let mut catalogue = Self::default();
         let mut definition = "";
@@ -137,12 +133,11 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// The fields of a definition; none of one that is not known.
+    /// Empty for an unknown definition.
     pub(crate) fn fields(&self, definition: &str) -> &[Field] {
         self.definitions.get(definition).map_or(&[], Vec::as_slice)
     }
 
-    /// Every definition, for tests.
     #[cfg(test)]
     pub(crate) fn definitions(&self) -> impl Iterator<Item = (&'static str, &[Field])> {
         self.definitions

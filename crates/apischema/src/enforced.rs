@@ -1,6 +1,6 @@
-//! Which of the fields that the published specification calls required, and which of its enums, kube-apiserver really enforces: the
-//! specification knows more, and validation other things. `data/enforced.txt` is what kube-apiserver of the oldest and the newest minor
-//! of the tests refused, written by `tests/kubernetes/api_schema.rs`.
+//! The required fields and enums of the published specification that kube-apiserver really enforces: the specification and the
+//! validation differ. `data/enforced.txt` lists the rejections of kube-apiserver for the oldest and the newest tested minor.
+//! `tests/kubernetes/api_schema.rs` writes it.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ static ENFORCED: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Does kube-apiserver enforce this claim: `required DEFINITION FIELD` or `enum DEFINITION FIELD`?
+/// Whether kube-apiserver enforces this claim: `required DEFINITION FIELD` or `enum DEFINITION FIELD`.
 pub(crate) fn is_enforced(claim: &str) -> bool {
     ENFORCED.contains(claim)
 }

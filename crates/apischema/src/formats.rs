@@ -1,4 +1,4 @@
-//! Grammars of single values, as k8s.io/apimachinery has them (`pkg/util/validation`, `pkg/api/resource`).
+//! Formats of single values, as in k8s.io/apimachinery (`pkg/util/validation`, `pkg/api/resource`).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,19 +7,19 @@ pub(crate) use windrow_model::grammars::{
     is_dns_label, is_subdomain, label_key_error, label_value_error,
 };
 
-/// A time of RFC 3339, as Go reads it.
+/// A time of RFC 3339, as Go parses it.
 pub(crate) fn is_time(text: &str) -> bool {
-    // Go takes no other letters and no space, and wants two digits of everything.
+    // Go accepts no letters except `T` and `Z` and no space, and requires two digits everywhere.
     let bytes = text.as_bytes();
     bytes.len() >= 20 && bytes[10] == b'T' && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-/// A label of RFC 1035: it begins with a letter.
+/// A label of RFC 1035, which begins with a letter.
 pub(crate) fn is_dns_1035_label(text: &str) -> bool {
     is_dns_label(text) && text.starts_with(|ch: char| ch.is_ascii_lowercase())
 }
 
-/// A port's name: at most 15 characters, a letter among them, no two hyphens beside each other.
+/// The name of a port: at most 15 characters, at least one letter, no two adjacent hyphens.
 pub(crate) fn is_port_name(text: &str) -> bool {
     text.len() <= 15
         && is_label_of_any_length(text)
@@ -27,7 +27,6 @@ pub(crate) fn is_port_name(text: &str) -> bool {
         && !text.contains("--")
 }
 
-/// A key of a ConfigMap or Secret.
 pub(crate) fn is_config_key(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty()
@@ -37,13 +36,13 @@ pub(crate) fn is_config_key(text: &str) -> bool {
         && !text.starts_with("..")
 }
 
-/// A percentage, as `25%`.
+/// For example `25%`.
 pub(crate) fn is_percent(text: &str) -> bool {
     text.strip_suffix('%')
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// An address as Go read it long ago: zeros may lead.
+/// An address in the syntax of early Go versions, which allows leading zeros.
 pub(crate) fn is_address(text: &str) -> bool {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().is_ok();
@@ -58,7 +57,7 @@ pub(crate) fn is_address(text: &str) -> bool {
     plain.join(".").parse::<Ipv4Addr>().is_ok()
 }
 
-/// An address and the length of the network's part.
+/// An address with a prefix length.
 pub(crate) fn is_network(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else {
         return false;
@@ -68,7 +67,7 @@ pub(crate) fn is_network(text: &str) -> bool {
     is_address(address) && is_number && length.parse::<u32>().is_ok_and(|length| length <= most)
 }
 
-/// The name of an environment variable that every minor takes: since 1.30 nearly any printable character.
+/// A name of an environment variable that every minor accepts. Since 1.30 nearly all printable characters are valid.
 pub(crate) fn is_variable_name(text: &str) -> bool {
     text.bytes()
         .all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=')

@@ -1,7 +1,8 @@
-//! Fields that the second of two files cannot change of an object that both declare.
+//! The immutable fields of an object that two files declare with different values.
 //!
-//! kube-apiserver refuses some changes for good. Others RKE2's deploy controller makes by deleting the object: it fails with the file in
-//! each pass, as the other file brings the object again. Of two declarations in one file RKE2 takes the last only.
+//! kube-apiserver permanently rejects some of these changes. For others, RKE2's deploy controller deletes the object: it fails
+//! with this file in each pass, because the other file creates the object again. If one file declares the object twice, RKE2 uses
+//! only the last declaration.
 //!
 //! Sources: `Validate…Update` in `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36; `pkg/apply/reconcilers.go` of
 //! rancher/wrangler v3.7.0.
@@ -14,22 +15,22 @@ use windrow_model::manifest::GroupKind;
 pub(crate) use comparable::{NAMES_OF_ITEMS, REMEMBERED};
 use comparable::{claim_templates, containers, remembered, resources, volumes, without_empty};
 
-/// When two values of a field differ.
+/// The condition under which two values of a field differ.
 #[derive(Clone, Copy)]
 enum Differs {
-    /// In anything; what is not written has this value (null: nothing).
+    /// If the values are unequal. An absent field has this value (null: none).
     FromDefault(&'static str),
-    /// Where both are written.
+    /// If both are present and unequal.
     WhereBoth,
-    /// Where the first is written, also as what the second does not have.
+    /// If the first is present, and the second is unequal or absent.
     WhereFirst,
-    /// Where the second is written, also as what kube-apiserver makes of the first that is not.
+    /// If the second is present, and unequal to the first or its default in kube-apiserver.
     WhereSecond,
-    /// Where an item of the first is not in the second: more may be added.
+    /// If an item of the first is absent from the second. New items are allowed.
     WhereLost,
-    /// In anything of what the deploy controller remembers: texts are cut off there.
+    /// If the part that the deploy controller remembers is unequal. It truncates texts.
     Remembered,
-    /// Where the object, or the other one, says that it never changes.
+    /// If one of the declarations sets `immutable`.
     WhereFrozen,
 }
 
@@ -39,7 +40,7 @@ use Differs::{
 
 const NOTHING: Differs = FromDefault("null");
 
-/// Group, kind, field, when it differs, and whether the deploy controller replaces the object.
+/// Group, kind, field, the condition, and whether the deploy controller replaces the object.
 type Rule = (&'static str, &'static str, &'static str, Differs, bool);
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -112,25 +113,23 @@ const RULES: [Rule; 64] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition", "spec.names.kind", WhereBoth, false),
 ];
 
-/// What two declarations of one object may not differ in.
+/// The fields in which two declarations of one object must agree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FixedFields {
-    /// Each field's value, in the order of the rules.
+    /// The values of the fields, in the order of the rules.
     values: Vec<(&'static str, Value)>,
     kind: GroupKind,
 }
 
-/// A difference that is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedDifference {
-    /// The field.
     pub field: &'static str,
-    /// Does RKE2 delete the object for it, rather than kube-apiserver refuse the change?
+    /// Whether RKE2 deletes the object, instead of kube-apiserver rejecting the change.
     pub replaces: bool,
 }
 
 impl FixedFields {
-    /// Those of an object of this kind; `None` where all may be changed. `value` gives what stands in a field.
+    /// The fields for a kind; `None` if all of its fields can be changed. `value` returns the value of a field.
     pub fn read(kind: &GroupKind, value: impl Fn(&[&str]) -> Option<Value>) -> Option<Self> {
         let get = |field: &str| {
             let keys: Vec<&str> = field.split('.').collect();
@@ -144,11 +143,11 @@ impl FixedFields {
                     (Remembered, _) => remembered(value, false),
                     (_, "spec.containers" | "spec.initContainers") => containers(value),
                     (_, "spec.volumes") => volumes(value),
-                    // Those of an indexed Job may grow with its parallelism.
+                    // In an indexed Job they may grow together with its parallelism.
                     (_, "spec.completions") if get("spec.completionMode") == "Indexed" => {
                         Value::Null
                     }
-                    // While a gate holds a pod back, they may be narrowed down.
+                    // They may become narrower while a scheduling gate blocks the pod.
                     (_, "spec.nodeSelector" | "spec.affinity") => match (is_gated, value) {
                         (true, _) => Value::Null,
                         (false, Value::Null) if kind.kind == "Pod" => json!({}),
@@ -168,7 +167,7 @@ impl FixedFields {
         })
     }
 
-    /// What a second declaration cannot change.
+    /// The first field that the second declaration must not change.
     pub fn refuse(&self, second: &Self) -> Option<FixedDifference> {
         let or = |default: &str, value: &Value| match value {
             Value::Null => serde_json::from_str(default).unwrap_or_default(),
@@ -200,7 +199,6 @@ impl FixedFields {
         })
     }
 
-    /// The fields.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.values.iter().map(|(name, _)| *name)
     }
@@ -212,7 +210,7 @@ impl FixedFields {
 }
 
 impl FixedDifference {
-    /// What the deploy controller or kube-apiserver says of it.
+    /// The error message of the deploy controller or of kube-apiserver.
     pub fn refusal(&self, kind: &GroupKind, name: &str) -> String {
         match self.replaces {
             true => "DesiredSet - Replace Wait".to_owned(),
@@ -224,7 +222,7 @@ impl FixedDifference {
     }
 }
 
-/// Tolerations, of which the seconds may change (`ValidatePodUpdate`).
+/// The tolerations without their seconds, which can be changed (`ValidatePodUpdate`).
 fn without_seconds(mut tolerations: Value) -> Value {
     for one in tolerations.as_array_mut().into_iter().flatten() {
         if let Some(fields) = one.as_object_mut() {

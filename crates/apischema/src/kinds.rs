@@ -1,4 +1,4 @@
-//! Which kinds are served, and what to say of one that is not.
+//! The served kinds, and the messages about kinds that are not served.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,19 @@ use crate::catalogue::{FACTS, KnownKind, RemovedKind};
 use crate::minors::Minors;
 use crate::problem::{Problem, ProblemKind};
 
-/// What is known of an object's kind.
 pub(crate) enum Found {
-    /// Some of the minors serve it.
+    /// At least one of the minors serves it.
     Served {
         definition: &'static str,
         minors: Minors,
     },
-    /// None does, or only one that is told to.
+    /// No minor serves it, or only if configured to.
     Problem(Box<Problem>),
-    /// It is no kind of a built-in group.
+    /// It is not a kind of a built-in group.
     Foreign,
 }
 
-/// Does kube-apiserver itself serve this group?
+/// Whether kube-apiserver itself serves this group.
 pub fn is_built_in_group(group: &str) -> bool {
     FACTS
         .kinds
@@ -34,7 +33,7 @@ pub fn is_built_in_group(group: &str) -> bool {
             .any(|removed| group_of(removed.api_version) == group)
 }
 
-/// Why there is no such kind without a group, where Kubernetes has it in one: an object of it can never be found.
+/// The reason why a kind without a group does not exist, if Kubernetes has it in a group. Nothing can find such an object.
 pub fn lacks_its_group(group: &str, kind: &str) -> Option<String> {
     let of_this_name = FACTS.kinds.iter().filter(|known| known.kind == kind);
     let groups: BTreeSet<&str> = of_this_name
@@ -50,13 +49,13 @@ pub fn lacks_its_group(group: &str, kind: &str) -> Option<String> {
     ))
 }
 
-/// Does every cluster have this ClusterRole?
+/// Whether every cluster has this ClusterRole.
 pub fn is_default_cluster_role(name: &str) -> bool {
-    // Those of controllers, and those that a feature gate brings, are many and change.
+    // There are many roles of controllers and feature gates, and they change between versions.
     name.starts_with("system:") || FACTS.cluster_roles.contains(name)
 }
 
-/// The kinds that some of the minors serve without being asked for, with their group and version.
+/// The kinds that at least one of the minors serves by default, with their group and version.
 pub fn served_kinds(minors: Minors) -> impl Iterator<Item = (&'static str, &'static str)> {
     FACTS
         .kinds
@@ -65,37 +64,34 @@ pub fn served_kinds(minors: Minors) -> impl Iterator<Item = (&'static str, &'sta
         .map(|known| (known.api_version, known.kind))
 }
 
-/// A kind of kube-apiserver's own, whichever versions its group has it in.
+/// A kind of kube-apiserver, in any version of its group.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltInKind {
-    /// Its group.
     pub group: &'static str,
-    /// Its name.
     pub kind: &'static str,
-    /// Do its objects live in namespaces?
     pub namespaced: bool,
     by_default: Minors,
     on_request: Minors,
 }
 
 impl BuiltInKind {
-    /// Does kube-apiserver of some of these minors serve it without being told to?
+    /// Whether at least one of these minors serves it by default.
     pub fn is_served_by(&self, minors: Minors) -> bool {
         !self.by_default.and(minors).is_empty()
     }
 
-    /// Does every known minor serve it without being told to?
+    /// Whether every known minor serves it by default.
     pub fn is_served_by_all(&self) -> bool {
         self.by_default.covers(Minors::ALL)
     }
 
-    /// Does kube-apiserver of some of these minors serve it where `runtime-config` asks for it?
+    /// Whether at least one of these minors serves it if `runtime-config` enables it.
     pub fn is_offered_by(&self, minors: Minors) -> bool {
         !self.on_request.and(minors).is_empty()
     }
 }
 
-/// Every kind of kube-apiserver's own, each once.
+/// All kinds of kube-apiserver, each once.
 pub fn built_in_kinds() -> Vec<BuiltInKind> {
     let mut all: Vec<BuiltInKind> = Vec::new();
     for known in &FACTS.kinds {
@@ -156,7 +152,7 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
     }))
 }
 
-/// What is known of a kind in a version of a group, by minors.
+/// The facts about a kind in a version of a group, by minors.
 fn entries<'a>(
     api_version: &'a str,
     kind: &'a str,
@@ -165,7 +161,7 @@ fn entries<'a>(
     all.filter(move |known| known.api_version == api_version && known.kind == kind)
 }
 
-/// Why a kind of Kubernetes' own groups is not served as a matter of course. `None`: that is no concern here.
+/// The reason why a kind of a built-in group is not served by default. `None` if the kind is out of scope.
 fn why_not_served(
     group: &str,
     api_version: &str,
@@ -213,7 +209,7 @@ fn why_not_served(
             message + &instead(&now, "; write "),
         ));
     }
-    // A List without items, and what only a part of an address is (Scale, Eviction), is no concern here.
+    // A List without items and subresources (Scale, Eviction) are out of scope.
     if kind.ends_with("List") || matches!(kind, "Scale" | "Eviction" | "Status") {
         return None;
     }
@@ -248,7 +244,6 @@ fn unknown(group: &str, api_version: &str, kind: &str, minors: Minors) -> String
     }
 }
 
-/// The versions of the group that serve the kind.
 fn served_versions(group: &str, kind: &str, minors: Minors) -> Vec<&'static str> {
     let serves = |known: &&KnownKind| {
         known.kind == kind

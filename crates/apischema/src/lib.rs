@@ -1,17 +1,18 @@
-//! What kube-apiserver of a minor accepts, judged from the file alone: kinds that are served, fields and their types, and the
-//! validation that files fail most often.
+//! Predicts from a file alone whether kube-apiserver of a minor accepts it: the served kinds, the fields and their types, and the
+//! most frequent validation errors.
 //!
 //! - [`check`]: one object of a built-in kind.
-//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition of the same input brings. Rules in CEL are judged by who asks.
-//! - [`PodSecurityLevel`]: what a namespace that enforces one refuses of its pods.
-//! - [`FixedFields`]: what two declarations of one object may not differ in.
-//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts that other checks need; [`quantity()`] reads an amount.
+//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition in the same input defines. The caller evaluates rules
+//!   in CEL.
+//! - [`PodSecurityLevel`]: the pods that a namespace with this level rejects.
+//! - [`FixedFields`]: the fields in which two declarations of one object must agree.
+//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts for other checks; [`quantity()`] parses a quantity.
 //!
 //! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
-//! `data/values.txt`), held to a running kube-apiserver by `tests/kubernetes/api_schema.rs`.
+//! `data/values.txt`). `tests/kubernetes/api_schema.rs` compares them with a running kube-apiserver.
 //!
-//! Invariants: where in doubt, nothing is said. What is called wrong is refused by every minor that is asked about. The data is read
-//! at the first question: the fields of objects at the first check, which a daemon never makes.
+//! Invariants: in doubt, there is no message. An error is reported only if every requested minor rejects the object. The data are
+//! parsed on first use, and the fields of objects at the first check, which a daemon never makes.
 #![forbid(unsafe_code)]
 
 mod catalogue;
@@ -50,7 +51,8 @@ use windrow_model::manifest::Object;
 
 use kinds::Found;
 
-/// What kube-apiserver would refuse of an object of a built-in kind, and what it would drop. Nothing of other kinds.
+/// The errors for which kube-apiserver would reject an object of a built-in kind, and the fields that it would drop. Empty for
+/// other kinds.
 pub fn check(object: &Object, minors: Minors) -> Vec<Problem> {
     let (definition, minors) = match kinds::find(object, minors) {
         Found::Served { definition, minors } => (definition, minors),
@@ -58,7 +60,7 @@ pub fn check(object: &Object, minors: Minors) -> Vec<Problem> {
         Found::Foreign => return Vec::new(),
     };
     let mut problems = walk::walk(object, definition, minors);
-    // Nothing is validated that cannot be decoded.
+    // An object that cannot be decoded is not validated.
     let decoded = !problems
         .iter()
         .any(|problem| problem.kind == ProblemKind::WrongType);
@@ -72,8 +74,8 @@ pub fn check(object: &Object, minors: Minors) -> Vec<Problem> {
     problems
 }
 
-/// What an object lacks of what the published specification asks for, whether or not kube-apiserver enforces it, and the field: what
-/// `data/enforced.txt` is made from.
+/// The violations of the published specification in an object, with their fields, regardless of whether kube-apiserver enforces
+/// them. They are the source of `data/enforced.txt`.
 pub fn claims(object: &Object, minors: Minors) -> Vec<(String, String)> {
     match kinds::find(object, minors) {
         Found::Served { definition, minors } => {

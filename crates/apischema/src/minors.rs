@@ -1,32 +1,29 @@
 //! Sets of Kubernetes minors.
 
-/// The oldest and the newest minor that is known here.
+/// The oldest and the newest known minor.
 const FIRST: u16 = 31;
 const LAST: u16 = 36;
 
-/// Some of the minors of Kubernetes that are known here, 1.31 to 1.36.
+/// A set of the known Kubernetes minors, 1.31 to 1.36.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minors(u8);
 
 impl Minors {
-    /// All that are known.
     pub const ALL: Self = Self((1 << (LAST - FIRST + 1)) - 1);
 
-    /// None of them.
     pub(crate) const NONE: Self = Self(0);
 
-    /// The known minor that is nearest to 1.`minor`; the newest where that is not known.
+    /// The known minor that is nearest to 1.`minor`; the newest one if `minor` is unknown.
     pub fn nearest(minor: Option<u16>) -> Self {
         let minor = minor.unwrap_or(LAST).clamp(FIRST, LAST);
         Self(1 << (minor - FIRST))
     }
 
-    /// The minor 1.`minor`; all that are known where this one is not. What they agree on has not changed for years.
+    /// The minor 1.`minor`, or all known minors if it is not among them. Facts that they share have not changed for years.
     pub fn of_version(minor: u16) -> Self {
         Self::range(minor, minor).unwrap_or(Self::ALL)
     }
 
-    /// From one minor to another.
     pub(crate) fn range(first: u16, last: u16) -> Option<Self> {
         if first < FIRST || last > LAST {
             return None;
@@ -50,22 +47,20 @@ impl Minors {
         self.0 == 0
     }
 
-    /// Are all of the other's minors among these?
+    /// Whether this set contains all minors of the other one.
     pub(crate) fn covers(self, other: Self) -> bool {
         self.and(other) == other
     }
 
-    /// The oldest of them.
     pub(crate) fn first(self) -> u16 {
         FIRST + self.0.trailing_zeros() as u16
     }
 
-    /// The newest of them.
     pub(crate) fn last(self) -> u16 {
         FIRST + 7 - self.0.leading_zeros() as u16
     }
 
-    /// As the data has them: `31-33,35-36`.
+    /// Parses the notation of the data, for example `31-33,35-36`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         text.split(',').try_fold(Self(0), |all, run| {
             let (first, last) = run.split_once('-')?;

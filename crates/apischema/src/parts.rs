@@ -1,6 +1,7 @@
-//! Rules on several fields of one definition, wherever it stands in an object.
+//! Rules about several fields of one definition, anywhere in an object.
 //!
-//! Source: `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36, held to kube-apiserver by `tests/kubernetes/api_schema.rs`.
+//! Source: `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36. `tests/kubernetes/api_schema.rs` compares them with
+//! kube-apiserver.
 
 mod resources;
 
@@ -15,7 +16,7 @@ use crate::formats;
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
-/// Adds what is wrong with the fields of a definition together.
+/// Adds the errors that concern several fields of a definition.
 pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &mut Vec<Problem>) {
     let mut part = Part {
         node,
@@ -46,7 +47,7 @@ pub(crate) fn check(definition: &str, node: &Node, path: &Path<'_>, problems: &m
     }
 }
 
-/// What containers may read of their pod in variables and in volumes.
+/// Fields of a pod that its containers can read both in variables and in volumes.
 const FIELDS_OF_ANY: [&str; 3] = ["metadata.name", "metadata.namespace", "metadata.uid"];
 const FIELDS_OF_VARIABLES: [&str; 6] = [
     "spec.nodeName",
@@ -74,7 +75,7 @@ impl Part<'_, '_> {
         self.node.get(field).filter(|value| !value.is_null())
     }
 
-    /// Adds a problem of a field; of the part where the field is empty.
+    /// Adds an error in a field, or in the part itself if `field` is empty.
     fn add(&mut self, field: &str, reason: Reason, why: &str) {
         let line = self
             .node
@@ -106,7 +107,7 @@ impl Part<'_, '_> {
                 self.add("operator", Reason::Invalid, why);
             }
             "Exists" | "Equal" | "" => {}
-            // Newer minors know them.
+            // Only newer minors know them.
             "Gt" | "Lt" => {}
             _ => {
                 let why = "supported values: \"Equal\", \"Exists\"";
@@ -121,7 +122,7 @@ impl Part<'_, '_> {
         }
     }
 
-    /// A requirement of a selector: its operator says whether there are values.
+    /// A requirement of a selector. Its operator decides whether it has values.
     fn requirement(&mut self, with_one: &[&str]) {
         let key = self.text("key").to_owned();
         if !key.is_empty()
@@ -157,7 +158,6 @@ impl Part<'_, '_> {
         }
     }
 
-    /// The names of all sources of a volume.
     fn sources(&self, definition: &str, others: &[&str]) -> Vec<String> {
         let known = CATALOGUE.fields(definition);
         let is_source =
@@ -169,7 +169,7 @@ impl Part<'_, '_> {
             .collect()
     }
 
-    /// A volume is of one type. Where none is named, it is an empty directory.
+    /// A volume has exactly one type. Without a type it is an empty directory.
     fn volume_source(&mut self, definition: &str, others: &[&str]) {
         if let [_, second, ..] = &self.sources(definition, others)[..] {
             let why = "may not specify more than 1 volume type";
@@ -225,17 +225,17 @@ impl Part<'_, '_> {
         }
     }
 
-    /// A field of its pod that a container reads.
+    /// A field of the pod that a container reads.
     fn field_ref(&mut self, known: &[&str]) {
         let Some(field) = self.node.at(&["fieldRef", "fieldPath"]) else {
             return;
         };
         let text = field.as_str().unwrap_or_default();
-        // One label or annotation.
+        // A single label or annotation.
         let is_one = ["metadata.labels['", "metadata.annotations['"]
             .iter()
             .any(|start| text.starts_with(start));
-        // Others are read of no version at all; an empty one is missing.
+        // Other fields cannot be read in any version, and an empty one counts as absent.
         if !text.is_empty() && !is_one && !known.contains(&text) {
             let path = self.path.field("fieldRef");
             let why = format!("supported values: {}", known.join(", "));
@@ -256,7 +256,7 @@ impl Part<'_, '_> {
         }
     }
 
-    /// What is taken out of a block of addresses lies in it, and is less.
+    /// A block that is excluded from an address block must be a smaller part of it.
     fn address_block(&mut self) {
         let network = |text: &str| -> Option<(IpAddr, u8)> {
             let text = Some(text).filter(|text| formats::is_network(text));
@@ -360,7 +360,7 @@ fn number(node: &Node) -> Option<i64> {
     }
 }
 
-/// A quantity in billionths, to be compared; `None` for what is none.
+/// A quantity in billionths, for comparisons; `None` if it is invalid.
 pub fn quantity(node: &Node) -> Option<i128> {
     match &node.value {
         NodeValue::Number(number) => billionths(&number.to_string()),

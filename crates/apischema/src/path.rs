@@ -1,8 +1,8 @@
-//! Where in an object something stands, as Kubernetes writes it: `spec.containers[0].ports[1].name`.
+//! The path of a value in an object, as Kubernetes writes it: `spec.containers[0].ports[1].name`.
 
 use std::fmt;
 
-/// A path, as a chain of steps from the inside out.
+/// A path as a chain of steps, from the innermost to the outermost.
 #[derive(Clone, Copy)]
 pub(crate) struct Path<'a> {
     before: Option<&'a Path<'a>>,
@@ -12,9 +12,8 @@ pub(crate) struct Path<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
-    /// A field of an object.
     Field(&'a str),
-    /// A key of a map that may have any.
+    /// A key of a map with arbitrary keys.
     Key(&'a str),
     Index(usize),
 }
@@ -48,7 +47,7 @@ impl<'a> Path<'a> {
 }
 
 impl Path<'_> {
-    /// Is it this field of this field of the object?
+    /// Whether this path is the field `inner` of the field `outer` of the object.
     pub(crate) fn is(&self, outer: &str, inner: &str) -> bool {
         let named =
             |path: &Path<'_>, name: &str| matches!(path.step, Step::Field(step) if step == name);
@@ -57,7 +56,7 @@ impl Path<'_> {
             && owner.is_some_and(|owner| owner.before.is_some_and(|root| root.before.is_none()))
     }
 
-    /// The fields alone, with a dot between them, as Go's decoder has them.
+    /// Only the fields, joined with dots, as in the messages of Go's decoder.
     pub(crate) fn fields(&self) -> String {
         let mut text = self.before.map_or(String::new(), Path::fields);
         if let Step::Field(name) = self.step {

@@ -1,23 +1,23 @@
-//! The Pod Security Standards: what kube-apiserver refuses of the pods of a namespace that enforces one.
+//! The Pod Security Standards: the reasons for which kube-apiserver rejects pods in a namespace that enforces them.
 //!
-//! Source: k8s.io/pod-security-admission v0.34.0 and v0.36.1, `policy/check_*.go`. Of what differs between versions (types of SELinux, AppArmor,
-//! `procMount`, hosts of probes) nothing is said; of sysctls what the newest allows is allowed.
+//! Source: k8s.io/pod-security-admission v0.34.0 and v0.36.1, `policy/check_*.go`. Rules that differ between versions (types of
+//! SELinux, AppArmor, `procMount`, hosts of probes) are not checked. Sysctls are accepted if the newest version accepts them.
 
 use std::collections::BTreeSet;
 
 use windrow_model::manifest::Node;
 
-/// A level that refuses something: all but `privileged`.
+/// A level with restrictions: all levels except `privileged`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodSecurityLevel {
-    /// What is known to raise a pod's rights is refused.
+    /// Rejects known privilege escalations.
     Baseline,
-    /// A pod has to give up what it does not need.
+    /// Requires pods to drop all unneeded privileges.
     Restricted,
 }
 
 impl PodSecurityLevel {
-    /// The level that a label's value means; `None` for `privileged` and for what kube-apiserver refuses.
+    /// The level of a label value; `None` for `privileged` and for values that kube-apiserver rejects.
     pub fn from_label(value: &str) -> Option<Self> {
         match value {
             "baseline" => Some(Self::Baseline),
@@ -26,7 +26,7 @@ impl PodSecurityLevel {
         }
     }
 
-    /// As the label has it.
+    /// The label value.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -34,9 +34,9 @@ impl PodSecurityLevel {
         }
     }
 
-    /// What this level refuses of pods with this `spec`, a clause each.
+    /// The reasons for which this level rejects pods with this `spec`, one clause each.
     pub fn refuses(self, spec: &Node) -> Vec<String> {
-        // Of pods of Windows other rules hold.
+        // Other rules apply to Windows pods.
         if spec.str_at(&["os", "name"]) == Some("windows") {
             return Vec::new();
         }
@@ -48,7 +48,7 @@ impl PodSecurityLevel {
     }
 }
 
-/// Capabilities that `baseline` lets containers add.
+/// Capabilities that `baseline` allows containers to add.
 const USUAL_CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -65,7 +65,7 @@ const USUAL_CAPABILITIES: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-/// Volumes that `restricted` lets pods have.
+/// Volumes that `restricted` allows.
 const USUAL_VOLUMES: [&str; 9] = [
     "configMap",
     "csi",
@@ -78,7 +78,7 @@ const USUAL_VOLUMES: [&str; 9] = [
     "secret",
 ];
 
-/// Sysctls that every level lets pods set.
+/// Sysctls that every level allows.
 const USUAL_SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -96,7 +96,6 @@ const USUAL_SYSCTLS: [&str; 12] = [
 
 const SECCOMP: &[&str] = &["securityContext", "seccompProfile", "type"];
 
-/// The pods of one specification.
 struct Pod<'n> {
     spec: &'n Node,
     /// Name and specification.
@@ -142,13 +141,13 @@ impl<'n> Pod<'n> {
         let volumes = items(self.spec, "volumes").iter();
         let unusual =
             volumes.filter(|volume| !USUAL_VOLUMES.iter().any(|kind| volume.get(kind).is_some()));
-        // One without a kind is an emptyDir.
+        // A volume without a type is an emptyDir.
         let unusual = unusual.filter(|volume| volume.entries().len() > 1);
         let unusual: Vec<&str> = unusual
             .filter_map(|volume| volume.str_at(&["name"]))
             .collect();
         found.extend(said("volumes of other kinds than are allowed", &unusual));
-        // In a user namespace of their own they may be root where the version has it so.
+        // In a user namespace they may be root, in versions with this feature.
         if self.spec.get("hostUsers").and_then(Node::as_bool) != Some(false) {
             found.extend(self.root());
         }
@@ -205,7 +204,7 @@ impl<'n> Pod<'n> {
         let not_said = self.in_containers("runAsNonRoot is not true", |one| {
             bool_at(one, "runAsNonRoot").or(of_pod) != Some(true)
         });
-        // The pod's own value is refused also where every container has another.
+        // The value of the pod is rejected even if every container overrides it.
         let of_pod = (of_pod == Some(false)).then(|| "runAsNonRoot is false".to_owned());
         let is_root = |node: &Node| {
             let user = node.at(&["securityContext", "runAsUser"]);
@@ -226,7 +225,7 @@ impl<'n> Pod<'n> {
     }
 }
 
-/// Something, and where it is.
+/// A violation and its containers.
 fn said(what: &str, names: &[&str]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{what} ({})", names.join(", ")))
 }
@@ -252,7 +251,7 @@ mod tests {
         level.refuses(&yaml::parse_configuration(spec).unwrap().unwrap())
     }
 
-    /// The least that `restricted` takes.
+    /// The smallest pod that `restricted` accepts.
     const RESTRICTED: &str = "\
 securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
 containers:
@@ -273,7 +272,7 @@ volumes: [{name: v, configMap: {name: c}}, {name: e}]
         ];
         assert_eq!(refused(restricted, "containers: [{name: a}]"), all);
         assert_eq!(refused(restricted, RESTRICTED), [""; 0]);
-        // Of both levels, and how each says it.
+        // Violations of both levels, and their messages.
         for (change, says) in [
             ("hostNetwork: true\n", "hostNetwork is true"),
             ("hostPID: true\n", "hostPID is true"),
@@ -314,7 +313,7 @@ volumes: [{name: v, configMap: {name: c}}, {name: e}]
             "{sysctls: [{name: net.ipv4.tcp_rmem}, {name: kernel.msgmax}], runAsNonRoot",
         );
         assert_eq!(refused(baseline, &sysctls), ["sysctls (kernel.msgmax)"]);
-        // Only `restricted` minds these.
+        // Violations of `restricted` only.
         for (from, to, says) in [
             (
                 "runAsNonRoot: true",
@@ -341,7 +340,7 @@ volumes: [{name: v, configMap: {name: c}}, {name: e}]
             assert_eq!(refused(baseline, &spec), [""; 0], "{to}");
             assert_eq!(refused(restricted, &spec), [says], "{to}");
         }
-        // Root of a user namespace may be let through; nothing of Windows is judged.
+        // Root of a user namespace may be accepted, and Windows pods are not checked.
         let own_users = changed("runAsNonRoot: true", "runAsUser: 0") + "hostUsers: false\n";
         assert_eq!(refused(restricted, &own_users), [""; 0]);
         let windows = "os: {name: windows}\nhostNetwork: true\ncontainers: [{name: a}]\n";

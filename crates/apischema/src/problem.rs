@@ -1,46 +1,41 @@
-//! What is wrong with an object.
+//! An error in an object.
 
 use windrow_model::manifest::Object;
 use windrow_model::redact::REDACTED;
 
 use crate::path::Path;
 
-/// What kind of fault it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProblemKind {
-    /// No such kind in this group and version.
+    /// The group and version have no such kind.
     UnknownKind,
-    /// The version was served once.
+    /// The version is no longer served.
     RemovedVersion,
-    /// kube-apiserver serves it only where it is told to.
+    /// kube-apiserver serves it only if configured to.
     OffByDefault,
     /// It cannot be decoded.
     WrongType,
-    /// It is dropped.
+    /// kube-apiserver drops it.
     UnknownField,
-    /// It is taken once, and fails whenever RKE2 applies its file again.
+    /// It is accepted once, and fails whenever RKE2 applies its file again.
     RefusedAgain,
-    /// It is not valid.
+    /// It fails the validation.
     Invalid,
 }
 
-/// Something wrong with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What kind of fault it is.
     pub kind: ProblemKind,
-    /// Line in the file, counted from 1.
+    /// Line in the file, starting at 1.
     pub line: u32,
-    /// The field, as Kubernetes writes it; empty where the object as a whole is meant.
+    /// The field, as Kubernetes writes it; empty for the object as a whole.
     pub field: String,
-    /// What is wrong with it, in words.
     pub message: String,
-    /// What kube-apiserver says; `None` where it refuses nothing, or where it is not asked at all.
+    /// The message of kube-apiserver; `None` if it does not reject the object, or is never asked.
     pub refusal: Option<String>,
 }
 
 impl Problem {
-    /// Does kube-apiserver refuse the object for it?
     pub fn refuses(&self) -> bool {
         !matches!(
             self.kind,
@@ -48,7 +43,7 @@ impl Problem {
         )
     }
 
-    /// An error of validation, in the words of its kinds (`Required value`). The value is not quoted.
+    /// A validation error in the words of kube-apiserver (`Required value`). It does not quote the value.
     pub(crate) fn invalid(line: u32, path: &Path<'_>, reason: Reason, why: &str) -> Self {
         let field = path.to_string();
         let words = reason.words();
@@ -73,7 +68,7 @@ impl Problem {
     }
 }
 
-/// The kinds of errors that kube-apiserver's validation knows.
+/// The types of validation errors in kube-apiserver.
 #[derive(Clone, Copy)]
 pub(crate) enum Reason {
     Required,
@@ -86,7 +81,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// kube-apiserver quotes the value, and a message here never does.
+    /// kube-apiserver quotes the value. These messages never do, because it may be a secret.
     fn words(self) -> String {
         match self {
             Self::Required => "Required value".to_owned(),
@@ -100,7 +95,7 @@ impl Reason {
     }
 }
 
-/// Sorts them by line, and puts the words of the whole request around those of validation.
+/// Sorts the errors by line, and completes the messages of validation errors.
 pub(crate) fn complete(object: &Object, problems: &mut Vec<Problem>) {
     problems.sort_by(|a, b| (a.line, &a.field, a.kind).cmp(&(b.line, &b.field, b.kind)));
     problems.dedup_by(|a, b| (a.kind, &a.field, a.line) == (b.kind, &b.field, b.line));
@@ -113,7 +108,7 @@ pub(crate) fn complete(object: &Object, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What kube-apiserver says of an object that is not valid.
+/// The message of kube-apiserver about an invalid object.
 pub(crate) fn invalid(object: &Object, words: &str) -> String {
     let kind = object.id.group_kind();
     format!("{kind} \"{}\" is invalid: {words}", object.id.name)

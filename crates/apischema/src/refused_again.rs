@@ -1,18 +1,19 @@
-//! Unknown fields for which RKE2 fails with an object that is there.
+//! Unknown fields that make RKE2 fail once the object exists.
 //!
-//! kube-apiserver drops an unknown field. Its deploy controller compares what it wrote down of the object, where longer texts are cut off,
-//! with the file; a map or list that differs in a field which Go's type has not ends the comparison (`handleMapDiff` and `handleSliceDiff`
-//! in pkg/util/strategicpatch of k8s.io/apimachinery). It compares when it starts, and in each pass after one in which a file failed.
+//! kube-apiserver drops an unknown field. The deploy controller compares the file with its copy of the object, in which long
+//! texts are truncated. The comparison ends with an error if a map or list differs in a field that is missing from Go's type
+//! (`handleMapDiff` and `handleSliceDiff` in pkg/util/strategicpatch of k8s.io/apimachinery). It compares when it starts, and in
+//! each pass after one in which a file failed.
 
 use windrow_model::manifest::{Node, NodeValue};
 
 use crate::immutable::{NAMES_OF_ITEMS, REMEMBERED};
 use crate::path::Path;
 
-/// Groups of kinds that it has no types of: they are compared as JSON.
+/// Groups without Go types in the deploy controller. Their objects are compared as JSON.
 const WITHOUT_TYPES: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Lists whose items are compared one by one. Others are replaced as a whole.
+/// Lists that are compared item by item. Other lists are replaced as a whole.
 const BY_ITEMS: [&str; 6] = [
     "containers",
     "env",
@@ -22,7 +23,7 @@ const BY_ITEMS: [&str; 6] = [
     "volumes",
 ];
 
-/// Does RKE2 fail with an object for this value of a field that is not known?
+/// Whether RKE2 fails with an existing object because of this value of an unknown field.
 pub(crate) fn is_refused_again(group: &str, path: &Path<'_>, value: &Node) -> bool {
     let is_collection = matches!(value.value, NodeValue::Mapping(_) | NodeValue::Sequence(_));
     is_collection && !WITHOUT_TYPES.contains(&group) && is_compared(path) && is_cut(value)
@@ -35,7 +36,7 @@ fn is_compared(path: &Path<'_>) -> bool {
     lists.all(|(name, _)| BY_ITEMS.contains(&name) || path.starts_with("spec.ports["))
 }
 
-/// Is any text in it cut off?
+/// Whether a text in it is truncated.
 fn is_cut(value: &Node) -> bool {
     match &value.value {
         NodeValue::Mapping(entries) => entries.iter().any(|entry| match entry.value.as_str() {
@@ -43,7 +44,7 @@ fn is_cut(value: &Node) -> bool {
             None => is_cut(&entry.value),
         }),
         NodeValue::Sequence(items) => items.iter().any(|item| match &item.value {
-            // What names an item is not cut off, and a text in a list neither.
+            // Texts in lists and identifiers of items are not truncated.
             NodeValue::Mapping(entries) => entries.iter().any(|entry| match entry.value.as_str() {
                 Some(text) => {
                     text.len() > REMEMBERED && !NAMES_OF_ITEMS.contains(&entry.key.as_str())

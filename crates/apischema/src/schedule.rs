@@ -1,6 +1,7 @@
-//! The schedule of a CronJob, as github.com/robfig/cron/v3 (`ParseStandard`) reads it: five fields, or a word that begins with `@`.
+//! The schedule of a CronJob, as github.com/robfig/cron/v3 (`ParseStandard`) parses it: five fields, or a word that begins with
+//! `@`.
 
-/// The name, the least and the greatest number, and the words of each field.
+/// The name, the smallest and the largest number, and the words of each field.
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),
@@ -31,13 +32,13 @@ const WORDS: [&str; 7] = [
     "@hourly",
 ];
 
-/// Why this is no schedule of a CronJob.
+/// The reason why this is not a valid schedule.
 pub fn error(text: &str) -> Option<String> {
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
         return Some("write the time zone into `timeZone`".to_owned());
     }
     if text.starts_with('@') {
-        // A duration after `@every` is read by Go, and is not judged here.
+        // Go parses the duration after `@every`, and it is not checked here.
         let known = WORDS.contains(&text) || text.starts_with("@every ");
         return (!known).then(|| format!("there is no such word; there are {}", WORDS.join(", ")));
     }
@@ -77,7 +78,7 @@ fn is_part(part: &str, field: &(&str, u32, u32, &[&str])) -> bool {
     }) {
         return false;
     }
-    // What stands behind a star is not read.
+    // The parser ignores anything after a star.
     if matches!(range.split('-').next(), Some("*" | "?")) {
         return true;
     }

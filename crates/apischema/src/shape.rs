@@ -1,10 +1,10 @@
-//! What a field may hold.
+//! The types of fields.
 
-/// The type of a field, as the data names it.
+/// The type of a field, as written in the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
-    /// Text, one of these.
+    /// Text that must be one of these.
     Enum(Vec<&'static str>),
     /// Text in base64.
     Bytes,
@@ -23,7 +23,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// As the data writes it.
+    /// Parses the notation of the data.
     pub(crate) fn parse(text: &'static str) -> Option<Self> {
         let inside = |open, close| text.strip_prefix(open)?.strip_suffix(close);
         if let Some(name) = text.strip_prefix('@') {
@@ -53,7 +53,7 @@ impl Shape {
         })
     }
 
-    /// What is to be written there, in words.
+    /// The expected value, in words.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Text | Self::Enum(_) => "text",
@@ -70,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// What kube-apiserver calls the type.
+    /// The name of the type in messages of kube-apiserver.
     pub(crate) fn go_type(&self) -> String {
         match self {
             Self::Text | Self::Enum(_) | Self::Time | Self::Quantity | Self::IntOrString => {

@@ -1,4 +1,4 @@
-//! Whole objects through the whole check.
+//! Tests objects with the complete check.
 
 use windrow_model::manifest::{self, FileContent, ManifestPath, Object, ReadLimits};
 
@@ -12,7 +12,7 @@ fn objects(text: &str) -> Vec<Object> {
     file.objects().cloned().collect()
 }
 
-/// What is said of a text: line, field and message.
+/// The messages about a text: line, field and message.
 fn said(text: &str, minors: Minors) -> Vec<String> {
     let objects = objects(text);
     let problems = objects.iter().flat_map(|object| check(object, minors));
@@ -21,7 +21,7 @@ fn said(text: &str, minors: Minors) -> Vec<String> {
         .collect()
 }
 
-/// What kube-apiserver would say.
+/// The messages of kube-apiserver.
 fn refusals(text: &str) -> Vec<String> {
     let objects = objects(text);
     let problems = objects.iter().flat_map(|object| check(object, Minors::ALL));
@@ -208,7 +208,7 @@ fn what_validation_refuses_is_named() {
     );
 }
 
-/// A value is quoted only if it resembles one of a closed list.
+/// A message quotes a value only if it resembles a value of a closed list.
 #[test]
 fn no_message_quotes_a_value_that_may_be_a_secret() {
     let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {a: hunter01 x}, annotations: {a: b}}\nspec:\n  \
@@ -254,7 +254,7 @@ fn whole_objects_are_taken() {
         deployment("{a: b}", "{a: b}", "{name: a, image: b, resources: {limits: {cpu: ' 1 ', memory: Mi}}}"),
         "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80, targetPort: http}]}\n".to_owned(),
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {port: \"8080\", none: null}\n".to_owned(),
-        // RKE2 drops labels that are no text, and says so elsewhere.
+        // RKE2 drops labels that are not texts, and another check reports that.
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {a: 5}}\n".to_owned(),
     ] {
         let path = ManifestPath::from("a.yaml");

@@ -1,4 +1,4 @@
-//! Rules on single fields: `data/values.txt` says which field has which.
+//! Rules about single fields. `data/values.txt` assigns them to the fields.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::formats;
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
-/// Rules of each field, by definition and field.
+/// The rules of each field, by definition and field.
 static VALUES: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>>> =
     LazyLock::new(|| {
         let lines = include_str!("../data/values.txt").lines();
@@ -23,7 +23,7 @@ static VALUES: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>
         rules
     });
 
-/// What a definition asks of its fields together: the field (`.` for the definition) and the rule.
+/// The rules about several fields of a definition: the field (`.` for the definition itself) and the rule.
 static WHOLE: LazyLock<BTreeMap<&'static str, Vec<(&'static str, &'static str)>>> =
     LazyLock::new(|| {
         let mut whole: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -35,7 +35,7 @@ static WHOLE: LazyLock<BTreeMap<&'static str, Vec<(&'static str, &'static str)>>
         whole
     });
 
-/// Adds what is wrong with the fields of a definition together.
+/// Adds the errors that concern several fields of a definition.
 pub(crate) fn check_whole(
     definition: &str,
     node: &Node,
@@ -78,7 +78,7 @@ fn is_empty(node: &Node) -> bool {
     }
 }
 
-/// Adds what is wrong with the value of a field, or with an item of it.
+/// Adds the errors in the value of a field, or in an item of it.
 pub(crate) fn check(
     definition: &'static str,
     field: &'static str,
@@ -115,7 +115,7 @@ fn text_error(rule: &str, text: &str) -> Option<(Reason, &'static str)> {
     let invalid = |bad: bool, why| bad.then_some((Reason::Invalid, why));
     match rule {
         "not-empty" => text.is_empty().then_some((Reason::Required, "it is empty")),
-        // An empty text is what was not written.
+        // An empty text is the same as an absent one.
         _ if text.is_empty() => None,
         "dns-label" => invalid(
             !formats::is_dns_label(text),
@@ -173,7 +173,7 @@ fn number_error(rule: &str, number: i64) -> Option<&'static str> {
         "port" => {
             (!(1..=65535).contains(&number)).then_some("must be between 1 and 65535, inclusive")
         }
-        // Zero is what was not written.
+        // Zero is the same as an absent value.
         "port-or-zero" => {
             (!(0..=65535).contains(&number)).then_some("must be between 1 and 65535, inclusive")
         }

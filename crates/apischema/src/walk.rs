@@ -1,4 +1,4 @@
-//! An object against its definition: types, fields, what is required, and the values of single fields.
+//! Checks an object against its definition: types, fields, required fields, and the values of single fields.
 
 use windrow_model::manifest::{MapEntry, Node, NodeValue, Object, decode_base64};
 use windrow_model::quantity::is_quantity;
@@ -13,15 +13,15 @@ use crate::refused_again::is_refused_again;
 use crate::shape::Shape;
 use crate::{enforced, formats, parts, values};
 
-/// What is wrong with an object of a built-in kind as far as its definition says.
+/// The errors in an object of a built-in kind, as far as its definition shows them.
 pub(crate) fn walk(object: &Object, definition: &'static str, minors: Minors) -> Vec<Problem> {
     let mut walk = Walk::new(object, minors);
     walk.fields(definition, &object.node, &Path::ROOT);
     walk.problems
 }
 
-/// What an object lacks of what the published specification asks for, whether or not kube-apiserver enforces it: each claim as
-/// `data/enforced.txt` has it, and the field.
+/// The violations of the published specification in an object, regardless of whether kube-apiserver enforces them: each claim as
+/// in `data/enforced.txt`, and its field.
 pub(crate) fn claims(
     object: &Object,
     definition: &'static str,
@@ -49,14 +49,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Is a claim of the specification, which an object does not meet, enforced?
+    /// Whether kube-apiserver enforces a violated claim of the specification.
     fn is_enforced(&mut self, claim: String, path: &Path<'_>) -> bool {
         let enforced = enforced::is_enforced(&claim);
         self.claims.push((claim, path.to_string()));
         enforced
     }
 
-    /// A map against the fields of a definition.
+    /// Checks a map against the fields of a definition.
     fn fields(&mut self, definition: &'static str, node: &Node, path: &Path<'_>) {
         let known = CATALOGUE.fields(definition);
         for entry in node.entries() {
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A value against what the minors say of its field; what only some of them refuse is not refused.
+    /// Checks a value against its field in all minors. Errors in only some of them are ignored.
     fn candidates(
         &mut self,
         definition: &'static str,
@@ -118,7 +118,7 @@ impl<'a> Walk<'a> {
         node: &Node,
         path: &Path<'_>,
     ) {
-        // To Go's decoder, null is what was not written.
+        // To Go's decoder, null is the same as an absent field.
         if node.is_null() || is_dropped(path, node) {
             return;
         }
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
                 for (index, inner) in items.iter().enumerate() {
                     let at = path.index(index);
                     match &**item {
-                        // Null is an object in which nothing was written.
+                        // Null is the same as an empty object.
                         Shape::Fields(name) if inner.is_null() => self.fields(name, inner, &at),
                         item => self.value(definition, field, item, inner, &at),
                     }
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        // Of a list, a rule is of its items or of the whole.
+        // A rule for a list concerns either its items or the whole list.
         values::check(definition, field.name, node, path, &mut self.problems);
     }
 
@@ -238,7 +238,7 @@ impl<'a> Walk<'a> {
             NodeValue::String(text) => text,
             _ => return Some(self.wrong_type(definition, shape, node, path)),
         };
-        // Space around it is taken off.
+        // The decoder trims blanks around it.
         if is_quantity(text.trim_matches(' ')) {
             return None;
         }
@@ -329,7 +329,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Is it what Go has where nothing was written? Of a field that is required, validation sees no difference.
+/// True for the zero value in Go. In a required field, the validation cannot distinguish it from an absent one.
 fn is_nothing(node: &Node) -> bool {
     match &node.value {
         NodeValue::Null => true,
@@ -340,7 +340,7 @@ fn is_nothing(node: &Node) -> bool {
     }
 }
 
-/// Does RKE2 drop these labels before kube-apiserver sees them (`labels-dropped`)?
+/// Whether RKE2 drops these labels before they reach kube-apiserver (`labels-dropped`).
 fn is_dropped(path: &Path<'_>, node: &Node) -> bool {
     let of_object = path.is("metadata", "labels") || path.is("metadata", "annotations");
     let NodeValue::Mapping(entries) = &node.value else {
@@ -367,7 +367,7 @@ fn unsupported(text: &str, allowed: &[&str], line: u32, path: &Path<'_>) -> Prob
     problem
 }
 
-/// Would it be of the right type without its quotation marks?
+/// Whether it would have the right type without its quotation marks.
 fn unquoted(shape: &Shape, text: &str) -> bool {
     match shape {
         Shape::Bool => matches!(text, "true" | "false"),

@@ -1,7 +1,7 @@
-//! The formats of texts that kube-apiserver judges in the schemas of custom objects.
+//! The text formats that kube-apiserver validates in the schemas of custom objects.
 //!
-//! Source: pkg/apiserver/validation/formats.go of k8s.io/apiextensions-apiserver v0.36.3 says which; k8s.io/kube-openapi
-//! (pkg/validation/strfmt) reads them. A format that is not in that list says nothing, to kube-apiserver as here.
+//! Source: pkg/apiserver/validation/formats.go of k8s.io/apiextensions-apiserver v0.36.3 lists them; k8s.io/kube-openapi
+//! (pkg/validation/strfmt) implements them. A format that is not in this list has no effect in kube-apiserver, and none here.
 
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use regex::Regex;
 use crate::formats;
 use crate::minors::Minors;
 
-/// Is a text of the format?
+/// Whether a text has the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Fits,
@@ -26,7 +26,7 @@ impl From<bool> for Verdict {
 }
 
 pub(super) fn judge(format: &str, text: &str, minors: Minors) -> Verdict {
-    // To kube-apiserver `date-time` and `datetime` are one.
+    // kube-apiserver treats `date-time` and `datetime` as the same format.
     match &*format.replace('-', "") {
         "date" => is_date(text).into(),
         "datetime" => is_date_time(text).into(),
@@ -56,7 +56,7 @@ pub(super) fn judge(format: &str, text: &str, minors: Minors) -> Verdict {
     }
 }
 
-/// Of a format that older minors do not know.
+/// The verdict for a format that older minors do not have.
 fn since(minor: u16, minors: Minors, fits: bool) -> Verdict {
     match fits || minors.last() < minor {
         true => Verdict::Fits,
@@ -95,7 +95,7 @@ fn is_date(text: &str) -> bool {
         && text.parse::<jiff::civil::Date>().is_ok()
 }
 
-/// As kube-openapi has it: not every text that it takes is a time.
+/// Follows kube-openapi, which accepts texts that are not valid times.
 fn is_date_time(text: &str) -> bool {
     static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$")
@@ -111,7 +111,7 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && pattern.captures(time).is_some_and(fits)
 }
 
-/// As Go's `time.ParseDuration` reads it: `1h30m`, `-1.5s`, `0`.
+/// Follows Go's `time.ParseDuration`: `1h30m`, `-1.5s`, `0`.
 fn is_go_duration(text: &str) -> bool {
     matches(text, r"^[-+]?0$") == Verdict::Fits
         || matches(
@@ -120,7 +120,7 @@ fn is_go_duration(text: &str) -> bool {
         ) == Verdict::Fits
 }
 
-/// As Scala writes it, anywhere in the text: `22 ns`, `3 days`.
+/// Follows Scala, anywhere in the text: `22 ns`, `3 days`.
 fn is_worded_duration(text: &str) -> bool {
     const UNITS: [&[&str]; 8] = [
         &["ns", "nano"],
@@ -148,7 +148,7 @@ fn is_worded_duration(text: &str) -> bool {
     all.iter().all(is_read) && all.iter().any(|part| is_unit(&part[2]))
 }
 
-/// As Go's `net.ParseMAC` reads it: 6, 8 or 20 bytes.
+/// Follows Go's `net.ParseMAC`: 6, 8 or 20 bytes.
 fn is_hardware_address(text: &str) -> bool {
     let parts = |separator: char, digits: usize| {
         let parts: Vec<&str> = text.split(separator).collect();
@@ -159,7 +159,7 @@ fn is_hardware_address(text: &str) -> bool {
     parts(':', 2) || parts('-', 2) || parts('.', 4)
 }
 
-/// As Go's `url.ParseRequestURI` reads it: a scheme, or a path that begins with `/`.
+/// Follows Go's `url.ParseRequestURI`: a scheme, or a path that begins with `/`.
 fn judge_uri(text: &str) -> Verdict {
     let is_control = |byte: u8| byte < b' ' || byte == 0x7f;
     let scheme = matches(text, r"^[A-Za-z][A-Za-z0-9+.-]*:");
@@ -175,7 +175,7 @@ fn judge_uri(text: &str) -> Verdict {
     }
 }
 
-/// As Go's `mail.ParseAddress` reads it, where it is simple.
+/// Follows Go's `mail.ParseAddress` for simple addresses.
 fn judge_email(text: &str) -> Verdict {
     let atom = "[A-Za-z0-9_+-]+";
     match matches(text, &format!(r"^{atom}(?:\.{atom})*@{atom}(?:\.{atom})*$")) {
@@ -190,7 +190,7 @@ fn judge_hostname(text: &str) -> Verdict {
         return Verdict::Unknown;
     }
     let too_long = text.len() > 255 || text.split('.').any(|part| part.len() > 63);
-    // Of ASCII these are the symbols (`\p{S}`).
+    // The ASCII characters of the class `\p{S}` (symbols).
     let name = r"[A-Za-z0-9$+<=>^`|~]";
     let pattern = format!(
         r"^({name}((-?{name}{{0,62}})?)|({name}(([A-Za-z0-9$+<=>^`|~-]{{0,61}}{name})?)(\.)){{1,}}([a-zA-Z]){{2,63}})$"

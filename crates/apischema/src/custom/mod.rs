@@ -1,16 +1,17 @@
-//! Custom objects against the CustomResourceDefinition of the same input: the versions that it serves, its structural schema, and its
-//! rules in CEL.
+//! Validates custom objects against the CustomResourceDefinition in the same input: the served versions, its structural schema
+//! and its CEL rules.
 //!
-//! Own code, not the crate `jsonschema`: a structural schema is not JSON Schema (nullable, int-or-string, unknown fields pruned and defaults
-//! set before anything is judged), errors have to name lines, and nothing may be said of what is not known.
+//! The crate `jsonschema` is not suitable, because a structural schema is not JSON Schema: fields are nullable or int-or-string,
+//! unknown fields are pruned, and defaults are set before the validation. Errors must also name lines, and unknown facts must not
+//! lead to errors.
 //!
-//! An object takes the way that it takes in kube-apiserver (k8s.io/apiextensions-apiserver v0.36.3, pkg/apiserver and
+//! An object passes the same steps as in kube-apiserver (k8s.io/apiextensions-apiserver v0.36.3, pkg/apiserver and
 //! pkg/registry/customresource):
 //!
-//! 1. `prepare`: unknown fields and nulls are dropped, defaults are set;
+//! 1. `prepare`: drops unknown fields and nulls, and sets defaults;
 //! 2. `validate`: the schema;
 //! 3. `unique`: lists that are sets or maps;
-//! 4. `rules`: CEL, where nothing else is wrong.
+//! 4. `rules`: CEL, if the previous steps found no error.
 
 mod formats;
 mod prepare;
@@ -40,10 +41,10 @@ static KNOWN: LazyLock<Vec<CustomKind>> = LazyLock::new(|| {
     file.objects().filter_map(CustomKind::read).collect()
 });
 
-/// Judges a rule in CEL on the value that it is about, which is `self` there; `None` where it cannot.
+/// Evaluates a CEL rule on its value, which the rule calls `self`. `None` if the evaluation is impossible.
 pub type JudgeRule<'a> = dyn FnMut(&str, &serde_json::Value) -> Option<bool> + 'a;
 
-/// A kind that a CustomResourceDefinition brings.
+/// A kind that a CustomResourceDefinition defines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CustomKind {
     kind: GroupKind,
@@ -56,12 +57,12 @@ struct CustomVersion {
     name: String,
     served: bool,
     schema: Option<Node>,
-    /// Only a controller sets `status`: of an object that is created it is dropped.
+    /// Only a controller sets `status`, so it is dropped from a new object.
     drops_status: bool,
 }
 
 impl CustomKind {
-    /// The kind of a CustomResourceDefinition; `None` for any other object, and for a definition that cannot be read.
+    /// The kind of a CustomResourceDefinition. `None` for any other object, and for an unreadable definition.
     pub fn read(object: &Object) -> Option<Self> {
         let is_definition = object.id.group == "apiextensions.k8s.io"
             && object.id.kind == "CustomResourceDefinition"
@@ -83,17 +84,16 @@ impl CustomKind {
         })
     }
 
-    /// What is known of a kind that RKE2 or KubeVirt bring (`data/custom.yaml`).
+    /// A kind that RKE2 or KubeVirt define (`data/custom.yaml`).
     pub fn known(kind: &GroupKind) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.kind == *kind)
     }
 
-    /// Its group and kind.
     pub fn kind(&self) -> &GroupKind {
         &self.kind
     }
 
-    /// What kube-apiserver would refuse of an object of this kind, and what it would drop.
+    /// The errors for which kube-apiserver would reject an object of this kind, and the fields that it would drop.
     pub fn check(
         &self,
         object: &Object,
@@ -120,7 +120,7 @@ impl CustomKind {
         }
         problems.append(found);
         problem::complete(object, &mut problems);
-        // A wrong type is a matter of validation here.
+        // For custom objects, a wrong type is a validation error.
         for problem in &mut problems {
             if problem.kind == ProblemKind::WrongType
                 && let Some(words) = &mut problem.refusal

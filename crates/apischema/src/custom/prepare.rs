@@ -1,6 +1,7 @@
-//! An object as it is judged: without unknown fields and nulls that the schema does not want, and with defaults.
+//! Prepares an object for validation: removes unknown fields and disallowed nulls, and sets defaults.
 //!
-//! Source: `structuralpruning.Prune`, `PruneNonNullableNullsWithoutDefaults` and `Default` of k8s.io/apiextensions-apiserver v0.36.3.
+//! Source: `structuralpruning.Prune`, `PruneNonNullableNullsWithoutDefaults` and `Default` of k8s.io/apiextensions-apiserver
+//! v0.36.3.
 
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest;
@@ -10,10 +11,10 @@ use crate::catalogue::CATALOGUE;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind};
 
-/// What kube-apiserver keeps of every object, whatever the schema says.
+/// kube-apiserver keeps these fields of every object, regardless of the schema.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// The object as it is judged, and the fields that are dropped.
+/// The prepared object and the dropped fields.
 pub(super) fn prepare(schema: &Node, node: &Node, drops_status: bool) -> (Node, Vec<Problem>) {
     let mut dropped = Vec::new();
     let mut prepared = node.clone();
@@ -27,7 +28,7 @@ pub(super) fn prepare(schema: &Node, node: &Node, drops_status: bool) -> (Node, 
     (prepared, dropped)
 }
 
-/// A default of a schema as it is judged, and whether it has fields that the schema does not know.
+/// The prepared default of a schema, and whether it has fields that are not in the schema.
 pub(crate) fn prune_default(schema: &Node, default: &Node) -> (Node, bool) {
     let mut dropped = Vec::new();
     let mut pruned = default.clone();
@@ -35,7 +36,7 @@ pub(crate) fn prune_default(schema: &Node, default: &Node) -> (Node, bool) {
     (pruned, !dropped.is_empty())
 }
 
-/// Drops what the schema does not know, and nulls that it does not want. Without a schema nothing is known.
+/// Drops fields that are not in the schema, and nulls that it does not allow. Without a schema all fields are unknown.
 fn prune(
     node: &mut Node,
     schema: Option<&Node>,
@@ -47,7 +48,7 @@ fn prune(
         is_object || schema.is_some_and(|schema| is_true(schema, "x-kubernetes-embedded-resource"));
     let preserves =
         schema.is_some_and(|schema| is_true(schema, "x-kubernetes-preserve-unknown-fields"));
-    // One that says nothing of fields is none that kube-apiserver takes.
+    // kube-apiserver rejects a schema that does not describe its fields.
     let knows_fields = schema.is_none_or(|schema| schema.str_at(&["type"]) == Some("object"));
     match &mut node.value {
         NodeValue::Mapping(entries) => entries.retain_mut(|entry| {
@@ -87,7 +88,7 @@ fn prune(
     }
 }
 
-/// Metadata has the fields that Kubernetes knows, whatever the schema says.
+/// Metadata have the fields of Kubernetes, regardless of the schema.
 fn prune_metadata(metadata: &Node, path: &Path<'_>, dropped: &mut Vec<Problem>) {
     let known = CATALOGUE.fields("meta.ObjectMeta");
     for entry in metadata.entries() {
@@ -105,7 +106,7 @@ fn is_unwanted_null(node: &Node, schema: &Node) -> bool {
     node.is_null() && !is_true(schema, "nullable")
 }
 
-/// Is a null kept until defaults are set?
+/// True if a null stays until defaults are set.
 fn default_of_null(schema: Option<&Node>) -> bool {
     schema.is_some_and(|schema| default_of(schema).is_some())
 }
@@ -124,7 +125,6 @@ fn unknown_field(schema: Option<&Node>, entry: &MapEntry, path: &Path<'_>) -> Pr
     }
 }
 
-/// Sets what was not written and has a default.
 fn set_defaults(node: &mut Node, schema: &Node) {
     let line = node.line;
     match &mut node.value {
@@ -170,7 +170,7 @@ fn set_default(node: &mut Node, schema: &Node) {
     set_defaults(node, schema);
 }
 
-/// A default stands in another file: what is wrong with it is said of where it was left out.
+/// A default is in another file, so its errors are reported at the place of the absent field.
 fn at_line(default: &Node, line: u32) -> Node {
     let value = match &default.value {
         NodeValue::Sequence(items) => {

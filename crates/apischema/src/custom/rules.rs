@@ -1,8 +1,9 @@
-//! Rules in CEL (`x-kubernetes-validations`): which are there for the values of an object, and each value as its rules see it.
+//! CEL rules (`x-kubernetes-validations`): finds the rules for the values of an object, and converts each value for its rules.
 //!
-//! A rule about what a value was before (`oldSelf`) says nothing of an object that is created.
+//! A rule about the previous value (`oldSelf`) does not apply to a new object.
 //!
-//! Source: pkg/apiserver/schema/cel of k8s.io/apiextensions-apiserver v0.36.3, pkg/cel of k8s.io/apiserver v0.36.3 (`escaping.go`).
+//! Source: pkg/apiserver/schema/cel of k8s.io/apiextensions-apiserver v0.36.3, pkg/cel of k8s.io/apiserver v0.36.3
+//! (`escaping.go`).
 
 use serde_json::{Map, Number, Value};
 use windrow_model::manifest::{Node, NodeValue};
@@ -12,10 +13,10 @@ use super::schema::{below, is_true, items_of};
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
-/// Longest list in which each item is looked up in the list: more takes time.
+/// Longest list whose items are checked. A rule may search the list for each item, which takes too long in a longer one.
 const LONGEST_LIST: usize = 1_000;
 
-/// Adds the rules that a value breaks, and those within it.
+/// Adds the violated rules of a value and of the values in it.
 pub(super) fn check(
     schema: &Node,
     node: &Node,
@@ -24,14 +25,14 @@ pub(super) fn check(
     judge: &mut JudgeRule<'_>,
     problems: &mut Vec<Problem>,
 ) {
-    // A rule is about what is there.
+    // A rule applies only to existing values.
     if node.is_null() {
         return;
     }
     let is_object = is_object || is_true(schema, "x-kubernetes-embedded-resource");
     let rules = items_of(schema, "x-kubernetes-validations");
     if !rules.is_empty() {
-        // What CEL has another type for is not judged.
+        // Values with a different type in CEL are not checked.
         if let Some(value) = value_in_rules(schema, node, is_object) {
             let has_sets = has_sets(schema, node);
             for rule in rules {
@@ -73,7 +74,7 @@ fn broken(rule: &Node, text: &str, node: &Node, path: &Path<'_>) -> Problem {
     problem
 }
 
-/// A value as CEL has it; `None` where it holds something that has another type there, or is null.
+/// A value in CEL; `None` if it contains null or a value that has another type in CEL.
 fn value_in_rules(schema: &Node, node: &Node, is_object: bool) -> Option<Value> {
     match &node.value {
         NodeValue::Null => None,
@@ -97,7 +98,7 @@ fn value_in_rules(schema: &Node, node: &Node, is_object: bool) -> Option<Value> 
     }
 }
 
-/// A map, or an object with the fields that the schema knows.
+/// A map, or an object with the known fields of the schema.
 fn map_in_rules(schema: &Node, node: &Node, is_object: bool) -> Option<Value> {
     let mut map = Map::new();
     for entry in node.entries() {
@@ -138,7 +139,7 @@ fn metadata_in_rules(metadata: &Node) -> Value {
     Value::Object(known.collect())
 }
 
-/// The name of a field in CEL; `None` where it has none.
+/// The name of a field in CEL; `None` if it has none.
 fn escaped(name: &str) -> Option<String> {
     const RESERVED: [&str; 21] = [
         "true",
@@ -179,7 +180,7 @@ fn escaped(name: &str) -> Option<String> {
     })
 }
 
-/// Has it a list of several items whose order means nothing? CEL compares such lists without their order.
+/// True if it contains an unordered list of several items. CEL compares such lists without their order.
 fn has_sets(schema: &Node, node: &Node) -> bool {
     match &node.value {
         NodeValue::Sequence(items) => {
@@ -196,7 +197,7 @@ fn has_sets(schema: &Node, node: &Node) -> bool {
     }
 }
 
-/// Does a rule compare lists that are written down, or add lists up?
+/// True if a rule compares list literals, or concatenates lists.
 fn compares_lists(rule: &str) -> bool {
     let dense: String = rule.split_whitespace().collect();
     ["==[", "!=[", "]==", "]!=", "+["]

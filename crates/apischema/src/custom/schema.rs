@@ -1,13 +1,12 @@
-//! How a structural schema is read.
+//! Accessors for structural schemas.
 
 use windrow_model::manifest::{Node, NodeValue};
 
-/// Is this set in the schema?
 pub(crate) fn is_true(schema: &Node, key: &str) -> bool {
     schema.get(key).and_then(Node::as_bool) == Some(true)
 }
 
-/// The list under a key; nothing where there is none.
+/// The list under a key; empty if it is absent.
 pub(crate) fn items_of<'n>(schema: &'n Node, key: &str) -> &'n [Node] {
     schema.get(key).map_or(&[], Node::items)
 }
@@ -16,7 +15,7 @@ pub(super) fn is_int_or_string(schema: &Node) -> bool {
     is_true(schema, "x-kubernetes-int-or-string")
 }
 
-/// What a value may be: `integer or string`, or the one type; nothing where any is taken.
+/// The type of a value, or `integer or string`. `None` if any type is valid.
 pub(super) fn expected_type(schema: &Node) -> Option<&str> {
     match is_int_or_string(schema) {
         true => Some("integer or string"),
@@ -24,16 +23,16 @@ pub(super) fn expected_type(schema: &Node) -> Option<&str> {
     }
 }
 
-/// The default of a value. A null is none.
+/// The default of a value. A null is not a default.
 pub(super) fn default_of(schema: &Node) -> Option<&Node> {
     schema.get("default").filter(|default| !default.is_null())
 }
 
-/// What values under keys without a schema of their own are held to.
+/// The rule for values under keys that have no schema.
 pub(super) enum Others<'n> {
-    /// There may be none, and they are dropped.
+    /// Such keys are dropped.
     Dropped,
-    /// Any, but in maps below them nothing is known.
+    /// Any value is valid, and the fields of maps in it are unknown.
     Any,
     Schema(&'n Node),
 }
@@ -49,7 +48,6 @@ pub(super) fn others(schema: &Node) -> Others<'_> {
     }
 }
 
-/// The schema of the value under a key.
 pub(super) fn below<'n>(schema: &'n Node, key: &str) -> Option<&'n Node> {
     schema
         .get("properties")
@@ -60,7 +58,6 @@ pub(super) fn below<'n>(schema: &'n Node, key: &str) -> Option<&'n Node> {
         })
 }
 
-/// Has it the value's type?
 pub(super) fn has_type(schema: &Node, node: &Node) -> bool {
     if is_int_or_string(schema) {
         return match &node.value {
@@ -85,7 +82,7 @@ fn is_whole(number: &serde_json::Number) -> bool {
     number.is_i64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// What kube-apiserver calls the type of a value.
+/// The name that kube-apiserver uses for the type of a value.
 pub(super) fn json_type(node: &Node) -> &'static str {
     match &node.value {
         NodeValue::Null => "null",

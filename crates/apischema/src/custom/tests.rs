@@ -1,4 +1,4 @@
-//! Custom objects through the whole check of their definition.
+//! Tests custom objects with the complete validation of their definition.
 
 use windrow_model::manifest::{self, FileContent, Object, ReadLimits};
 
@@ -11,7 +11,7 @@ fn objects(text: &str) -> Vec<Object> {
     file.objects().cloned().collect()
 }
 
-/// What is said of an object; rules are met.
+/// The messages about an object if all rules are satisfied.
 fn said(kind: &CustomKind, object: &Object) -> Vec<String> {
     let problems = kind.check(object, Minors::ALL, &mut |_, _| Some(true));
     let problems = problems.iter();
@@ -175,7 +175,7 @@ fn what_rke2_and_kubevirt_bring_is_known_as_far_as_all_versions_agree() {
     assert!(chart("{valuesContent: {a: b}}")[0].contains("must be of type string"));
 }
 
-/// What is said of `spec` of an object whose definition has this schema for it.
+/// The messages about the `spec` of an object whose definition has this schema for it.
 fn held(schema: &str, spec: &str, judge: &mut JudgeRule<'_>) -> Vec<String> {
     let definition = format!(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: widgets.example.com}}\n\
@@ -329,7 +329,7 @@ fn a_rule_sees_the_value_that_it_is_about_with_its_defaults() {
             .any(|one| one == "spec: breaks a rule of the definition: m"),
         "{said:?}"
     );
-    // Names that CEL cannot say.
+    // Names that cannot be written in CEL.
     let (seen, _) = rule(
         "{type: object, x-kubernetes-validations: [{rule: r}], properties: {1a: {type: string}, 'a b': {type: string}, c: {type: string}}}",
         "{1a: x, 'a b': x, c: x}",
@@ -347,7 +347,7 @@ fn a_rule_sees_the_value_that_it_is_about_with_its_defaults() {
 #[test]
 fn a_rule_that_says_nothing_here_is_not_asked() {
     for (schema, spec) in [
-        // What was before, what CEL has another type for, null, and what is wrong without the rule.
+        // The previous value, a value with another type in CEL, null, and an error apart from the rule.
         (
             "{type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}",
             "a",

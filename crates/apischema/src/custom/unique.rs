@@ -1,4 +1,4 @@
-//! Lists that are sets (`x-kubernetes-list-type: set`) or maps by some of their fields.
+//! Checks lists that are sets (`x-kubernetes-list-type: set`), or maps with some of their fields as keys.
 //!
 //! Source: pkg/apiserver/schema/listtype of k8s.io/apiextensions-apiserver v0.36.3.
 
@@ -41,7 +41,7 @@ pub(super) fn check(schema: &Node, node: &Node, path: &Path<'_>, problems: &mut 
     }
 }
 
-/// The keys of an item. One that is missing is a key too.
+/// The keys of an item. An absent field counts as a key too.
 fn keys_of(item: &Node, keys: &[Node]) -> Value {
     let there = keys.iter().filter_map(|key| {
         let key = key.as_str()?;

@@ -1,6 +1,6 @@
-//! A value against its schema.
+//! Validates a value against its schema.
 //!
-//! Source: k8s.io/kube-openapi, pkg/validation/validate, as k8s.io/apiextensions-apiserver v0.36.3 uses it.
+//! Source: k8s.io/kube-openapi, pkg/validation/validate, as used in k8s.io/apiextensions-apiserver v0.36.3.
 
 use regex::Regex;
 use windrow_model::manifest::{Node, NodeValue};
@@ -13,15 +13,14 @@ use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
 
-/// Collects what is wrong with a value.
 pub(crate) struct Validator {
     minors: Minors,
     pub(crate) problems: Vec<Problem>,
-    /// Something could not be judged: that nothing is wrong is not known.
+    /// True if something could not be checked, so that the absence of errors proves nothing.
     is_unsure: bool,
 }
 
-/// What a part of a schema under `anyOf` and the like says of a value.
+/// The result of a schema under `anyOf` and similar keywords.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Fits,
@@ -43,7 +42,6 @@ impl Validator {
             .push(Problem::invalid(node.line, path, reason, why));
     }
 
-    /// A value against its schema, with all that is in it.
     pub(crate) fn validate(&mut self, schema: &Node, node: &Node, path: &Path<'_>) {
         if node.is_null() {
             self.null(schema, node, path);
@@ -64,10 +62,10 @@ impl Validator {
         }
     }
 
-    /// Where null was not dropped, it is an item, or is wanted.
+    /// A null that was not dropped is an item, or is allowed.
     fn null(&mut self, schema: &Node, node: &Node, path: &Path<'_>) {
         if is_true(schema, "nullable") {
-            // An enum never has it, even where it is listed.
+            // An enum never matches null, even if it lists it.
             if !items_of(schema, "enum").is_empty() {
                 let why = "an enum never takes null";
                 self.add(node, path, Reason::Unsupported, why);
@@ -119,7 +117,6 @@ impl Validator {
         }
     }
 
-    /// `allOf`, `anyOf`, `oneOf` and `not`.
     fn parts(&mut self, schema: &Node, node: &Node, path: &Path<'_>) {
         for part in items_of(schema, "allOf") {
             self.validate(part, node, path);
@@ -187,7 +184,7 @@ impl Validator {
                     self.add(node, path, Reason::Invalid, &why);
                 }
                 Ok(_) => {}
-                // A pattern of another grammar is not judged.
+                // A pattern with another syntax is not checked.
                 Err(_) => self.is_unsure = true,
             }
         }
@@ -228,7 +225,7 @@ impl Validator {
                 self.add(node, path, Reason::Invalid, &why);
             }
         }
-        // Fractions are as exact as binary ones are: only of whole numbers it is certain.
+        // Binary fractions are inexact, so the result is certain only for integers.
         if let Some(factor) = given("multipleOf").filter(|factor| *factor > 0.0) {
             if factor.fract() != 0.0 || number.fract() != 0.0 {
                 self.is_unsure = true;
@@ -273,7 +270,7 @@ impl Validator {
         }
     }
 
-    /// An object within an object says what it is.
+    /// An embedded object must contain its type.
     fn embedded(&mut self, node: &Node, path: &Path<'_>) {
         for name in ["apiVersion", "kind"] {
             let at = path.field(name);
@@ -321,7 +318,7 @@ impl Validator {
     }
 }
 
-/// Are they the same value? Numbers are, however they are written.
+/// Compares values. Numbers are equal regardless of their notation.
 fn is_same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {
         (NodeValue::Number(one), NodeValue::Number(other)) => one.as_f64() == other.as_f64(),

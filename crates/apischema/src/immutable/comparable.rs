@@ -1,9 +1,9 @@
-//! Values of fields, so that two that mean the same are the same.
+//! Normalizes values of fields, so that equivalent values are equal.
 
 use serde_json::{Map, Value};
 use windrow_model::quantity::billionths;
 
-/// What certainly is other containers: their images may be changed, and much of the rest is completed.
+/// The parts of containers that cannot change. Images can change, and most other fields are completed by kube-apiserver.
 pub(super) fn containers(value: Value) -> Value {
     let named = |list: Value, kept: &[&str]| {
         let mut items = match list {
@@ -25,7 +25,8 @@ pub(super) fn containers(value: Value) -> Value {
     Value::Array(items)
 }
 
-/// What certainly are other volumes: of each its name, and what it is made from by name or path. The rest is completed.
+/// The parts of volumes that cannot change: the name, and the name or path of the source. The others are completed by
+/// kube-apiserver.
 pub(super) fn volumes(value: Value) -> Value {
     const FROM: [(&str, &str); 5] = [
         ("configMap", "name"),
@@ -53,7 +54,7 @@ pub(super) fn volumes(value: Value) -> Value {
     Value::Array(items)
 }
 
-/// What a claim asks for, in numbers: `1Gi` is `1024Mi`.
+/// The resources of a claim as numbers: `1Gi` equals `1024Mi`.
 pub(super) fn resources(mut value: Value) -> Value {
     for amounts in value.as_object_mut().into_iter().flat_map(Map::values_mut) {
         for amount in amounts
@@ -73,7 +74,7 @@ pub(super) fn resources(mut value: Value) -> Value {
     value
 }
 
-/// The claims of a StatefulSet as kube-apiserver completes them.
+/// The claims of a StatefulSet, completed as in kube-apiserver.
 pub(super) fn claim_templates(mut value: Value) -> Value {
     for claim in value.as_array_mut().into_iter().flatten() {
         let Some(claim) = claim.as_object_mut() else {
@@ -93,7 +94,7 @@ pub(super) fn claim_templates(mut value: Value) -> Value {
     value
 }
 
-/// To Go, null and empty lists and maps are what was not written.
+/// To Go, null and empty lists and maps are the same as absent fields.
 pub(super) fn without_empty(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -113,10 +114,11 @@ pub(super) fn without_empty(value: Value) -> Value {
     }
 }
 
-/// Bytes of a text that the deploy controller remembers (`pruneValues` in `pkg/apply/desiredset_compare.go` of wrangler).
+/// Length in bytes to which the deploy controller truncates texts (`pruneValues` in `pkg/apply/desiredset_compare.go` of
+/// wrangler).
 pub(crate) const REMEMBERED: usize = 64;
 
-/// What names an item of a list is remembered whole.
+/// Fields that identify an item of a list are not truncated.
 pub(crate) const NAMES_OF_ITEMS: [&str; 10] = [
     "apiVersion",
     "containerPort",
@@ -133,7 +135,7 @@ pub(crate) const NAMES_OF_ITEMS: [&str; 10] = [
 pub(super) fn remembered(value: Value, is_item: bool) -> Value {
     match value {
         Value::Object(map) => {
-            // Amounts are compared as numbers there, and not here.
+            // The deploy controller compares quantities as numbers, which this code does not do.
             let entries = map.into_iter().filter(|(key, _)| key != "resources");
             let entries = entries.map(|(key, value)| {
                 let value = match value {

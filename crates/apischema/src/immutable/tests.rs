@@ -1,4 +1,4 @@
-//! Which differences are told, and by which field.
+//! Tests which differences are reported, and for which field.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn what_cannot_be_changed_is_told_by_its_field() {
     for (group, kind, first, second, field) in [
         ("batch", "Job", job("a"), job("b"), Some("spec.template")),
         ("batch", "Job", job("a"), job("a"), None),
-        // Only so much of it is remembered.
+        // The deploy controller remembers only the start of the text.
         (
             "batch",
             "Job",
@@ -96,7 +96,7 @@ fn what_cannot_be_changed_is_told_by_its_field() {
             Some("type"),
         ),
         ("", "Secret", kind(json!("a")), kind(Value::Null), None),
-        // As the deploy controller was seen to take it (1.36).
+        // The deploy controller (1.36) behaves like this.
         (
             "",
             "Secret",
@@ -118,7 +118,7 @@ fn what_cannot_be_changed_is_told_by_its_field() {
             claim(json!("b")),
             Some("spec.storageClassName"),
         ),
-        // What is not written may become anything, and is not taken away again.
+        // An absent value may be set to anything, but not removed again.
         (
             "",
             "PersistentVolumeClaim",
@@ -161,7 +161,7 @@ fn what_cannot_be_changed_is_told_by_its_field() {
             json!({}),
             Some("spec.volumeClaimTemplates"),
         ),
-        // As kube-apiserver completes it.
+        // As completed by kube-apiserver.
         (
             "apps",
             "StatefulSet",
@@ -207,7 +207,7 @@ fn what_cannot_be_changed_is_told_by_its_field() {
             json!({"spec": {"parallelism": 2, "completions": 6}}),
             Some("spec.completions"),
         ),
-        // What neither names stays as it is.
+        // A field that is absent from both stays unchanged.
         (
             "batch",
             "Job",

@@ -1,7 +1,7 @@
-//! What a container asks for, and what it may take.
+//! The requests and limits of containers.
 //!
-//! Source: `ValidateContainerResourceRequirements` in `pkg/apis/core/validation` and `pkg/apis/core/v1/helper` of k8s.io/kubernetes v1.31
-//! to v1.36.
+//! Source: `ValidateContainerResourceRequirements` in `pkg/apis/core/validation` and `pkg/apis/core/v1/helper` of
+//! k8s.io/kubernetes v1.31 to v1.36.
 
 use windrow_model::manifest::{MapEntry, Node};
 use windrow_model::quantity::billionths;
@@ -10,7 +10,7 @@ use super::{Part, quantity};
 use crate::formats;
 use crate::problem::{Problem, Reason};
 
-/// What a whole one is in billionths.
+/// One unit in billionths.
 const ONE: i128 = 1_000_000_000;
 
 impl<'a> Part<'a, '_> {
@@ -36,7 +36,7 @@ impl<'a> Part<'a, '_> {
         self.node.get(field).map_or(&[][..], Node::entries)
     }
 
-    /// A resource has a name that is known, or one of a domain, and an amount that fits it.
+    /// The name of a resource is a known one or has a domain, and its quantity is valid for it.
     fn amount(&mut self, field: &str, entry: &MapEntry) {
         let name = &*entry.key;
         let wrong = match (name_error(name), quantity(&entry.value)) {
@@ -51,7 +51,7 @@ impl<'a> Part<'a, '_> {
         }
     }
 
-    /// What is asked for may not be more than what is allowed; of what cannot be shared it is the same.
+    /// A request must not exceed its limit, and must equal it if the resource cannot be overcommitted.
     fn request(&mut self, entry: &MapEntry) {
         let name = &entry.key;
         let limit = self
@@ -109,12 +109,12 @@ fn amount_error(name: &str, number: i128) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// Is it Kubernetes' own?
+/// Whether it is a resource of Kubernetes itself.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// A device, say.
+/// For example a device.
 fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.")
 }
@@ -123,7 +123,7 @@ fn is_huge(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// May containers ask for less than they may take?
+/// Whether the request may be smaller than the limit.
 fn is_shared(name: &str) -> bool {
     is_native(name) && !is_huge(name)
 }

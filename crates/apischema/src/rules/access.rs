@@ -1,4 +1,4 @@
-//! Roles and their bindings.
+//! Validates roles and their bindings.
 
 use windrow_model::manifest::Node;
 
@@ -76,7 +76,7 @@ impl Checker<'_> {
             let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'";
             self.add(line, &path.field("name"), Reason::Invalid, why);
         }
-        // Of a RoleBinding it is the binding's own where none is named.
+        // In a RoleBinding the default is the namespace of the binding.
         if kind == "ServiceAccount" && binding == "ClusterRoleBinding" {
             self.require(subject, path, "namespace");
         }

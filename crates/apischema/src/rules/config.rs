@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets.
+//! Validates ConfigMaps and Secrets.
 
 use windrow_model::manifest::{Node, decode_base64};
 
@@ -7,7 +7,7 @@ use crate::formats;
 use crate::path::Path;
 use crate::problem::Reason;
 
-/// The types of Secrets that have to have these keys, one of each set.
+/// The types of Secrets with required keys, at least one of each set.
 const KEYS: [(&str, &[&[&str]]); 5] = [
     ("kubernetes.io/tls", &[&["tls.crt"], &["tls.key"]]),
     ("kubernetes.io/dockerconfigjson", &[&[".dockerconfigjson"]]),
@@ -16,14 +16,14 @@ const KEYS: [(&str, &[&[&str]]); 5] = [
     ("kubernetes.io/ssh-auth", &[&["ssh-privatekey"]]),
 ];
 
-/// Most bytes of a ConfigMap's or Secret's values together.
+/// Size limit of all values of a ConfigMap or Secret together.
 const LARGEST: usize = 1 << 20;
 
 /// The levels of the Pod Security Standards (k8s.io/pod-security-admission v0.36.3, `api/helpers.go`).
 const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
 
 impl Checker<'_> {
-    /// A level of pod security that there is not is refused by the admission plugin that is on everywhere.
+    /// The admission plugin for pod security, which is enabled everywhere, rejects unknown levels.
     pub(super) fn namespace(&mut self, node: &Node) {
         let metadata = Path::ROOT.field("metadata");
         let at = metadata.field("labels");
@@ -62,7 +62,7 @@ impl Checker<'_> {
             .map(|entry| {
                 let text = entry.value.as_str().unwrap_or_default();
                 match fields.contains(&"stringData") || fields == ["binaryData"] {
-                    // At the least.
+                    // The smallest possible size.
                     true => text.len() / 4 * 3,
                     false => text.len(),
                 }

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: names, versions, conversion, columns. Their schemas: `structural`.
+//! Validates CustomResourceDefinitions: names, versions, conversion and columns. `structural` validates their schemas.
 //!
 //! Source: pkg/apis/apiextensions/validation of k8s.io/apiextensions-apiserver v0.36.3.
 
@@ -12,7 +12,7 @@ use crate::problem::Reason;
 
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
 
-/// What the root of a schema may have where the definition has the subresource `status`.
+/// Keywords at the root of a schema if the definition has the subresource `status`.
 const AT_ROOT_WITH_STATUS: [&str; 23] = [
     "description",
     "type",
@@ -68,7 +68,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The name is that of the resource, with its group.
+    /// The name consists of the resource and its group.
     fn definition_name(&mut self, object: &Object, spec: &Node) {
         let group = spec.str_at(&["group"]).unwrap_or_default();
         let plural = spec.str_at(&["names", "plural"]).unwrap_or_default();
@@ -294,7 +294,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A path has to be there, and begins with one of these.
+    /// The path is required and begins with one of `heads`.
     fn json_path(&mut self, owner: &Node, path: &Path<'_>, field: &str, heads: &[&str]) {
         let at = path.field(field);
         let Some(text) = owner.str_at(&[field]) else {

@@ -1,4 +1,4 @@
-//! What of a pod shares how much with its host, and containers that are added to a pod that runs.
+//! Validates how much a pod shares with its host, and ephemeral containers.
 //!
 //! Source: `validateWindowsHostProcessPod`, `validateSecurityContext` and `ValidatePodCreate` in pkg/apis/core/validation of
 //! k8s.io/kubernetes v1.31 to v1.36.
@@ -11,7 +11,7 @@ use crate::problem::Reason;
 
 const HOST_PROCESS: [&str; 3] = ["securityContext", "windowsOptions", "hostProcess"];
 
-/// `procMount` has an effect, and is judged, from this minor on.
+/// The first minor in which `procMount` has an effect and is validated.
 const PROC_MOUNT: u16 = 33;
 
 impl Checker<'_> {
@@ -30,7 +30,7 @@ impl Checker<'_> {
         }
     }
 
-    /// On Windows all containers of a pod are processes of the host, or none.
+    /// On Windows either all containers of a pod are host processes, or none.
     fn host_process(&mut self, spec: &Node, path: &Path<'_>) {
         let says = |node: &Node| node.at(&HOST_PROCESS).and_then(Node::as_bool);
         let of_pod = says(spec);
@@ -57,7 +57,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Who sees all of /proc must be nobody on the host.
+    /// A pod that sees all of /proc must have its own user namespace.
     fn proc_mount(&mut self, spec: &Node, path: &Path<'_>) {
         let is_apart = spec.get("hostUsers").and_then(Node::as_bool) == Some(false);
         if is_apart || self.minors.first() < PROC_MOUNT {

@@ -1,6 +1,6 @@
-//! Lists and maps of schemas whose parts are merged one by one (`x-kubernetes-list-type`, `x-kubernetes-map-type`).
+//! Validates lists and maps in schemas that are merged item by item (`x-kubernetes-list-type`, `x-kubernetes-map-type`).
 //!
-//! Source: as `structural`.
+//! Source: see `structural`.
 
 use windrow_model::manifest::{Node, NodeValue};
 

@@ -1,4 +1,4 @@
-//! Metadata of any object.
+//! Validates the metadata of any object.
 
 use windrow_model::manifest::Node;
 
@@ -6,7 +6,7 @@ use super::Checker;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
 
-/// Finalizers that need no domain (`pkg/apis/core/helper/helpers.go` of k8s.io/kubernetes).
+/// Finalizers without a domain (`pkg/apis/core/helper/helpers.go` of k8s.io/kubernetes).
 const FINALIZERS: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
 
 impl Checker<'_> {
@@ -27,8 +27,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What `kubectl get -o yaml` prints cannot be created as it is (`k8s.io/apiserver/pkg/storage/etcd3/store.go`, `Create`), or not
-    /// changed once it is (`ValidateObjectMetaUpdate` of k8s.io/apimachinery).
+    /// Objects from `kubectl get -o yaml` cannot be created unchanged (`k8s.io/apiserver/pkg/storage/etcd3/store.go`, `Create`),
+    /// or cannot be changed once they exist (`ValidateObjectMetaUpdate` of k8s.io/apimachinery).
     fn created(&mut self, metadata: &Node, path: &Path<'_>) {
         let text = |field: &str| metadata.str_at(&[field]).unwrap_or_default();
         let version = text("resourceVersion");

@@ -1,6 +1,7 @@
-//! Validation that looks at more than one field.
+//! Validates rules that concern more than one field.
 //!
-//! Source: `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36, held to kube-apiserver by `tests/kubernetes/api_schema.rs`.
+//! Source: `pkg/apis/*/validation` of k8s.io/kubernetes v1.31 to v1.36. `tests/kubernetes/api_schema.rs` compares them with
+//! kube-apiserver.
 
 mod access;
 mod config;
@@ -25,7 +26,7 @@ use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
 
-/// Adds what kube-apiserver's validation refuses of an object that can be decoded.
+/// Adds the validation errors of kube-apiserver for an object that can be decoded.
 pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>) {
     let mut checker = Checker { minors, problems };
     let node = &object.node;
@@ -71,7 +72,8 @@ pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>
     }
 }
 
-/// Does kube-apiserver validate this field of the object at all? What only a controller makes objects from is decoded and stored.
+/// Whether kube-apiserver validates this field at all. It only decodes and stores some templates, from which a controller creates
+/// objects.
 pub(crate) fn validates(object: &Object, field: &str, minors: Minors) -> bool {
     let below = |place: &str| {
         field
@@ -79,10 +81,10 @@ pub(crate) fn validates(object: &Object, field: &str, minors: Minors) -> bool {
             .is_some_and(|rest| rest.starts_with(['.', '[']))
     };
     match object.id.kind.as_str() {
-        // Before 1.34 of the template only its labels and `restartPolicy`.
+        // Before 1.34, only the labels and `restartPolicy` of the template are validated.
         "StatefulSet" => {
             let of_pods = below("spec.template.spec") && !field.ends_with(".restartPolicy");
-            // Of what the claims are made from as well, from 1.36 on.
+            // From 1.36 on, the claim templates are validated too.
             let of_claims = below("spec.volumeClaimTemplates");
             (minors.first() >= 36 || !of_claims) && (minors.first() >= 34 || !of_pods)
         }
@@ -92,7 +94,6 @@ pub(crate) fn validates(object: &Object, field: &str, minors: Minors) -> bool {
     }
 }
 
-/// Collects what is wrong with one object.
 struct Checker<'a> {
     minors: Minors,
     problems: &'a mut Vec<Problem>,
@@ -104,7 +105,7 @@ impl Checker<'_> {
             .push(Problem::invalid(line, path, reason, why));
     }
 
-    /// A field of a map must be there and hold something.
+    /// The field must exist and must not be empty.
     fn require(&mut self, owner: &Node, path: &Path<'_>, field: &str) {
         let empty = owner.get(field).is_none_or(|node| {
             node.is_null()
@@ -117,7 +118,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The map under a field, or one that is empty.
+    /// The map under a field, or an empty one.
     fn whole<'n>(&mut self, owner: &'n Node, field: &str) -> Option<&'n Node> {
         owner.get(field).filter(|node| !node.is_null())
     }

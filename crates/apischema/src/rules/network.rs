@@ -1,4 +1,4 @@
-//! Services and Ingresses.
+//! Validates Services and Ingresses.
 
 use windrow_model::manifest::Node;
 
@@ -6,7 +6,7 @@ use super::Checker;
 use crate::path::Path;
 use crate::problem::Reason;
 
-/// What named the class before `ingressClassName`.
+/// The annotation for the class, before `ingressClassName` existed.
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
 impl Checker<'_> {
@@ -43,7 +43,7 @@ impl Checker<'_> {
         self.service_type(spec, kind, ports, &path);
     }
 
-    /// What only some types of Services may have.
+    /// Fields that only some types of Services may have.
     fn service_type(&mut self, spec: &Node, kind: &str, ports: &[Node], path: &Path<'_>) {
         let set = |field: &str| {
             spec.get(field)

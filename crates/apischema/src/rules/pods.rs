@@ -1,4 +1,4 @@
-//! Pods, and the templates of workloads.
+//! Validates pods, and the templates of workloads.
 
 use windrow_model::manifest::Node;
 
@@ -15,7 +15,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The spec of a pod. A StatefulSet brings volumes that do not stand in its template.
+    /// Validates the spec of a pod. A StatefulSet adds volumes that are not in its template.
     pub(super) fn pod_spec(&mut self, spec: &Node, path: &Path<'_>, all_volumes: bool) {
         let volumes: Vec<&str> = spec
             .get("volumes")
@@ -52,7 +52,7 @@ impl Checker<'_> {
                     self.host_ports(container, &at);
                 }
                 if let Some(name) = container.str_at(&["name"]) {
-                    // Those of one list are judged by the rules on single fields.
+                    // The rules on single fields find duplicates within one list.
                     if field == "initContainers" && names.contains(&name) {
                         let line = container
                             .get("name")
@@ -96,7 +96,7 @@ impl Checker<'_> {
         self.env(container, path);
     }
 
-    /// A container that runs and ends before the others is asked nothing, unless it stays (`restartPolicy: Always`).
+    /// An init container cannot have probes, unless it keeps running (`restartPolicy: Always`).
     fn probes(&mut self, container: &Node, path: &Path<'_>, is_init: bool) {
         let stays = container.str_at(&["restartPolicy"]) == Some("Always");
         if is_init && !stays {
@@ -125,7 +125,7 @@ impl Checker<'_> {
         }
     }
 
-    /// On the host's network a port is the same on both sides.
+    /// On the host network a port has the same number on the host and in the container.
     fn host_ports(&mut self, container: &Node, path: &Path<'_>) {
         let list = path.field("ports");
         let ports = container.get("ports").map_or(&[][..], Node::items);
@@ -140,7 +140,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Two ports of one container may not share a number and protocol on the host, and names are the pod's.
+    /// Two ports of a container must not share a number and protocol on the host. Names are unique in the pod.
     fn port_names(&mut self, container: &Node, path: &Path<'_>) {
         let ports = path.field("ports");
         for (index, port) in container
@@ -156,7 +156,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A variable has a value or a source, and a source is one thing.
+    /// A variable has either a value or a source, and only one source.
     fn env(&mut self, container: &Node, path: &Path<'_>) {
         let list = path.field("env");
         for (index, variable) in container

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies and their bindings.
+//! Validates ValidatingAdmissionPolicies and their bindings.
 //!
 //! Source: pkg/apis/admissionregistration/validation of k8s.io/kubernetes v1.31 to v1.36.
 

@@ -1,4 +1,4 @@
-//! Classes of priority, and APIs that others serve.
+//! Validates PriorityClasses and APIServices.
 
 use windrow_model::manifest::Object;
 
@@ -6,10 +6,10 @@ use super::Checker;
 use crate::path::Path;
 use crate::problem::Reason;
 
-/// The highest priority that is not kept for the system (`pkg/apis/scheduling/types.go` of k8s.io/kubernetes).
+/// The highest priority that is not reserved for the system (`pkg/apis/scheduling/types.go` of k8s.io/kubernetes).
 const HIGHEST: i64 = 1_000_000_000;
 
-/// Those that every cluster has.
+/// The classes that every cluster has.
 const OF_SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 impl Checker<'_> {
@@ -40,7 +40,7 @@ impl Checker<'_> {
         }
     }
 
-    /// It is called after what it serves.
+    /// Its name consists of its version and group.
     pub(super) fn api_service(&mut self, object: &Object) {
         let field = |field: &str| object.node.str_at(&["spec", field]).unwrap_or_default();
         let (version, group) = (field("version"), field("group"));

@@ -1,4 +1,4 @@
-//! Claims and volumes.
+//! Validates claims and volumes.
 
 use windrow_model::manifest::Node;
 
@@ -22,7 +22,7 @@ impl Checker<'_> {
         self.claim_spec(spec, &path);
     }
 
-    /// What a claim asks for, wherever it stands.
+    /// Validates the spec of a claim, anywhere in an object.
     pub(super) fn claim_spec(&mut self, spec: &Node, path: &Path<'_>) {
         self.require(spec, path, "accessModes");
         let modes = spec.get("accessModes").map_or(&[][..], Node::items);

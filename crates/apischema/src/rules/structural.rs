@@ -1,4 +1,4 @@
-//! Schemas of CustomResourceDefinitions: they have to be structural.
+//! Validates the schemas of CustomResourceDefinitions, which must be structural.
 //!
 //! Source: pkg/apiserver/schema/validation.go, complete.go and defaulting/validation.go, and
 //! `ValidateCustomResourceDefinitionOpenAPISchema`, of k8s.io/apiextensions-apiserver v0.36.3.
@@ -12,12 +12,12 @@ use crate::custom::{Validator, is_true, items_of, prune_default};
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
 
-/// From this minor on a rule may speak of formats: 1.31 takes of a new one only what 1.30 has.
+/// The first minor in which a rule may use formats. In new rules, 1.31 accepts only the features of 1.30.
 const FORMATS: u16 = 32;
 
 const TYPES: [&str; 6] = ["string", "number", "integer", "boolean", "array", "object"];
 
-/// Keywords of JSON Schema that kube-apiserver refuses.
+/// Keywords of JSON Schema that kube-apiserver rejects.
 const UNSUPPORTED: [&str; 6] = [
     "id",
     "additionalItems",
@@ -27,7 +27,7 @@ const UNSUPPORTED: [&str; 6] = [
     "$ref",
 ];
 
-/// What says which values there are, and may not stand under `allOf` and the like.
+/// Keywords that define values, which are not allowed under `allOf` and similar keywords.
 const STRUCTURE: [&str; 11] = [
     "additionalProperties",
     "default",
@@ -42,7 +42,7 @@ const STRUCTURE: [&str; 11] = [
     "x-kubernetes-map-type",
 ];
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -51,7 +51,6 @@ enum Level {
 }
 
 impl Checker<'_> {
-    /// The schema of one version.
     pub(super) fn schema(&mut self, schema: &Node, path: &Path<'_>) {
         if is_true(schema, "nullable") {
             let line = line_of(schema, "nullable");
@@ -90,13 +89,13 @@ impl Checker<'_> {
             self.structure(others, Level::Field, &path.field("additionalProperties"));
         }
         let is_choice = is_int_or_string_choice(items_of(schema, "anyOf"));
-        // Only what stands at the root has to be complete.
+        // Only values at the root must be complete.
         let outer = (level == Level::Root).then_some(schema);
         self.parts(schema, outer, is_choice, path);
     }
 
-    /// What stands under `allOf`, `anyOf`, `oneOf` and `not`. `outer` is the schema in which values have to be defined too,
-    /// where they have to.
+    /// Validates the schemas under `allOf`, `anyOf`, `oneOf` and `not`. `outer` is the schema that must also define their values,
+    /// if there is one.
     fn parts(&mut self, schema: &Node, outer: Option<&Node>, is_choice: bool, path: &Path<'_>) {
         for junctor in ["allOf", "anyOf", "oneOf"] {
             if junctor == "anyOf" && is_choice {
@@ -151,7 +150,7 @@ impl Checker<'_> {
         self.parts(part, outer, is_choice, path);
     }
 
-    /// A part within a part. `outer` is there where it has to be defined outside too.
+    /// Validates a schema within such a part. `outer` is present if an outer schema must define it too.
     fn part_below(
         &mut self,
         part: &Node,
@@ -168,7 +167,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Keywords that are refused wherever they stand.
+    /// Validates the keywords that are rejected everywhere.
     fn keywords(&mut self, schema: &Node, path: &Path<'_>) {
         for field in UNSUPPORTED {
             if schema.get(field).is_some_and(is_set) {
@@ -260,7 +259,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Every value has a type.
+    /// Every value must have a type.
     fn kind_of_value(&mut self, schema: &Node, level: Level, path: &Path<'_>) {
         let at = path.field("type");
         let kind = schema.str_at(&["type"]).unwrap_or_default();
@@ -355,7 +354,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A default has to be what the schema takes.
+    /// The schema must accept its own default.
     fn default(&mut self, schema: &Node, path: &Path<'_>) {
         let Some(default) = schema.get("default").filter(|node| !node.is_null()) else {
             return;
@@ -369,7 +368,7 @@ impl Checker<'_> {
         let mut validator = Validator::new(self.minors);
         validator.validate(schema, &pruned, &at);
         for problem in validator.problems {
-            // The definition can be decoded, whatever its defaults are.
+            // The definition can be decoded with any defaults.
             self.problems.push(Problem {
                 kind: ProblemKind::Invalid,
                 ..problem
@@ -382,7 +381,7 @@ fn is_map(node: &Node) -> bool {
     matches!(node.value, NodeValue::Mapping(_))
 }
 
-/// Is it more than what is there where nothing was written?
+/// True if the value differs from that of an absent field.
 fn is_set(node: &Node) -> bool {
     match &node.value {
         NodeValue::Null | NodeValue::Bool(false) => false,
@@ -392,7 +391,7 @@ fn is_set(node: &Node) -> bool {
     }
 }
 
-/// Is this `anyOf: [{type: integer}, {type: string}]`, which may stand where types may not?
+/// True for `anyOf: [{type: integer}, {type: string}]`, which is allowed even without types.
 fn is_int_or_string_choice(parts: &[Node]) -> bool {
     let known = CATALOGUE.fields("crd.JSONSchemaProps");
     let is_only = |part: &Node, kind: &str| {
@@ -403,7 +402,7 @@ fn is_int_or_string_choice(parts: &[Node]) -> bool {
     matches!(parts, [first, second] if is_only(first, "integer") && is_only(second, "string"))
 }
 
-/// Does a rule in CEL call a format (`Format` in pkg/cel/library of k8s.io/apiserver)?
+/// Whether a CEL rule calls a format (`Format` in pkg/cel/library of k8s.io/apiserver).
 fn uses_formats(rule: &str) -> bool {
     const NAMES: [&str; 14] = [
         "byte",

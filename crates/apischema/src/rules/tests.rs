@@ -1,4 +1,4 @@
-//! Whole objects, and each of them with one mistake.
+//! Tests valid objects, and each of them with one error.
 
 mod single;
 
@@ -6,7 +6,7 @@ use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use crate::minors::Minors;
 
-/// What is said of a text: line, field and message.
+/// The messages about a text: line, field and message.
 fn said(text: &str) -> Vec<String> {
     let content = FileContent::Bytes(text.as_bytes().to_vec());
     let file = manifest::read("a.yaml", &content, &ReadLimits::default());
@@ -19,7 +19,7 @@ fn said(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Each mistake: what is replaced, by what, and what is said.
+/// Checks each error: the replaced text, its replacement, and the message.
 fn hold(whole: &str, mistakes: &[(&str, &str, &str)]) {
     assert_eq!(said(whole), [""; 0]);
     for (right, wrong, words) in mistakes {
@@ -672,12 +672,13 @@ fn what_alternatives_of_a_schema_say_of_fields_has_to_be_defined_at_its_root() {
         said.len() == 1 && said[0].contains("it has to be defined outside of `allOf`"),
         "{said:?}"
     );
-    // kube-apiserver looks for it nowhere else.
+    // kube-apiserver looks for it only there.
     let below = plain.replace("{required: [a]}", "{properties: {other: {maxLength: 5}}}");
     assert_eq!(super::tests::said(&below), [""; 0]);
 }
 
-/// The field's description forbids it; kube-apiserver 1.31 and 1.36 take it, and Windows' drivers are published with it.
+/// The description of the field forbids it, but kube-apiserver 1.31 and 1.36 accept it, and Windows drivers are published with
+/// it.
 #[test]
 fn a_mount_path_may_hold_a_colon() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: c, image: i, volumeMounts: [{name: v, mountPath: 'C:\\csi'}]}\n  volumes: [{name: v, emptyDir: {}}]\n";

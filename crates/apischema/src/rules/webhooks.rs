@@ -1,6 +1,7 @@
-//! Webhooks: who is called, and for what.
+//! Validates webhooks: their targets and the requests that they match.
 //!
-//! Source: pkg/apis/admissionregistration/validation of k8s.io/kubernetes v1.36.3, pkg/util/webhook/validation.go of k8s.io/apiserver.
+//! Source: pkg/apis/admissionregistration/validation of k8s.io/kubernetes v1.36.3, pkg/util/webhook/validation.go of
+//! k8s.io/apiserver.
 
 use windrow_model::manifest::Node;
 
@@ -35,7 +36,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A webhook is called at an address or at a Service.
+    /// A webhook is called at a URL or at a Service.
     pub(super) fn webhook_client(&mut self, client: &Node, path: &Path<'_>) {
         let url = client.get("url").filter(|node| !node.is_null());
         let service = self.whole(client, "service");

@@ -1,4 +1,4 @@
-//! What makes pods: selectors, templates, restart policies, schedules, budgets, autoscalers.
+//! Validates workloads: selectors, templates, restart policies, schedules, budgets and autoscalers.
 
 use windrow_model::manifest::{Node, NodeValue};
 
@@ -33,7 +33,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How a Deployment is replaced.
+    /// Validates the update strategy of a Deployment.
     fn strategy(&mut self, spec: &Node, path: &Path<'_>) {
         let at = path.field("strategy");
         let rolling = spec
@@ -60,7 +60,7 @@ impl Checker<'_> {
         }
         let number = |field: &str| spec.get(field).and_then(|node| node.to_json().as_i64());
         let ready = number("minReadySeconds").unwrap_or(0);
-        // What is not written is 600.
+        // The default is 600.
         let deadline = match spec.get("progressDeadlineSeconds") {
             Some(node) if !node.is_null() => node.to_json().as_i64(),
             _ => Some(600),
@@ -102,7 +102,7 @@ impl Checker<'_> {
         self.plain_selector(spec, template, &path);
     }
 
-    /// A ReplicationController's selector is labels, and where there is none those of the template.
+    /// The selector of a ReplicationController is a map of labels. By default it is the labels of the template.
     fn plain_selector(&mut self, spec: &Node, template: &Node, path: &Path<'_>) {
         let given = spec.get("selector").map_or(&[][..], Node::entries);
         let labels = template.at(&["metadata", "labels"]);
@@ -126,7 +126,6 @@ impl Checker<'_> {
         }
     }
 
-    /// What the claims of a StatefulSet are made from.
     pub(super) fn claim_templates(&mut self, node: &Node) {
         let path = Path::ROOT.field("spec");
         let list = path.field("volumeClaimTemplates");
@@ -147,7 +146,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A selector has to be there, not empty, and to match the labels of the template.
+    /// A selector is required, must not be empty, and must match the labels of the template.
     fn selector(&mut self, spec: &Node, template: Option<&Node>, path: &Path<'_>) {
         let at = path.field("selector");
         let Some(selector) = self.whole(spec, "selector") else {
@@ -209,7 +208,7 @@ impl Checker<'_> {
         self.add(line, &at.field("restartPolicy"), Reason::Unsupported, &why);
     }
 
-    /// A Job, or what a CronJob makes them from.
+    /// Validates a Job, or the template of a CronJob.
     pub(super) fn job(&mut self, node: &Node, path: &Path<'_>, is_job: bool) {
         let at = path.field("spec");
         let Some(template) = node
@@ -280,7 +279,7 @@ impl Checker<'_> {
     }
 }
 
-/// Does a template with these labels meet an expression of a selector? One that is not known is met.
+/// Whether a template with these labels matches an expression of a selector. An unknown expression matches.
 fn is_met<'n>(expression: &'n Node, has: &impl Fn(&str) -> Option<&'n str>) -> bool {
     let Some(key) = expression.str_at(&["key"]) else {
         return true;

@@ -1,4 +1,4 @@
-//! Rules on one kind each. What is refused was refused by kube-apiserver 1.31 and 1.36, but where a minor is named.
+//! Tests the rules about one kind each. kube-apiserver 1.31 and 1.36 rejected all of these objects, unless a test names a minor.
 
 use super::{hold, said};
 use crate::ProblemKind;
@@ -34,7 +34,7 @@ fn resources_that_cannot_be_shared_are_asked_for_as_they_are_limited() {
     assert!(said(huge)[0].contains("hugepages require cpu or memory"));
     let part = huge.replace("hugepages-2Mi: 4Mi", "nvidia.com/gpu: 500m");
     assert!(said(&part)[0].contains("must be an integer"));
-    // Kubernetes' own may be shared, and a limit alone is a request.
+    // Resources of Kubernetes itself can be overcommitted, and a limit without a request is also the request.
     for shared in [
         "requests: {kubernetes.io/foo: 1500m}",
         "limits: {nvidia.com/gpu: 1}",
@@ -99,7 +99,7 @@ fn pods_share_all_of_their_host_or_nothing() {
     );
 }
 
-/// 1.31 drops the field: its gate is off.
+/// 1.31 drops the field, because its feature gate is off.
 #[test]
 fn who_sees_all_of_proc_is_nobody_on_the_host() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: b, securityContext: {procMount: Unmasked}}]}\n";
@@ -276,7 +276,7 @@ fn metadata_and_small_kinds_are_held_to_their_rules() {
     assert!(said(class)[0].contains("RFC 1123 label"));
 }
 
-/// 1.31 takes it.
+/// 1.31 accepts it.
 #[test]
 fn what_claims_are_made_from_asks_for_storage() {
     let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: a}\nspec:\n  serviceName: a\n  selector: {matchLabels: {a: b}}\n  \
@@ -286,7 +286,7 @@ fn what_claims_are_made_from_asks_for_storage() {
     assert!(said_in(set, 36)[0].contains("spec.resources[storage]: is missing"));
 }
 
-/// 1.31 takes of a new rule what 1.30 has.
+/// In new rules, 1.31 accepts only the features of 1.30.
 #[test]
 fn rules_speak_of_formats_from_1_32_on() {
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: foos.example.com}\nspec:\n  group: example.com\n  \
@@ -298,7 +298,7 @@ fn rules_speak_of_formats_from_1_32_on() {
     assert_eq!(said_in(&other, 31), [""; 0]);
 }
 
-/// Seen with the deploy controller and kube-apiserver 1.31 and 1.36, each place.
+/// Observed at each place with the deploy controller and kube-apiserver 1.31 and 1.36.
 #[test]
 fn a_long_text_in_a_field_that_is_not_known_fails_the_second_time() {
     let long = "x".repeat(65);
@@ -363,7 +363,7 @@ fn problems(text: &str, minors: Minors) -> Vec<crate::Problem> {
     all.collect()
 }
 
-/// What kube-apiserver of this minor says.
+/// The messages for kube-apiserver of this minor.
 fn said_in(text: &str, minor: u16) -> Vec<String> {
     let problems = problems(text, Minors::of_version(minor));
     problems
