@@ -1,4 +1,4 @@
-//! E: an Addon of Harvester that does not get settled (harvester#7376).
+//! E: an Addon of Harvester that never settles (harvester#7376).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,10 +15,10 @@ mod cure;
 mod evidence;
 mod job_kept;
 
-/// The label by which a Job's pods are known.
+/// The label with the name of the Job on its pods.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
-/// The versions on which the proof and the cure of a stuck Addon rest.
+/// Components whose versions must be confirmed for the proof and the fix of a stuck Addon.
 pub(super) const RELIES_ON: &[ReliedOn] = &[ReliedOn::Harvester, ReliedOn::HelmController];
 
 /// The advice if the proof does not hold.
@@ -81,7 +81,7 @@ fn unsettled(parts: &AddonParts<'_>, state: &AddonState) -> Option<IncidentFindi
     };
     let mut finding = finding(code, parts, &state.say());
     if code == Code::AddonFailed && text(parts.addon, "/status/status") == "AddonDisabling" {
-        // Harvester has no step for an Addon that is switched on in this state.
+        // Harvester does nothing for an enabled Addon in this state.
         "Mend what the Job's log names, then delete the Job: helm-controller makes it again. Leave the Addon off until then."
             .clone_into(&mut finding.advice);
     }
@@ -94,7 +94,7 @@ fn finding(code: Code, parts: &AddonParts<'_>, why: &str) -> IncidentFinding {
     IncidentFinding::new(code, subject, why).seen(seen)
 }
 
-/// With the proof and the cure, if both rest on confirmed versions.
+/// Adds the proof and the cure if both rest on confirmed versions.
 fn stuck(
     objects: &Objects,
     parts: &AddonParts<'_>,
@@ -124,7 +124,7 @@ fn stuck(
     Ok(finding)
 }
 
-/// Why the deadlock is not proved; `None` if it is.
+/// The reason why the deadlock is not proved; `None` if it is.
 fn why_unproved(
     objects: &Objects,
     parts: &AddonParts<'_>,

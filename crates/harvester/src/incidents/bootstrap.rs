@@ -1,5 +1,5 @@
-//! What keeps a server from being set up, by what its logs say: rancher-webhook's panic in rancherd's bootstrap, and RKE2's starts
-//! that all end at the same line. Pure: the caller has read the logs.
+//! Finds two reasons in the logs of a server that cannot be set up: a panic of rancher-webhook during the bootstrap of rancherd,
+//! and starts of RKE2 that always end at the same line. Pure: the caller reads the logs.
 
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -11,33 +11,33 @@ use super::finding::IncidentFinding;
 use super::own::{OwnNode, node};
 use crate::objects::{ObjectKind, Objects, Unlisted};
 
-/// rancherd tries every few seconds. For so long it is more than a webhook that is just coming up.
+/// rancherd retries every few seconds. After this time the webhook is not merely starting.
 const AGAIN: SignedDuration = SignedDuration::from_mins(10);
-/// A panic that was longer ago is over.
+/// An older panic no longer counts.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
-/// This many starts in half an hour that come to nothing are no hiccup.
+/// This many failed starts within half an hour are not a temporary problem.
 const MANY: u32 = 5;
 
-/// How often rancher-webhook broke off over rancherd's Cluster, on a node on which rancherd has not finished.
+/// How often rancher-webhook failed on rancherd's Cluster, on a node on which rancherd has not finished.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookBreaks {
-    /// How often.
+    /// Number of failures.
     pub count: u32,
-    /// When it first did, as far as the journal was read.
+    /// Time of the first failure in the part of the journal that was read.
     pub first: Timestamp,
-    /// When it last did.
+    /// Time of the last failure.
     pub last: Timestamp,
-    /// What rancherd says of it.
+    /// Message of rancherd.
     pub said: String,
-    /// What the webhook's own log says; not every release logs its panics.
+    /// Message of the webhook in its own log. Not every release logs its panics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panic: Option<String>,
 }
 
 impl WebhookBreaks {
-    /// Reads rancherd's journal, whose lines begin with seconds since 1970: who asks a server that panics is told that the
-    /// connection ended. A webhook that is not up yet refuses the connection.
+    /// Reads rancherd's journal, whose lines begin with seconds since 1970. If the webhook panics, its client sees a closed
+    /// connection. If the webhook has not started, the client sees a refused connection.
     pub fn read(journal: &str) -> Option<Self> {
         const CALLED: &str = "failed calling webhook ";
         let mut breaks: Option<Self> = None;
@@ -71,15 +71,15 @@ fn seconds(line: &str) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok()
 }
 
-/// The last panic over a provisioning Cluster in rancher-webhook's log: Go's HTTP server says why, and then from which
-/// functions it came.
+/// The last panic about a provisioning Cluster in the log of rancher-webhook. Go's HTTP server logs the reason, and then the
+/// stack.
 pub fn webhook_panic(log: &str) -> Option<String> {
     const PANIC: &str = "panic serving ";
     const OF_CLUSTER: &str = "resources/provisioning.cattle.io/v1/cluster.";
     let (mut open, mut last) = (None, None);
     for line in log.lines() {
         if let Some(at) = line.find(PANIC) {
-            // After it comes the client's address.
+            // The address of the client follows.
             open = line[at + PANIC.len()..]
                 .split_once(": ")
                 .map(|(_, why)| why);
@@ -90,28 +90,29 @@ pub fn webhook_panic(log: &str) -> Option<String> {
     last.map(|why| why.trim_end_matches('"').to_owned())
 }
 
-/// The starts of rke2-server within half an hour, while systemd starts it again and again.
+/// The starts of rke2-server within half an hour, while systemd restarts it repeatedly.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerStarts {
-    /// How many of the last, one after the other, ended while the bootstrap data was reconciled.
+    /// How many of the last consecutive starts ended while RKE2 reconciled the bootstrap data.
     pub at_reconcile: u32,
-    /// How often systemd has restarted it.
+    /// Number of restarts by systemd.
     pub restarts: u32,
-    /// Did it end because it lost an election?
+    /// Whether RKE2 ended because it lost a leader election.
     pub lost_election: bool,
-    /// Does etcd answer on this node?
+    /// Whether etcd answers on this node.
     pub etcd_answers: bool,
 }
 
 impl ServerStarts {
-    /// Reads rke2-server's journal, whose lines name the process (`rke2[8569]: `): each is a start. The newest is not counted: it
-    /// may be under way. One that came further, such as the one that lost the election, starts the count again.
+    /// Reads the journal of rke2-server, whose lines contain the process (`rke2[8569]: `); each process is a start. The newest
+    /// start does not count, because it may still run. A start that got further, such as one that lost the election, resets the
+    /// count.
     pub fn read(journal: &str) -> Self {
         const RECONCILING: &str = "msg=\"Reconciling bootstrap data between datastore and disk\"";
         const OPENING: &str = "msg=\"Opening etcd client connection";
         let mut starts = Self::default();
-        // The process, whether it has begun to reconcile, and whether it came further.
+        // The process, whether it has begun to reconcile, and whether it got further.
         let mut start = ("", false, false);
         for line in journal.lines() {
             let Some((process, said)) = line
@@ -124,7 +125,7 @@ impl ServerStarts {
                 starts.at_reconcile = match start {
                     (_, true, false) => starts.at_reconcile + 1,
                     (_, _, true) => 0,
-                    // It ended before, or began before what was read.
+                    // The process ended before the reconciliation, or began before the part that was read.
                     (_, false, false) => starts.at_reconcile,
                 };
                 start = (process, false, false);
@@ -138,7 +139,7 @@ impl ServerStarts {
     }
 }
 
-/// rancherd adds `rkeConfig` to Cluster fleet-local/local, and rancher-webhook cannot bear a Cluster that had none
+/// rancherd adds `rkeConfig` to Cluster fleet-local/local, and rancher-webhook panics if the Cluster had none before
 /// (rancher#51979, #52096).
 pub(super) fn webhook(
     own: &OwnNode,
@@ -180,7 +181,7 @@ pub(super) fn webhook(
     Ok(vec![finding])
 }
 
-/// rke2-server was ended while its etcd stayed, and cannot read its bootstrap data from there any more (rke2#11056).
+/// rke2-server ended while its etcd kept running, and can no longer read its bootstrap data from it (rke2#11056).
 pub(super) fn restart_loop(own: &OwnNode) -> Vec<IncidentFinding> {
     let is_looping = |starts: &&ServerStarts| starts.at_reconcile >= MANY && starts.etcd_answers;
     let Some(starts) = own.server_starts.as_ref().filter(is_looping) else {

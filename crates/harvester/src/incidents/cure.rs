@@ -1,16 +1,16 @@
-//! What can be done about an incident, as a value: saved objects, and steps with exact requests.
+//! A cure for an incident, as a value: saved objects, and steps with exact requests.
 //!
 //! ```text
-//!   ObjectChange::of(kind, object)      what was diagnosed of it is tested by kube-apiserver
-//!        .still(field)…                 a field that has to be as it was
-//!        .set(field, value)…            a field that is changed, if it still is as it was
+//!   ObjectChange::of(kind, object)      kube-apiserver tests the diagnosed fields
+//!        .still(field)…                 a field that must be unchanged
+//!        .set(field, value)…            a field to change, if it is unchanged
 //!        .step(say, goal, patience)     ──> CureStep with its request and the way back
-//!   CureStep::delete(…)                 ──> CureStep that has no way back, and why
+//!   CureStep::delete(…)                 ──> CureStep without a way back, and the reason
 //!   CureStep::wait(…)                   ──> CureStep without a request
 //! ```
 //!
-//! A goal names its object by UID where a new object of the same name could be taken for the old one, so that a step
-//! which was done already is seen to be done, however often the cure is begun again.
+//! If a new object could be mistaken for an old one of the same name, a goal identifies its object by UID. So a finished step is
+//! recognised as finished, even if the cure starts again.
 
 mod change;
 mod goal;
@@ -28,35 +28,35 @@ pub use temporary::{FieldValue, TemporaryField, TemporaryKind};
 
 use crate::objects::{ObjectKind, named, text};
 
-/// What can be done about an incident.
+/// A cure for an incident.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cure {
-    /// What is done, in a line.
+    /// Summary in one line.
     pub summary: String,
-    /// What it changes, for people, line by line.
+    /// Changes that it makes, line by line, for users.
     pub changes: Vec<String>,
-    /// The objects that are saved before anything is changed.
+    /// Objects that are saved before anything is changed.
     pub saves: Vec<SavedObject>,
-    /// What it is carried out once for, where that is not the saved objects: one of them is made again each time.
+    /// Identifies the repair, so that it runs only once, if the saved objects cannot: one of them is created again each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// What is done, in order. Each step waits for its goal.
+    /// Steps in order. Each step waits for its goal.
     pub steps: Vec<CureStep>,
 }
 
-/// An object as it was.
+/// A saved object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedObject {
-    /// Its path in the API.
+    /// Path in the API.
     pub path: String,
     /// The object.
     pub object: Value,
 }
 
 impl Cure {
-    /// The requests that can be tried before any further one is made, `done` steps being done: of each object the next one,
-    /// up to the next step that only waits. What comes later rests on these.
+    /// The requests that can be tried in advance if `done` steps are finished: the next one for each object, up to the next step
+    /// that only waits. Later requests depend on these.
     pub fn requests_to_try(&self, done: usize) -> Vec<&CureRequest> {
         let ahead = self.steps.get(done..).unwrap_or_default().iter();
         let mut tried: Vec<&CureRequest> = Vec::new();
@@ -68,12 +68,12 @@ impl Cure {
         tried
     }
 
-    /// Does it save the same objects, by their UID, as another cure?
+    /// Whether it saves the same objects, by UID, as another cure.
     pub fn saves_the_same(&self, other: &Cure) -> bool {
         self.saved() == other.saved()
     }
 
-    /// What it is carried out once for, in a few lines.
+    /// Identifies the repair in a few lines, so that it runs only once.
     pub fn carried_out_for(&self) -> String {
         let saved = || {
             let lines = self.saved().into_iter();
@@ -91,7 +91,7 @@ impl Cure {
 }
 
 impl SavedObject {
-    /// An object of this kind, as it was diagnosed.
+    /// An object of this kind, as diagnosed.
     pub fn of(kind: ObjectKind, object: &Value) -> Self {
         Self {
             path: kind.path_of(object),
@@ -100,42 +100,42 @@ impl SavedObject {
     }
 }
 
-/// One step.
+/// A step of a cure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CureStep {
-    /// What is done or waited for, in a line.
+    /// The action, or the awaited event, in one line.
     pub say: String,
-    /// The request; none where the step only waits.
+    /// The request; absent if the step only waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<CureRequest>,
-    /// What controllers then do to it, in a line.
+    /// Reaction of controllers, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub afterwards: Option<String>,
-    /// How its request is undone; none where the step only waits, or itself restores something.
+    /// How to undo the request; absent if the step only waits, or itself restores something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way_back: Option<WayBack>,
-    /// What it is to reach.
+    /// Goal of the step.
     pub goal: CureGoal,
-    /// How long that may take, in seconds.
+    /// Time limit for the goal, in seconds.
     pub patience: u32,
 }
 
-/// How a request is undone.
+/// How to undo a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum WayBack {
-    /// By this request. It tests what the cure wrote: kube-apiserver refuses it when somebody else has changed it since.
+    /// This request undoes it. It tests the values that the cure wrote, so kube-apiserver rejects it if another client has
+    /// changed them since.
     Request(CureRequest),
-    /// Not at all.
+    /// It cannot be undone.
     None {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
 impl CureStep {
-    /// A step that only waits.
     pub fn wait(say: impl Into<String>, goal: CureGoal, patience: u32) -> Self {
         Self {
             say: say.into(),
@@ -147,8 +147,8 @@ impl CureStep {
         }
     }
 
-    /// A step that deletes this object and no other of its name. Its dependents are deleted in the background.
-    /// `no_way_back` says why it cannot be undone.
+    /// A step that deletes this object, and no other object of the same name. Its dependents are deleted in the background.
+    /// `no_way_back` is the reason why it cannot be undone.
     pub fn delete(
         kind: ObjectKind,
         object: &Value,
@@ -172,12 +172,12 @@ impl CureStep {
         }
     }
 
-    /// Does it restore what an earlier step of the same cure has changed?
+    /// Whether it restores a change of an earlier step of the same cure.
     pub fn gives_back(&self) -> bool {
         self.request.is_some() && self.way_back.is_none()
     }
 
-    /// With what controllers then do to what was changed.
+    /// Adds the reaction of controllers to the change.
     #[must_use]
     pub fn afterwards(mut self, what: impl Into<String>) -> Self {
         self.afterwards = Some(what.into());

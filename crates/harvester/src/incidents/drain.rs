@@ -1,5 +1,4 @@
-//! C: an upgrade whose node stays `Pre-drained` because Rancher's drain can never finish
-//! (harvester#7647).
+//! C: an upgrade whose node stays `Pre-drained`, because Rancher's drain can never finish (harvester#7647).
 
 mod kubevirt;
 
@@ -13,7 +12,7 @@ use crate::drain::{Drain, DrainCheck, KINDS, PodDrain, check};
 use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
-/// KubeVirt's own deployments, whose budgets get stuck.
+/// KubeVirt's own deployments, whose budgets block drains.
 const KUBEVIRT_BUDGETS: [&str; 2] = [
     "harvester-system/virt-api-pdb",
     "harvester-system/virt-controller-pdb",
@@ -64,16 +63,16 @@ fn blocked_drain(objects: &Objects, checked: &DrainCheck) -> Result<IncidentFind
             Ok(Ok(cure)) => finding.cure = Some(cure),
             Ok(Err(why)) => no_cure(&mut finding, &why),
             Err(unlisted) if unlisted.wanted => return Err(unlisted),
-            // What blocks is proved all the same.
+            // The blocker is proved even without this kind.
             Err(unlisted) => no_cure(&mut finding, &unlisted.to_string()),
         }
     }
     Ok(finding)
 }
 
-/// What helps with a pod, by what it is and whose budget keeps it. To delete a budget is documented for KubeVirt's own pods, and
-/// for the budget of an instance manager that selects another's pod (Harvester's documentation, upgrade from v1.1.2 to v1.2.0,
-/// 5.1 and 5.2). The budget of a last copy protects it.
+/// The advice for a pod, by its type and its budget. The documentation allows deleting a budget only for KubeVirt's own pods, and
+/// for the budget of an instance manager that selects the pod of another one (Harvester's documentation, upgrade from v1.1.2 to
+/// v1.2.0, 5.1 and 5.2). The budget of a last copy protects it.
 fn advice(objects: &Objects, blocked: &PodDrain) -> String {
     let budget = blocked.budget.as_deref().unwrap_or_default();
     if KUBEVIRT_BUDGETS.contains(&budget) {

@@ -1,4 +1,4 @@
-//! A known incident, recognised.
+//! A detected known incident.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -11,49 +11,47 @@ use windrow_model::text::shell_word;
 use super::cure::Cure;
 use crate::objects::Unlisted;
 
-/// How many pieces of evidence the status document shows.
+/// Number of pieces of evidence in the status document.
 const AT_A_GLANCE: usize = 8;
 
-/// What came of looking for one incident.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorResult {
-    /// What it is called.
     pub name: String,
-    /// What was recognised, or which kind it could not be judged without.
+    /// The findings, or a kind that could not be listed.
     pub found: Result<Vec<IncidentFinding>, Unlisted>,
 }
 
-/// A known incident, recognised.
+/// A detected known incident.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentFinding {
-    /// The stable code.
+    /// Stable code.
     pub code: Code,
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// What it is about, `Kind namespace/name`.
+    /// Subject, `Kind namespace/name`.
     pub subject: String,
-    /// What is wrong, in a line.
+    /// Problem in one line.
     pub message: String,
-    /// What was seen.
+    /// Evidence.
     pub evidence: Vec<Evidence>,
-    /// Why it will not come right by itself, line by line.
+    /// Why it persists without a repair, line by line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proof: Vec<String>,
-    /// What to do.
+    /// Action for the user.
     pub advice: String,
-    /// What Windrow can do about it on request: `windrow repair CODE`.
+    /// Cure that Windrow offers: `windrow repair CODE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cure: Option<Cure>,
-    /// Only a person may begin the cure, which changes what was asked for: `repair.auto` leaves it alone.
+    /// Only a user may start the cure, which changes a requested setting: `repair.auto` never starts it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_person: bool,
-    /// A fix is known and not offered: a version that it relies on is not confirmed here.
+    /// A fix is known but not offered, because a version that it relies on is not confirmed here.
     #[serde(skip)]
     pub unconfirmed: bool,
-    /// The page that explains it: below `docs/`, or an address.
+    /// Page with the explanation: a path below `docs/`, or a URL.
     pub documentation: String,
-    /// The rule of a rule pack that found it, `pack/rule`.
+    /// Rule that found it, `pack/rule`, if it comes from a rule pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
@@ -78,28 +76,27 @@ impl IncidentFinding {
         }
     }
 
-    /// With what was seen.
     #[must_use]
     pub fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
         self
     }
 
-    /// Is it the same, seen another time?
+    /// Whether both findings describe the same incident at different times.
     pub fn is_same(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.code, one.subject.clone(), one.rule.clone());
         key(self) == key(other)
     }
 
-    /// The command that shows and carries out the cure, where Windrow has one.
+    /// The command that shows and runs the cure, if Windrow has one.
     pub fn remedy(&self) -> Option<String> {
         self.cure.as_ref()?;
         let subject = shell_word(&self.subject);
         Some(format!("windrow repair {} {subject}", self.code))
     }
 
-    /// As the status document lists it, with the first pieces of evidence; `windrow diagnose` has the rest. Anyone
-    /// may read it, so what looks like a secret in the words of others is taken out.
+    /// The form in the status document, with the first pieces of evidence; `windrow diagnose` shows all. Anyone can read this
+    /// document, so apparent secrets are removed from quoted texts.
     pub fn in_status(&self) -> findings::Finding {
         let redactor = Learner::default().redactor();
         let shown = |seen: &Evidence| {
@@ -127,7 +124,7 @@ impl IncidentFinding {
     }
 }
 
-/// What `windrow diagnose -o json` prints. The names of its fields are a promise.
+/// Output of `windrow diagnose -o json`. The names of its fields are stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
@@ -135,17 +132,17 @@ pub struct Diagnosis {
     pub api_version: String,
     /// `Diagnosis`
     pub kind: String,
-    /// As of when.
+    /// Time of the diagnosis.
     pub at: Timestamp,
-    /// The upgrade of Harvester that is under way, line by line: which node is in which state, since when, what it waits for.
+    /// The running upgrade of Harvester, line by line: the state of each node, its start, and the awaited event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upgrade: Vec<String>,
-    /// What was recognised, the worst first.
+    /// Findings, the most severe first.
     pub findings: Vec<IncidentFinding>,
-    /// What was looked for and could be judged.
+    /// Detectors with a result.
     #[serde(default)]
     pub judged: Vec<String>,
-    /// What could not be judged, and why.
+    /// Detectors without a result, and the reason.
     pub unknown: Vec<String>,
 }
 

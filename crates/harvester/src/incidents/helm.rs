@@ -1,8 +1,7 @@
-//! A chart whose Job fails again and again. helm-controller gives a Job a limit of a thousand tries, so that it
-//! practically never gives up, unless the chart has one of its own: that of an Addon of Harvester is five, after
-//! which the Addon is what failed. The Jobs have `restartPolicy: OnFailure` (helm-controller's
-//! `pkg/controllers/chart/chart.go`): a try that failed is counted by the pod's containers, and by the Job only
-//! where the whole pod was lost.
+//! A chart whose Job fails repeatedly. helm-controller limits a Job to a thousand attempts, so it practically never gives up,
+//! unless the chart sets its own limit. For an Addon of Harvester the limit is five, after which the Addon fails. The Jobs have
+//! `restartPolicy: OnFailure` (helm-controller's `pkg/controllers/chart/chart.go`): the containers of the pod count failed
+//! attempts, and the Job counts only lost pods.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,10 +13,10 @@ use crate::addons::job_of;
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::objects::{last_ends, restarts, waiting};
 
-/// This many failed tries are no hiccup: a chart that needs another one first fails once or twice.
+/// This many failed attempts are not temporary: a chart that depends on another one fails once or twice at first.
 const MANY: u64 = 5;
 
-/// The label by which a Job's pods are known.
+/// The label with the name of the Job on its pods.
 const JOB_NAME: &str = "/metadata/labels/batch.kubernetes.io~1job-name";
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -44,7 +43,7 @@ fn retrying_chart(chart: &Value, job: &Value, pods: &[&Value]) -> Option<Inciden
     let lost = lost.unwrap_or_default();
     let failed = lost + pods.iter().map(|pod| restarts(pod)).sum::<u64>();
     let limit = job.pointer("/spec/backoffLimit").and_then(Value::as_u64);
-    // A Job with a low limit has given up by then: it is told before.
+    // A Job with a low limit would already have given up, so it is reported earlier.
     let many = limit.map_or(MANY, |limit| MANY.min(limit / 2 + 1));
     if failed < many {
         return None;

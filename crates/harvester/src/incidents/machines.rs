@@ -1,6 +1,6 @@
-//! A from the other side: machines run, so a Harvester before v1.5.1 cannot make its settings, so it never
-//! comes up (harvester#8407). From v1.5.1 on the Setting that it makes is exempt, as it is empty: there the
-//! same machines keep at most a preset storage network from being configured (`storage.rs`).
+//! The counterpart of A: because VMs run, Harvester before v1.5.1 cannot create its settings and never starts (harvester#8407).
+//! From v1.5.1 on the new Setting is exempt, because it is empty. There, the same VMs can only delay a preset storage network
+//! (`storage.rs`).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         let evidence = Evidence::new(subject, "status.printableStatus", status);
         finding.evidence.push(evidence);
     }
-    // The pod's own words name the Setting, and this release accepts it: the cause is another.
+    // The pod names the Setting, but this release accepts it, so the cause is another one.
     if crashing.iter().any(|pod| refuses_empty(pod, Holds::No)) {
         "Windrow offers no fix: this release of Harvester accepts the empty Setting storage-network. See the log of the pod."
             .clone_into(&mut finding.advice);
@@ -83,8 +83,8 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     Ok(vec![finding])
 }
 
-/// Is it the Setting that this pod ends at? Its own words say so, or its image is of a release that does so. Of an
-/// image of which that is not known only its words tell.
+/// Whether the pod crashes because of the Setting. Its message names it, or its image is of a release with this bug. For other
+/// images only the message counts.
 fn is_refused(pod: &Value) -> bool {
     let said = items(pod, "/status/containerStatuses")
         .iter()
@@ -92,7 +92,7 @@ fn is_refused(pod: &Value) -> bool {
     said || refuses_empty(pod, Holds::Yes)
 }
 
-/// Is this known of the release in the pod's image: that it refuses the empty Setting, or that it does not?
+/// Whether the release in the image of the pod is known to reject the empty Setting, or known to accept it.
 fn refuses_empty(pod: &Value, holds: Holds) -> bool {
     items(pod, "/spec/containers")
         .iter()
@@ -100,7 +100,6 @@ fn refuses_empty(pod: &Value, holds: Holds) -> bool {
         .any(|version| Fact::StorageNetworkEmptyRefused.holds(version) == holds)
 }
 
-/// How a pod crash-loops, in a line.
 fn crash(pod: &Value) -> Option<String> {
     items(pod, "/status/containerStatuses")
         .iter()
@@ -119,13 +118,13 @@ fn crash(pod: &Value) -> Option<String> {
         })
 }
 
-/// As Harvester's webhook sees it: every status but Stopped counts as running, an empty one too.
+/// Follows Harvester's webhook, for which every status except Stopped counts as running, even an empty one.
 fn is_stopped(vm: &Value) -> bool {
     text(vm, "/status/printableStatus") == "Stopped"
 }
 
-/// Does virt-controller start it again as soon as its run strategy is back? With Manual it waits for a request to its
-/// subresource `start`, with WaitAsReceiver for a migration, and with Once what has run before would run a second time
+/// Whether virt-controller starts the VM as soon as its run strategy is restored. With Manual it waits for a request to the
+/// subresource `start`, with WaitAsReceiver for a migration, and with Once a VM that has already run would run a second time
 /// (KubeVirt v1.2.2 to v1.7.4, `syncRunStrategy`).
 fn starts_again(vm: &Value) -> bool {
     matches!(
@@ -134,7 +133,7 @@ fn starts_again(vm: &Value) -> bool {
     )
 }
 
-/// Is it asked to be off, and only not stopped yet?
+/// Whether the VM is to be off and has not stopped yet.
 fn is_halted(vm: &Value) -> bool {
     let running = vm.pointer("/spec/running") == Some(&json!(true));
     !running && matches!(text(vm, "/spec/runStrategy"), "" | "Halted")
@@ -160,7 +159,7 @@ fn cure(machines: &[&Value]) -> Cure {
         let (stop, start) = TemporaryKind::STOPPED_MACHINE.steps(vm);
         steps.push(stop);
         back.push(start);
-        // What did not run before need not run afterwards.
+        // A VM that did not run before need not run afterwards.
         if text(vm, "/status/printableStatus") == "Running" {
             let wait = format!("wait until VirtualMachine {name} runs again");
             runs.push(CureStep::wait(wait, runs_again(vm), 600));

@@ -1,13 +1,12 @@
-//! The known incidents, recognised from a cluster's objects. Pure.
+//! Detects known incidents from the objects of a cluster. Pure.
 //!
 //! ```text
-//!   Objects (live, or saved) ──> one detector an incident ──> Finding { evidence, proof, cure }
-//!                                     └─ a kind it needs could not be listed ──> Unknown, with the reason
+//!   Objects (live, or saved) ──> one detector per incident ──> Finding { evidence, proof, cure }
+//!                                     └─ a required kind could not be listed ──> Unknown, with the reason
 //! ```
 //!
-//! A finding is made only of what was seen: its evidence names the object, the field and what stands
-//! there, its proof says why nothing will change by itself. What is merely slow is no finding. A cure is
-//! a value ([`Cure`]): it is printed, saved and carried out elsewhere.
+//! A finding rests only on observations: its evidence gives the object, the field and its value, and its proof explains why the
+//! state persists. A slow operation is not a finding. A cure is a value ([`Cure`]), which other code prints, saves and runs.
 
 mod addon;
 mod bootstrap;
@@ -47,14 +46,12 @@ use self::relied_on::{ReliedOn, withdraw_unconfirmed};
 use super::objects::{ObjectKind, Objects, Unlisted};
 use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
 
-/// One kind of incident.
 struct Detector {
-    /// What it is called where it cannot be judged.
+    /// Its name if there is no result.
     name: &'static str,
     find: Find,
-    /// The code of what it finds, where there is a cure for that.
+    /// The code of its findings, if there is a cure for them.
     cures: Option<Code>,
-    /// What that cure relies on.
     relies_on: &'static [ReliedOn],
 }
 
@@ -70,7 +67,7 @@ impl Detector {
         }
     }
 
-    /// With a cure, and the components whose version has to be confirmed for it.
+    /// Adds a cure, and the components whose versions must be confirmed for it.
     const fn that_cures(self, code: Code, relies_on: &'static [ReliedOn]) -> Self {
         Self {
             cures: Some(code),
@@ -79,7 +76,7 @@ impl Detector {
         }
     }
 
-    /// Every cure that leaves this function relies on confirmed versions only.
+    /// Every cure that this function returns relies only on confirmed versions.
     fn look(&self, objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
         withdraw_unconfirmed((self.find)(objects, now)?, objects, self.relies_on)
     }
@@ -135,13 +132,12 @@ const INCIDENTS: &[Detector] = &[
     ),
 ];
 
-/// Every detector.
 fn detectors() -> impl Iterator<Item = &'static Detector> {
     INCIDENTS.iter().chain(upgrade::DETECTORS)
 }
 
-/// Looks for every known incident, each by itself. A detector reads a kind only when what it has seen
-/// so far gives it a reason to: of a healthy cluster that is little.
+/// Runs every detector separately. A detector reads a kind only if earlier observations give it a reason, so a healthy cluster
+/// causes few requests.
 pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     detectors()
         .map(|incident| DetectorResult {
@@ -151,11 +147,11 @@ pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
         .collect()
 }
 
-/// What of a code there is a cure for was found.
+/// The findings with a code that has a cure.
 ///
 /// # Errors
 ///
-/// What was not seen, so that this is not known.
+/// The missing observations, if there is no result.
 pub fn found_of(looked: &[DetectorResult], code: Code) -> Result<Vec<&IncidentFinding>, String> {
     let mut detectors = detectors();
     let detector = detectors.find(|one| one.cures == Some(code));
@@ -169,10 +165,10 @@ pub fn found_of(looked: &[DetectorResult], code: Code) -> Result<Vec<&IncidentFi
     }
 }
 
-/// How often one reason to ask for more may lead to another: a drain check alone reads twelve kinds.
+/// How often one reason for a request may lead to another one. A drain check alone reads twelve kinds.
 pub const MOST_ROUNDS: usize = 16;
 
-/// The kinds that a look still wants.
+/// The kinds that detectors still require.
 pub fn wanted(looked: &[DetectorResult]) -> Vec<ObjectKind> {
     let unlisted = looked.iter().filter_map(|one| one.found.as_ref().err());
     let names: Vec<_> = unlisted
@@ -186,7 +182,6 @@ pub fn wanted(looked: &[DetectorResult]) -> Vec<ObjectKind> {
         .collect()
 }
 
-/// Looks for every known incident.
 pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
     Diagnosis {
         upgrade: upgrade_in_words(objects, now),
@@ -194,7 +189,7 @@ pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
     }
 }
 
-/// The upgrade that is under way, in words; empty where there is none, or where that is not known, which a look tells.
+/// The running upgrade in words. Empty if there is none, or if that is unknown, which the results of the detectors show.
 pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
     let upgrade = HarvesterUpgrade::under_way(objects).ok().flatten();
     let mut lines = upgrade
@@ -209,7 +204,7 @@ pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
     lines
 }
 
-/// What keeps an UpgradePlan waiting is judged by no detector: those were read in the sources of the Upgrade before it.
+/// No detector judges what an UpgradePlan waits for: the detectors follow the sources of the earlier kind Upgrade.
 fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let plans = objects.all(ObjectKind::UPGRADE_PLAN)?;
     match plans_under_way(plans).next() {
@@ -222,7 +217,6 @@ fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindi
     }
 }
 
-/// What several looks have found.
 pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
     let mut findings = Vec::new();
     let (mut judged, mut unknown) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! What goes wrong on one node, recognised from its files; together with the cluster's objects where they
-//! tell more. Pure: the caller has read the files.
+//! Detects incidents of a single node from its files, and from the objects of the cluster if they contain more. Pure: the caller
+//! reads the files.
 
 use std::collections::BTreeMap;
 
@@ -19,59 +19,59 @@ use crate::network::OwnNetwork;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 use crate::system_image::SystemImages;
 
-/// What another server has applied counts once a pass of this one could have answered it.
+/// A change by another server counts only after this server has had time for a pass in response.
 const ANSWERED: SignedDuration = SignedDuration::from_mins(1);
-/// Files that are missing and shown one by one.
+/// Limit of missing files that are shown one by one.
 const MOST_FILES: usize = 16;
-/// Steps of an interrupted repair that are shown one by one.
+/// Limit of steps of an interrupted repair that are shown one by one.
 const MOST_STEPS: usize = 4;
 
-/// What was seen in the files of a node. What could not be looked at is absent, and nothing is said of it.
+/// Observations from the files of a node. What could not be read is absent, and has no findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnNode {
-    /// The node's name.
+    /// Name of the node.
     pub name: String,
-    /// The name under which RKE2 registers it when it starts again, if that is another one.
+    /// Name that RKE2 will register at its next start, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_name: Option<String>,
-    /// What kube-vip said when it could not bind UDP port 68.
+    /// Message of kube-vip when it could not bind UDP port 68.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port_68_refused: Option<String>,
-    /// How the installer was configured to find the VIP's address.
+    /// Configured source of the VIP address in the installer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vip_mode: Option<String>,
-    /// Until when the kubelet's own certificate is good.
+    /// End of validity of the kubelet's own certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet_until: Option<Timestamp>,
-    /// A component that does not start because of a feature gate.
+    /// Component that does not start because of a feature gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateRefused>,
-    /// The manifests that RKE2 reads here.
+    /// Manifests that RKE2 reads on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<OwnManifest>,
-    /// Files that Harvester's configuration asks for and that are not there.
+    /// Missing files of Harvester's configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_files: Vec<String>,
-    /// The key under which they stand in that configuration.
+    /// Key of these files in that configuration.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub missing_under: String,
-    /// Its links and its neighbours on them.
+    /// Links and the neighbours on them.
     #[serde(default, skip_serializing_if = "OwnNetwork::is_empty")]
     pub network: OwnNetwork,
-    /// What it boots, where it is a node of Harvester.
+    /// Boot images, on a node of Harvester.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<SystemImages>,
-    /// Markers of Harvester's own, by which an upgrade keeps RKE2 from a manifest while it runs.
+    /// Harvester's own markers, with which a running upgrade hides a manifest from RKE2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harvesters_markers: Vec<ManifestPath>,
-    /// Repairs that nobody goes on with, and that have not restored what they changed for a while.
+    /// Interrupted repairs whose temporary changes are not reversed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished_repairs: Vec<UnfinishedRepair>,
-    /// How rancher-webhook broke off, while rancherd has not finished.
+    /// Failures of rancher-webhook, while rancherd has not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_breaks: Option<WebhookBreaks>,
-    /// The starts of rke2-server, while systemd starts it again and again.
+    /// Starts of rke2-server, while systemd restarts it repeatedly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_starts: Option<ServerStarts>,
 }
@@ -80,46 +80,45 @@ pub struct OwnNode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GateRefused {
-    /// Which component.
+    /// Component.
     pub component: String,
-    /// The gate that it names.
+    /// Rejected feature gate.
     pub gate: String,
-    /// Its line.
+    /// Log line of the component.
     pub line: String,
-    /// Where RKE2's configuration sets the gate.
+    /// Place in RKE2's configuration that sets the gate.
     pub at: String,
 }
 
-/// A repair that nobody goes on with, and that has not restored what it changed for a while.
+/// An interrupted repair whose temporary changes are not reversed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnfinishedRepair {
-    /// The file name of its record.
+    /// File name of its record.
     pub record: String,
-    /// What it repaired.
+    /// Repaired subject.
     pub subject: String,
-    /// The server that began it; empty for the node that looks.
+    /// Server that started it; empty for this node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
-    /// When it began.
+    /// Start of the repair.
     pub since: Timestamp,
-    /// The steps that restore, in a line each.
+    /// Steps that restore the changes, one line each.
     pub steps: Vec<String>,
 }
 
-/// One manifest file.
+/// A manifest file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnManifest {
     /// Path below the manifests directory.
     pub path: ManifestPath,
-    /// The Addon that RKE2 makes of it.
+    /// Addon that RKE2 creates from it.
     pub addon: AddonName,
     /// Hex SHA-256 of its bytes.
     pub sha256: String,
 }
 
-/// A detector, and what it is called.
 type OwnDetector = (
     &'static str,
     fn(&OwnNode, &Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>,
@@ -157,13 +156,14 @@ const DETECTORS: &[OwnDetector] = &[
     }),
 ];
 
-/// Those that go by the node's links and neighbours.
+/// The detectors that use the links and neighbours of the node.
 const OF_NETWORK: [&str; 2] = [
     "a VIP at a foreign hardware address",
     "a VIP that was left behind",
 ];
 
-/// Adds to a look at the cluster what a node's own files tell: findings, and evidence for those that are about this node.
+/// Adds the results from the node's own files to the results from the cluster: findings, and evidence for findings about this
+/// node.
 pub fn add_own(looked: &mut Vec<DetectorResult>, own: &OwnNode, objects: &Objects, now: Timestamp) {
     for finding in looked
         .iter_mut()
@@ -176,7 +176,7 @@ pub fn add_own(looked: &mut Vec<DetectorResult>, own: &OwnNode, objects: &Object
     looked.extend(look_at_own(own, objects, now));
 }
 
-/// Looks for what goes wrong on a node. What goes by a network at which nobody looked is left out.
+/// Runs the detectors for this node. Detectors of the network are left out if it was not observed.
 pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     let seen = |name: &str| !own.network.is_empty() || !OF_NETWORK.contains(&name);
     DETECTORS
@@ -189,7 +189,7 @@ pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<Dete
         .collect()
 }
 
-/// Is a detector of this name about the node that looks, and not about the whole cluster?
+/// Whether a detector with this name is about this node, and not about the whole cluster.
 pub fn is_about_own_node(name: &str) -> bool {
     DETECTORS.iter().any(|(own, _)| *own == name)
 }
@@ -198,8 +198,8 @@ pub(super) fn node(own: &OwnNode) -> String {
     format!("Node {}", own.name)
 }
 
-/// The VIP's address is to come from DHCP, and kube-vip cannot bind the port (harvester#8389). How many sockets
-/// are bound to it tells nothing: wickedd alone may have two (harvester#1835).
+/// The VIP address comes from DHCP, and kube-vip cannot bind the port (harvester#8389). The number of sockets on this port proves
+/// nothing, because wickedd alone may have two (harvester#1835).
 fn dhcp(own: &OwnNode) -> Vec<IncidentFinding> {
     let (Some(said), Some("dhcp")) = (&own.port_68_refused, own.vip_mode.as_deref()) else {
         return Vec::new();
@@ -212,8 +212,8 @@ fn dhcp(own: &OwnNode) -> Vec<IncidentFinding> {
     ]
 }
 
-/// An expired credential: the kubelet cannot tell that the node is alive, and kube-apiserver calls it
-/// NotReady forever. RKE2 renews it at a start, and only then.
+/// An expired credential: the kubelet cannot report that the node is alive, so kube-apiserver shows it as NotReady permanently.
+/// RKE2 renews the credential only when it starts.
 fn credential(own: &OwnNode, now: Timestamp) -> Vec<IncidentFinding> {
     let Some(until) = own.kubelet_until.filter(|until| *until < now) else {
         return Vec::new();
@@ -223,7 +223,7 @@ fn credential(own: &OwnNode, now: Timestamp) -> Vec<IncidentFinding> {
     vec![IncidentFinding::new(Code::KubeletCredentialExpired, node(own), &why).seen([evidence])]
 }
 
-/// RKE2 reads the host's name when it starts, and joins as a new Node if it is another one.
+/// RKE2 reads the host name when it starts, and joins as a new Node if the name has changed.
 fn renamed(own: &OwnNode) -> Vec<IncidentFinding> {
     let Some(next) = &own.next_name else {
         return Vec::new();
@@ -237,7 +237,7 @@ fn renamed(own: &OwnNode) -> Vec<IncidentFinding> {
     ]
 }
 
-/// As the daemon's guard over RKE2's starts says it.
+/// Uses the same text as the daemon's guard of RKE2's starts.
 fn gate(own: &OwnNode) -> Vec<IncidentFinding> {
     let Some(refused) = &own.gate else {
         return Vec::new();
@@ -254,7 +254,7 @@ fn gate(own: &OwnNode) -> Vec<IncidentFinding> {
     vec![finding]
 }
 
-/// Files that share an Addon: each prunes the other's objects.
+/// Files with the same Addon: each of them prunes the objects of the other.
 fn names(own: &OwnNode) -> Vec<IncidentFinding> {
     let mut addons: BTreeMap<&str, Vec<&OwnManifest>> = BTreeMap::new();
     for manifest in &own.manifests {
@@ -285,7 +285,7 @@ fn files(own: &OwnNode) -> Vec<IncidentFinding> {
     vec![IncidentFinding::new(Code::WriteFilesMissing, node(own), &why).seen(evidence)]
 }
 
-/// Whatever was changed for a while is given back, or reported.
+/// Every temporary change is reversed or reported.
 fn unfinished_repairs(own: &OwnNode) -> Vec<IncidentFinding> {
     let repairs = own.unfinished_repairs.iter();
     repairs
@@ -319,7 +319,7 @@ fn unfinished_repairs(own: &OwnNode) -> Vec<IncidentFinding> {
         .collect()
 }
 
-/// Another server applied other content under the same name, after this one had applied its own.
+/// Another server applied different content under the same name, after this server had applied its own.
 fn servers(
     own: &OwnNode,
     objects: &Objects,
@@ -380,7 +380,7 @@ fn servers(
     Ok(findings)
 }
 
-/// When each server last applied an Addon (k3s `pkg/deploy/controller.go`: the event's host is the node).
+/// When each server last applied an Addon (k3s `pkg/deploy/controller.go`: the host of the event is the node).
 fn applications<'o>(
     objects: &'o Objects,
     addon: &str,

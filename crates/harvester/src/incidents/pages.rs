@@ -1,8 +1,8 @@
-//! Which incidents have a page, and which a cure.
+//! The pages and cures of incidents.
 
 use windrow_model::reasons::Code;
 
-/// The codes of incidents that Windrow has a cure for, each in its circumstances.
+/// The incident codes for which Windrow has a cure, at least in some circumstances.
 pub const CURABLE: &[Code] = &[
     Code::AddonStuck,
     Code::DrainBlocked,
@@ -12,7 +12,7 @@ pub const CURABLE: &[Code] = &[
     Code::MachinesBlockSettings,
 ];
 
-/// The page below `docs/` that an incident's finding points to.
+/// The page below `docs/` for a finding.
 pub fn page(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::AddonStuck

@@ -1,8 +1,8 @@
-//! D: Rancher's feature `harvester` is off and its node driver is still active (rancher#48920). And the other way round: the driver is
-//! off, and clusters still use it.
+//! D: Rancher's feature `harvester` is off, but its node driver is still active (rancher#48920). And the reverse: the driver is
+//! off, but clusters still use it.
 //!
-//! Up to Rancher v2.10 nothing switches the driver off with the feature. From v2.11.0 on
-//! `pkg/controllers/management/feature/feature_handler.go` does, by the feature's own `spec.value`.
+//! Up to Rancher v2.10 the feature does not switch the driver off. From v2.11.0 on
+//! `pkg/controllers/management/feature/feature_handler.go` does, according to the feature's own `spec.value`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
-/// Machine pools that are shown one by one.
+/// Limit of machine pools that are shown one by one.
 const MOST_POOLS: usize = 10;
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -74,13 +74,13 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     Ok(vec![finding])
 }
 
-/// Clusters whose machines the driver makes: none can be made or deleted while it is off. Rancher's webhook refuses to switch
-/// it off then (`driver-in-use-refused`), so that it happens seldom.
+/// Clusters whose machines the driver creates: it cannot create or delete any while it is off. Rancher's webhook refuses to
+/// switch it off then (`driver-in-use-refused`), so this is rare.
 pub(super) fn find_users(
     objects: &Objects,
     _: Timestamp,
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
-    // Where there is no such feature, there is no Rancher.
+    // Without this feature, there is no Rancher.
     if objects.get(ObjectKind::FEATURE, "", "harvester")?.is_none() {
         return Ok(Vec::new());
     }
@@ -110,7 +110,6 @@ pub(super) fn find_users(
     ])
 }
 
-/// The machine pools of a cluster that are made by the driver.
 fn pools(cluster: &Value) -> impl Iterator<Item = Evidence> {
     let subject = format!("Cluster {}", named(cluster));
     let pools = items(cluster, "/spec/rkeConfig/machinePools").iter();
@@ -122,7 +121,7 @@ fn pools(cluster: &Value) -> impl Iterator<Item = Evidence> {
     })
 }
 
-/// Who uses the driver: the machines that were made with it, or else the pools for which it is to make some.
+/// Uses of the driver: the machines that it created, or else the pools for which it is to create some.
 fn use_of_driver(objects: &Objects) -> Result<Option<String>, Unlisted> {
     let machines = objects.all(ObjectKind::CAPI_MACHINE)?.iter();
     let kind = "/spec/infrastructureRef/kind";
@@ -135,7 +134,7 @@ fn use_of_driver(objects: &Objects) -> Result<Option<String>, Unlisted> {
     })
 }
 
-/// The driver is switched off. Rancher's webhook looks once more whether it is used.
+/// Switches the driver off. Rancher's webhook checks again whether it is in use.
 fn cure(driver: &Value) -> Cure {
     let goal = CureGoal::Field {
         path: ObjectKind::NODE_DRIVER.path_of(driver),
@@ -158,7 +157,7 @@ fn cure(driver: &Value) -> Cure {
     }
 }
 
-/// Locked, or as it is set, or its default.
+/// The locked value, or else the configured one, or else the default.
 fn effective(feature: &Value) -> Option<bool> {
     ["/status/lockedValue", "/spec/value", "/status/default"]
         .iter()

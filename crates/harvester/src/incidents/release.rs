@@ -1,9 +1,8 @@
-//! An Addon that Harvester calls disabled, and what Helm has installed of it is still there (harvester#10803).
+//! An Addon that Harvester reports as disabled, although its Helm release still exists (harvester#10803).
 //!
-//! The Job that deletes a chart runs klipper-helm, whose `entry` goes on as if all were well when `helm uninstall` fails
-//! (`|| true`, every build from v0.9.2 to v0.13.3 that was read). The Job succeeds, helm-controller lets the HelmChart go, and
-//! Harvester writes AddonDisabled. Helm takes the Secrets of a release away at the end of an uninstall that worked: they are the
-//! proof.
+//! The Job that deletes a chart runs klipper-helm, whose `entry` ignores a failure of `helm uninstall` (`|| true` in all examined
+//! builds from v0.9.2 to v0.13.3). The Job succeeds, helm-controller removes the HelmChart, and Harvester writes AddonDisabled.
+//! Helm deletes the Secrets of a release at the end of a successful uninstall, so existing Secrets are the proof.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -15,13 +14,13 @@ use crate::addons::is_settled;
 use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::condition_time;
 
-/// What is younger may belong to what is done with the Addon right now: a list of Secrets comes from kube-apiserver's memory and
-/// may be a moment old.
+/// A younger release may belong to a running operation of the Addon: kube-apiserver serves a list of Secrets from its cache,
+/// which may be slightly outdated.
 const SETTLED: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
-    // The Addons first: what their charts leave was there when they were already off.
+    // The Addons are read first, so that the releases were read when the Addons were already off.
     for addon in objects.all(ObjectKind::ADDON)? {
         let is_on = addon["spec"]["enabled"].as_bool().unwrap_or_default();
         if is_on || !is_settled(addon) || was_just_disabled(addon, now) {
@@ -55,7 +54,6 @@ fn was_just_disabled(addon: &Value, now: Timestamp) -> bool {
         .is_some_and(|at| now.duration_since(at) < SETTLED)
 }
 
-/// The newest revision of a release.
 fn newest<'o>(releases: &'o [Value], namespace: &str, name: &str) -> Option<&'o Value> {
     let of_release = |release: &&Value| {
         text(release, "/metadata/namespace") == namespace
@@ -69,7 +67,7 @@ fn newest<'o>(releases: &'o [Value], namespace: &str, name: &str) -> Option<&'o 
     releases.iter().filter(of_release).max_by_key(revision)
 }
 
-/// When Helm last wrote it: seconds since 1970, in labels of its own.
+/// When Helm last wrote it: seconds since 1970, in Helm's own labels.
 pub(super) fn written(release: &Value) -> Option<Timestamp> {
     let labels = ["/metadata/labels/modifiedAt", "/metadata/labels/createdAt"];
     let seconds = labels
@@ -81,7 +79,7 @@ pub(super) fn written(release: &Value) -> Option<Timestamp> {
     }
 }
 
-/// A release that was uninstalled and whose history is kept has left nothing.
+/// An uninstalled release whose history is kept does not count.
 fn left(addon: &Value, release: &Value, now: Timestamp) -> Option<IncidentFinding> {
     let status = text(release, "/metadata/labels/status");
     let since = written(release)?;

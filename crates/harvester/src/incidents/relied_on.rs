@@ -1,5 +1,5 @@
-//! What a fix relies on. A fix changes the cluster, so nothing about it is inferred from a neighbouring release: each component that it
-//! relies on must run here in exactly a version whose sources were read.
+//! The components that a fix relies on. A fix changes the cluster, so Windrow infers nothing from neighbouring releases: each of
+//! these components must run in exactly a version whose sources were examined.
 
 use serde_json::Value;
 
@@ -8,7 +8,6 @@ use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
 use crate::upgrade::label;
 use crate::versions::{HarvesterRelease, HarvesterVersions, the_clusters_version};
 
-/// A component whose behaviour a fix relies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReliedOn {
     /// Harvester's own controllers and webhooks.
@@ -17,19 +16,16 @@ pub(super) enum ReliedOn {
     HelmController,
     /// Rancher and its webhook.
     Rancher,
-    /// Fleet.
     Fleet,
-    /// KubeVirt.
     KubeVirt,
-    /// Longhorn.
     Longhorn,
 }
 
-/// Why a fix must not be offered; `None` if every component runs in a version that was read.
+/// The reason why a fix must not be offered; `None` if every component runs in an examined version.
 ///
 /// # Errors
 ///
-/// A kind that was not asked for yet.
+/// A kind that was not requested yet.
 pub(super) fn unconfirmed(
     objects: &Objects,
     components: &[ReliedOn],
@@ -45,7 +41,7 @@ pub(super) fn unconfirmed(
     Ok(None)
 }
 
-/// Withdraws the fixes that rely on a component whose version is not confirmed. The advice then says why.
+/// Withdraws the fixes that rely on a component without a confirmed version. The advice then gives the reason.
 pub(super) fn withdraw_unconfirmed(
     mut findings: Vec<IncidentFinding>,
     objects: &Objects,
@@ -113,7 +109,7 @@ fn running_release(objects: &Objects) -> Result<&'static HarvesterRelease, Uncon
     })
 }
 
-/// During an upgrade the servers run different versions of RKE2, and any of them can lead.
+/// During an upgrade the servers run different versions of RKE2, and any of them can be the leader.
 fn confirm_rke2(objects: &Objects, release: &HarvesterRelease) -> Result<(), Unconfirmed> {
     let is_server = |node: &&Value| label(node, "node-role.kubernetes.io~1control-plane") == "true";
     let nodes = objects.all(ObjectKind::NODE)?.iter();

@@ -1,7 +1,7 @@
-//! Findings of a site's own: what the rule packs look for. Pure.
+//! Findings of a site, defined by its rule packs. Pure.
 //!
-//! Each rule is judged by itself: one that cannot be judged says so and keeps no other from it. What a look
-//! may cost is bounded without a clock, by the steps that an expression takes on all objects together.
+//! Each rule is evaluated separately, so a rule without a result does not affect others. The cost is limited without a clock, by
+//! the number of steps that an expression takes on all objects together.
 
 use serde_json::Value;
 use windrow_model::findings::Evidence;
@@ -12,12 +12,11 @@ use windrow_plan::rules::{EvaluationBudget, EvaluationError, FindingRule, Platfo
 use super::finding::{DetectorResult, IncidentFinding};
 use crate::objects::{Objects, Unlisted, named, text};
 
-/// Steps that one rule's `when` may take in a look, on all objects.
+/// Limit of steps for the `when` of one rule, on all objects.
 const MOST_STEPS: u64 = 2_000_000;
-/// How many objects of a rule are shown one by one.
+/// Limit of objects of a rule that are shown one by one.
 const MOST_FINDINGS: usize = 20;
 
-/// The kinds that these rules look at.
 pub fn kinds_of<'r>(rules: impl IntoIterator<Item = &'r FindingRule>) -> Vec<GroupKind> {
     let mut kinds: Vec<GroupKind> = Vec::new();
     for rule in rules {
@@ -28,13 +27,12 @@ pub fn kinds_of<'r>(rules: impl IntoIterator<Item = &'r FindingRule>) -> Vec<Gro
     kinds
 }
 
-/// The rules that are for a platform.
 pub fn rules_for(rules: &[FindingRule], platform: Option<Platform>) -> Vec<FindingRule> {
     let fits = |rule: &&FindingRule| rule.platform.is_none() || rule.platform == platform;
     rules.iter().filter(fits).cloned().collect()
 }
 
-/// Looks for what the rules describe, each by itself.
+/// Evaluates all rules, each separately.
 pub fn look_by_rules(objects: &Objects, rules: &[FindingRule]) -> Vec<DetectorResult> {
     rules
         .iter()
@@ -59,7 +57,7 @@ fn find(objects: &Objects, rule: &FindingRule) -> Result<Vec<IncidentFinding>, U
         match rule.when.holds_within(object, &budget) {
             Ok(true) if found.len() < MOST_FINDINGS => found.push(finding_by_rule(rule, object)),
             Ok(true) => more += 1,
-            // What it asks for is not there: not recognised.
+            // A field that the rule reads is absent, so the rule does not match.
             Ok(false) | Err(EvaluationError::Missing(_)) => {}
             Err(EvaluationError::Type(why) | EvaluationError::Limit(why)) => {
                 return Err(not_judged(format!("`when` on {}: {why}", named(object))));

@@ -1,5 +1,5 @@
-//! The storage network waits for volumes that stay attached: Harvester is up, and the network that the
-//! installer's configuration presets, or that was set later, is never configured.
+//! The storage network waits for volumes that stay attached. Harvester runs, but the network that the installer's configuration
+//! presets, or that a user set later, is never configured.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use windrow_model::reasons::Code;
 use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 
-/// Harvester stops its own users of volumes first; that takes a while.
+/// Harvester first stops its own users of volumes, which takes a while.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
-/// Harvester before 1.6 begins with a capital letter.
+/// Harvester before 1.6 starts this message with a capital letter.
 const WAITS: &str = "aiting for all volumes detached";
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -37,7 +37,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let waited_for: Vec<&Value> = objects
         .all(ObjectKind::LONGHORN_VOLUME)?
         .iter()
-        // Harvester counts each state but this one, as while a volume is attached or detached.
+        // Harvester counts every state except this one, also while a volume is being attached or detached.
         .filter(|volume| text(volume, "/status/state") != "detached")
         .collect();
     if waited_for.is_empty() {

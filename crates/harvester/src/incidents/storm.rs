@@ -1,5 +1,5 @@
-//! RKE2 applies every manifest again every 15 s, because one of them fails: the first pass after a start
-//! has to be clean before RKE2 looks at what changed only (k3s `pkg/deploy/controller.go`).
+//! RKE2 applies every manifest again every 15 s, because one of them fails. RKE2 only switches to changed files after a first
+//! pass without errors (k3s `pkg/deploy/controller.go`).
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ use windrow_model::reasons::Code;
 use super::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 
-/// What was last seen longer ago is over. A pass takes 15 s and what it applies, but Kubernetes' recorder of events lets only one
-/// through in five minutes for an object that has had 25 (client-go `tools/record/events_cache.go`): three of them may pass.
+/// Older observations no longer count. A pass takes 15 s plus the time for applying. But for an object with 25 events,
+/// Kubernetes' event recorder lets only one through in five minutes (client-go `tools/record/events_cache.go`), so this allows
+/// for three of them.
 const RECENT: SignedDuration = SignedDuration::from_mins(15);
-/// A start that is clean applies nothing this often in a row.
+/// A start without errors never applies a file this often in a row.
 const OFTEN: i64 = 10;
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -38,7 +39,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             }
         }
     }
-    // Applied after it failed: it was mended, and the next pass is clean.
+    // Applied after its failure: it is fixed, and the next pass will succeed.
     let mended = |name: &str, failure: &Repeated<'_>| {
         let applied = applied.get(name);
         applied.is_some_and(|applied| applied.last > failure.last)
@@ -82,13 +83,12 @@ pub(super) fn deploy_events(objects: &Objects) -> Result<impl Iterator<Item = &V
     let is_of_addon = move |event: &&Value| {
         text(event, "/involvedObject/kind") == addon.kind
             && text(event, "/involvedObject/apiVersion") == version
-            // An event can name an object that nobody could have made.
+            // An event can contain an object name that is not valid.
             && object_name_error(&kind, text(event, "/involvedObject/name")).is_none()
     };
     Ok(objects.all(ObjectKind::EVENT)?.iter().filter(is_of_addon))
 }
 
-/// What RKE2 said of an Addon again and again.
 #[derive(Clone, Copy)]
 struct Repeated<'a> {
     count: i64,

@@ -24,7 +24,7 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// A cluster in which everything could be listed.
+/// A cluster in which all kinds could be listed.
 fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
     let mut all = Objects::default();
     for kind in ObjectKind::ALL {
@@ -36,7 +36,7 @@ fn cluster(objects: impl IntoIterator<Item = Value>) -> Objects {
     all
 }
 
-/// Which Harvester it is.
+/// The setting with Harvester's version.
 fn version(version: &str) -> Value {
     json!({
         "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
@@ -99,7 +99,7 @@ fn of_each_code_with_a_cure_it_is_known_who_finds_it() {
 fn every_incident_has_a_page_that_exists() {
     for reason in windrow_model::reasons::REASONS {
         let page = page(reason.code);
-        // What the plan and the probes find too stands in their parts of the table.
+        // Reasons that the plan and the probes find too are in their own sections of the table.
         let is_incident = reason.section == "Known incidents";
         assert!(page.is_some() || !is_incident, "{}", reason.id);
         if let Some(page) = page {

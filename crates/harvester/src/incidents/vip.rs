@@ -1,9 +1,9 @@
-//! The VIP at a hardware address that is no node's, and on a node that does not lead kube-vip. By what one server sees on
-//! its own network, without any right.
+//! The VIP at a hardware address that belongs to no node, or on a node that is not kube-vip's leader. A server finds this in its
+//! own network, without any permissions.
 //!
-//! kube-vip puts a static VIP on the management link, and one from DHCP on a link of its own below that,
-//! `vip-` and the first eight characters of its Service's UID (kube-vip v1.0.4 `pkg/instance/instance.go`). That link has
-//! the hardware address of the ConfigMap `vip` on whichever node leads. Who leads holds the Lease `plndr-svcs-lock`.
+//! kube-vip adds a static VIP to the management link. A VIP from DHCP gets a separate link below it, named `vip-` and the first
+//! eight characters of the UID of its Service (kube-vip v1.0.4 `pkg/instance/instance.go`). On every leader this link has the
+//! hardware address in the ConfigMap `vip`. The leader holds the Lease `plndr-svcs-lock`.
 
 use std::net::Ipv4Addr;
 
@@ -19,19 +19,19 @@ use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 
 const NAMESPACE: &str = "harvester-system";
 const LOCK: &str = "plndr-svcs-lock";
-/// How long another node has to lead: taking a link away is quick.
+/// How long another node must be the leader: removing a link is quick.
 const SETTLED: SignedDuration = SignedDuration::from_mins(2);
-/// Who leads renews every few seconds. The rest is for clocks that differ.
+/// The leader renews its Lease every few seconds. The rest allows for clock differences.
 const RENEWED: SignedDuration = SignedDuration::from_mins(1);
 
-/// The VIP as Harvester has it, and the ConfigMap that says so.
+/// The VIP in Harvester, and its ConfigMap.
 fn vip(objects: &Objects) -> Result<Option<(Ipv4Addr, &Value)>, Unlisted> {
     let found = objects.get(ObjectKind::CONFIG_MAP, NAMESPACE, "vip")?;
     Ok(found.and_then(|vip| Some((text(vip, "/data/ip").parse().ok()?, vip))))
 }
 
-/// A machine that is no node answers for the VIP. Where the nodes' links are not listed it is concluded, not proved: a node may
-/// answer with the hardware address of another of its links.
+/// A host that is not a node answers for the VIP. If the links of the nodes are not listed, this is a conclusion and not a proof:
+/// a node may answer with the hardware address of another link.
 pub(super) fn conflict(
     own: &OwnNode,
     objects: &Objects,
@@ -70,7 +70,7 @@ pub(super) fn conflict(
     Ok(vec![finding])
 }
 
-/// The hardware addresses of the other nodes; `None` where one of them is the one that has the VIP.
+/// The hardware addresses of the other nodes; `None` if one of them has the VIP.
 fn other_nodes(
     own: &OwnNode,
     objects: &Objects,
@@ -112,8 +112,8 @@ fn other_nodes(
     }
 }
 
-/// Is it the hardware address of any link of a node? As Linux is set by default (`arp_ignore=0`), a node with two links in one
-/// network answers for each of its addresses on both. Harvester's network controller lists the links of all nodes
+/// Whether any link of a node has this hardware address. With Linux's default (`arp_ignore=0`), a node with two links in one
+/// network answers for all of its addresses on both links. Harvester's network controller lists the links of all nodes
 /// (network-controller-harvester `pkg/controller/agent/linkmonitor`, v0.5.0 to v1.9.0-rc6, its LinkMonitor `nic`).
 fn is_a_nodes(mac: MacAddress, monitors: &[Value]) -> bool {
     let of_monitor = |monitor: &Value| {
@@ -127,7 +127,7 @@ fn is_a_nodes(mac: MacAddress, monitors: &[Value]) -> bool {
     monitors.iter().any(of_monitor)
 }
 
-/// The IPv4 addresses by which other nodes know this one.
+/// The IPv4 addresses of this node for other nodes.
 fn internal_addresses(node: &Value) -> impl Iterator<Item = Ipv4Addr> + '_ {
     let addresses = items(node, "/status/addresses").iter();
     addresses
@@ -135,8 +135,8 @@ fn internal_addresses(node: &Value) -> impl Iterator<Item = Ipv4Addr> + '_ {
         .filter_map(|one| text(one, "/address").parse().ok())
 }
 
-/// This node has the VIP although another leads: kube-vip has left it behind (harvester#11122, harvester#7293). Two
-/// machines then answer for it.
+/// This node has the VIP although another node leads: kube-vip did not remove it (harvester#11122, harvester#7293). Two hosts
+/// then answer for it.
 pub(super) fn stale(
     own: &OwnNode,
     objects: &Objects,

@@ -1,5 +1,5 @@
-//! What can be done about an Addon that no controller acts on any more. Its HelmChart is never deleted: that uninstalls
-//! the chart, and Harvester then installs it again without its data.
+//! Cures for an Addon that controllers ignore. They never delete its HelmChart: that uninstalls the chart, and Harvester then
+//! installs it again without its data.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::addons::{AddonParts, Deadlock};
 use crate::incidents::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
 use crate::objects::{ObjectKind, is_true, items, named, text};
 
-/// A Job of helm-controller is there again within seconds. Its back-off while it deletes a chart is up to a minute.
+/// helm-controller creates a Job again within seconds. While it deletes a chart, its back-off is at most one minute.
 const MADE_AGAIN: u32 = 300;
-/// A chart can take long.
+/// A chart may take long to install.
 const SETTLED: u32 = 1800;
 
 pub(super) fn cure(parts: &AddonParts<'_>, deadlock: &Deadlock) -> Option<Cure> {
@@ -25,10 +25,10 @@ pub(super) fn cure(parts: &AddonParts<'_>, deadlock: &Deadlock) -> Option<Cure> 
     }
 }
 
-/// The Job is deleted. helm-controller watches the Jobs that it made and makes the HelmChart's again (its
-/// `pkg/controllers/chart/chart.go`, v0.15.13 to v0.17.1), and Harvester takes the first that is not older than what
-/// waits for it. The Addon is not touched: while its operation is in progress Harvester's webhook refuses every
-/// change of it, and from v1.7.0 on the deletion of most Addons at any time.
+/// Deletes the Job. helm-controller watches its Jobs and creates the one of the HelmChart again
+/// (`pkg/controllers/chart/chart.go`, v0.15.13 to v0.17.1). Harvester uses the first Job that is not older than the operation.
+/// This does not change the Addon: during its operation Harvester's webhook rejects every change of it, and from v1.7.0 on it
+/// always rejects the deletion of most Addons.
 fn job_made_again(addon: &Value, job: &Value) -> Cure {
     let (path, uid) = (
         ObjectKind::JOB.path_of(job),
@@ -36,7 +36,7 @@ fn job_made_again(addon: &Value, job: &Value) -> Cure {
     );
     let uninstalls = text(job, "/metadata/name").starts_with("helm-delete");
     let (goal, what) = match uninstalls {
-        // The newer one can have gone with its HelmChart before anybody looks.
+        // The newer Job may disappear together with its HelmChart before Windrow sees it.
         true => (
             CureGoal::Gone { path, uid },
             "the chart is uninstalled once more",
@@ -75,7 +75,7 @@ fn job_made_again(addon: &Value, job: &Value) -> Cure {
     }
 }
 
-/// `InProgress` becomes False in the Addon's status, about which Harvester's webhook is not asked.
+/// Sets `InProgress` to False in the status of the Addon, which Harvester's webhook does not check.
 fn failed_in_progress(addon: &Value) -> Option<Cure> {
     let in_progress = ConditionFields::of(addon, "InProgress")?;
     let failed = ConditionFields::of(addon, "OperationFailed")?;
@@ -94,7 +94,7 @@ fn failed_in_progress(addon: &Value) -> Option<Cure> {
     ))
 }
 
-/// The same, of one that is deployed: nothing else has to be done.
+/// Does the same for a deployed Addon, which needs nothing else.
 fn deployed_in_progress(addon: &Value) -> Option<Cure> {
     let in_progress = ConditionFields::of(addon, "InProgress")?;
     let release = release(addon, &in_progress).still("/spec/enabled");
@@ -110,7 +110,7 @@ fn deployed_in_progress(addon: &Value) -> Option<Cure> {
     ))
 }
 
-/// The same; Harvester then disables it, as was asked for.
+/// Does the same. Harvester then disables the Addon, as requested.
 fn disabled_in_progress(addon: &Value) -> Option<Cure> {
     let in_progress = ConditionFields::of(addon, "InProgress")?;
     let release = release(addon, &in_progress).still("/spec/enabled");
@@ -127,7 +127,7 @@ fn disabled_in_progress(addon: &Value) -> Option<Cure> {
     ))
 }
 
-/// It is switched off again, so that Harvester goes on disabling it. Its webhook allows that only after the operation.
+/// Disables the Addon again, so that Harvester continues to disable it. Its webhook allows this only after the operation.
 fn switched_off(addon: &Value) -> Cure {
     let mut steps = Vec::new();
     let in_progress = ConditionFields::of(addon, "InProgress");
@@ -173,7 +173,7 @@ fn say_release(addon: &Value) -> String {
     format!("set InProgress of Addon {} to False", named(addon))
 }
 
-/// Pointers to the fields of a condition. Conditions are a list: a change tests which one stands there.
+/// JSON pointers to the fields of a condition. Conditions are a list, so a change must test which condition is at its index.
 struct ConditionFields {
     kind: String,
     status: String,

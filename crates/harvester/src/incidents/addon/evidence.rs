@@ -1,4 +1,4 @@
-//! What is seen of an Addon, its HelmChart, its Job and the Job's pods.
+//! Evidence from an Addon, its HelmChart, its Job and the pods of the Job.
 
 use serde_json::Value;
 use windrow_model::findings::Evidence;

@@ -1,15 +1,16 @@
-//! Does helm-controller keep an ended Job? From 0.16.26 and 0.17.5 on it can replace a complete one, unless the newest release of the chart is
-//! `deployed` with the hash of the Job's configuration (`pkg/controllers/chart/chart.go`, `getJobAndRelatedResources`).
+//! Finds out whether helm-controller keeps a finished Job. From 0.16.26 and 0.17.5 on it may replace a complete Job, unless the
+//! newest release of the chart is `deployed` with the configuration hash of the Job (`pkg/controllers/chart/chart.go`,
+//! `getJobAndRelatedResources`).
 
 use serde_json::Value;
 
 use crate::addons::AddonParts;
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, text};
 
-/// The label that klipper-helm writes to the release, as a pointer.
+/// JSON pointer to the label that klipper-helm writes to the release.
 const HASH: &str = "/metadata/labels/helmcharts.helm.cattle.io~1configHash";
 
-/// Why helm-controller may still replace the Job; `None` if it keeps it.
+/// The reason why helm-controller may still replace the Job; `None` if it keeps it.
 pub(super) fn why_not(
     objects: &Objects,
     parts: &AddonParts<'_>,
@@ -17,7 +18,7 @@ pub(super) fn why_not(
     let (Some(chart), Some(job)) = (parts.chart, parts.job) else {
         return Ok(Some("the Job was not found".to_owned()));
     };
-    // A failed Job is kept as long as the configuration stays the same, and so is one that deletes the chart.
+    // A failed Job stays while the configuration is unchanged, and so does a Job that deletes the chart.
     if !is_true(job, "Complete") {
         return Ok(None);
     }
@@ -37,7 +38,7 @@ pub(super) fn why_not(
     Ok((!is_kept).then(|| why.to_owned()))
 }
 
-/// The newest revision. Without a target namespace helm-controller looks in all of them.
+/// The newest revision. If the chart has no target namespace, helm-controller searches all namespaces.
 fn newest<'o>(releases: &'o [Value], chart: &Value) -> Option<&'o Value> {
     let namespace = text(chart, "/spec/targetNamespace");
     let of_chart = |release: &&Value| {
@@ -52,7 +53,7 @@ fn newest<'o>(releases: &'o [Value], chart: &Value) -> Option<&'o Value> {
     releases.iter().filter(of_chart).max_by_key(revision)
 }
 
-/// The hash in the pod template, as helm-controller shortens it to the length of a label's value.
+/// The hash in the pod template, which helm-controller truncates to the maximum length of a label value.
 fn configuration_hash(job: &Value) -> &str {
     let annotation = text(
         job,

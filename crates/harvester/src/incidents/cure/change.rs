@@ -1,23 +1,22 @@
-//! A change of an object that holds only for what was diagnosed, with its way back.
+//! A conditional change of an object, with its way back.
 
 use serde_json::{Value, json};
 
 use super::{CureGoal, CureMethod, CureRequest, CureStep, WayBack};
 use crate::objects::{ObjectKind, text};
 
-/// A change of fields of one object. kube-apiserver tests the UID and every field that was diagnosed: when one of them
-/// has changed since, it refuses the whole change (422).
+/// A change of the fields of one object. kube-apiserver tests the UID and every diagnosed field. If one of them has changed
+/// since, it rejects the whole change (422).
 #[derive(Debug, Clone)]
 pub struct ObjectChange<'o> {
     kind: ObjectKind,
     object: &'o Value,
     subresource: Option<&'static str>,
-    /// Fields that have to be as they were, and are not changed.
     still: Vec<&'o str>,
     fields: Vec<FieldChange>,
 }
 
-/// A field as it was, and as it is to be; null where it is absent.
+/// The old and the new value of a field; null if it is absent.
 #[derive(Debug, Clone)]
 struct FieldChange {
     field: String,
@@ -26,7 +25,6 @@ struct FieldChange {
 }
 
 impl<'o> ObjectChange<'o> {
-    /// A change of this object, as it was diagnosed.
     pub fn of(kind: ObjectKind, object: &'o Value) -> Self {
         Self {
             kind,
@@ -37,7 +35,7 @@ impl<'o> ObjectChange<'o> {
         }
     }
 
-    /// A change of its status, which webhooks for the object itself are not asked about.
+    /// Changes its status, which the webhooks for the object itself do not check.
     pub fn of_status(kind: ObjectKind, object: &'o Value) -> Self {
         Self {
             subresource: Some("status"),
@@ -45,15 +43,15 @@ impl<'o> ObjectChange<'o> {
         }
     }
 
-    /// Only if this field (a JSON pointer) still is as it was diagnosed.
+    /// Requires that this field (a JSON pointer) is unchanged since the diagnosis.
     #[must_use]
     pub fn still(mut self, field: &'o str) -> Self {
         self.still.push(field);
         self
     }
 
-    /// This field (a JSON pointer) becomes `value`, if it still is as it was diagnosed; with null it is removed. The
-    /// object that the field is in has to be there: set it as a whole where it is not.
+    /// Sets this field (a JSON pointer) to `value`, if it is unchanged since the diagnosis; null removes it. The object around
+    /// the field must exist, otherwise set this object as a whole.
     #[must_use]
     pub fn set(mut self, field: impl Into<String>, value: Value) -> Self {
         let field = field.into();
@@ -68,7 +66,7 @@ impl<'o> ObjectChange<'o> {
         self
     }
 
-    /// The step that makes the change. Its way back restores the fields, if they still are as this change left them.
+    /// The step that makes the change. Its way back restores the fields, if they are unchanged since.
     pub fn step(&self, say: impl Into<String>, goal: CureGoal, patience: u32) -> CureStep {
         CureStep {
             request: Some(self.there()),
@@ -77,7 +75,7 @@ impl<'o> ObjectChange<'o> {
         }
     }
 
-    /// The step that restores what [`ObjectChange::step`] changed, as a part of the same cure.
+    /// The step that restores the change of [`ObjectChange::step`], as a part of the same cure.
     pub fn step_back(&self, say: impl Into<String>, patience: u32) -> CureStep {
         let first = self.fields.first();
         let goal = CureGoal::Field {
@@ -131,8 +129,7 @@ fn test(field: &str, value: &Value) -> Value {
     json!({"op": "test", "path": field, "value": value})
 }
 
-/// Replaces one value by another, if it still is the one. Null stands for a field that is absent, which kube-apiserver
-/// tests as such.
+/// Replaces a value by another one, if it is unchanged. Null means an absent field, which kube-apiserver also tests.
 fn replace(field: &str, from: &Value, to: &Value) -> [Value; 2] {
     let write = match (from, to) {
         (_, Value::Null) => json!({"op": "remove", "path": field}),

@@ -1,4 +1,4 @@
-//! What a step of a cure is to reach.
+//! The goals of the steps of a cure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,71 +6,71 @@ use serde_json::Value;
 
 use crate::objects::{is_true, text};
 
-/// What a step is to reach.
+/// Goal of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum CureGoal {
-    /// An object is there, and it is not the one of this UID.
+    /// An object exists, and it is not the one with this UID.
     Anew {
-        /// Its path.
+        /// Path of the object.
         path: String,
-        /// The UID of the one before.
+        /// UID of the previous object.
         before: String,
     },
-    /// A field has a value, in an object that is not the one of this UID.
+    /// A field has a value, in an object that is not the one with this UID.
     Field {
-        /// The object's path.
+        /// Path of the object.
         path: String,
-        /// The UID of an object that does not count.
+        /// UID of an object that does not count.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<String>,
-        /// The field, as a JSON pointer.
+        /// Field, as a JSON pointer.
         field: String,
-        /// The value.
+        /// Value of the field.
         value: Value,
     },
-    /// A number in an object is at least this, or the object is gone.
+    /// A number in an object is at least this value, or the object does not exist.
     AtLeast {
-        /// The object's path.
+        /// Path of the object.
         path: String,
-        /// The field, as a JSON pointer.
+        /// Field, as a JSON pointer.
         field: String,
-        /// The number.
+        /// Smallest accepted number.
         value: i64,
     },
-    /// A field has another value than this.
+    /// A field has another value than this one.
     Differs {
-        /// The object's path.
+        /// Path of the object.
         path: String,
-        /// The field, as a JSON pointer.
+        /// Field, as a JSON pointer.
         field: String,
-        /// The value that it had; null where it was absent.
+        /// Previous value; null if the field was absent.
         value: Value,
     },
-    /// The object of this UID is gone.
+    /// The object with this UID no longer exists.
     Gone {
-        /// Its path.
+        /// Path of the object.
         path: String,
-        /// Its UID.
+        /// UID of the object.
         uid: String,
     },
-    /// A VirtualMachine is stopped, and its instance is gone. KubeVirt calls it Stopped as soon as the instance has succeeded
-    /// (`pkg/virt-controller/watch/vm`, `isVirtualMachineStatusStopped`).
+    /// A VirtualMachine is stopped, and its instance no longer exists. KubeVirt reports Stopped as soon as the instance has
+    /// succeeded (`pkg/virt-controller/watch/vm`, `isVirtualMachineStatusStopped`).
     MachineStopped {
-        /// The VirtualMachine's path.
+        /// Path of the VirtualMachine.
         path: String,
     },
-    /// A condition of an object is True, and its status is of its newest generation.
+    /// A condition of an object is True, and the status is that of its newest generation.
     Condition {
-        /// The object's path.
+        /// Path of the object.
         path: String,
-        /// The condition's type.
+        /// Type of the condition.
         condition: String,
     },
 }
 
 impl CureGoal {
-    /// The path of the object that tells whether it is reached.
+    /// The path of the object that shows whether the goal is reached.
     pub fn path(&self) -> &str {
         match self {
             CureGoal::Anew { path, .. }
@@ -83,7 +83,7 @@ impl CureGoal {
         }
     }
 
-    /// Is it reached? `seen` is the object at its path; `None` when there is none.
+    /// Whether the goal is reached. `seen` is the object at its path; `None` if it does not exist.
     pub fn is_reached(&self, seen: Option<&Value>) -> bool {
         let uid = seen.map(|object| text(object, "/metadata/uid"));
         let at = |field: &str| seen.and_then(|object| object.pointer(field));
@@ -96,7 +96,7 @@ impl CureGoal {
                 ..
             } => {
                 let is_it = before.is_none() || before.as_deref() != uid;
-                // Null is absence.
+                // Null means that the field is absent.
                 is_it && seen.is_some() && at(field).unwrap_or(&Value::Null) == value
             }
             CureGoal::AtLeast { field, value, .. } => {
@@ -119,7 +119,6 @@ impl CureGoal {
         }
     }
 
-    /// It, in words.
     pub fn say(&self) -> String {
         match self {
             CureGoal::Anew { path, .. } => format!("{path} is there again"),
@@ -223,7 +222,7 @@ mod tests {
         assert!(!goal.is_reached(Some(&bundle("True", 1))));
         assert!(!goal.is_reached(Some(&bundle("False", 2))));
         assert!(!goal.is_reached(None));
-        // A kind that does not say of which generation its status is.
+        // This kind does not report the generation of its status.
         let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
         let silent = json!({"metadata": {"generation": 2}, "status": ready});
         assert!(goal.is_reached(Some(&silent)));

@@ -1,4 +1,4 @@
-//! A request to kube-apiserver, and what would come of it.
+//! A request to kube-apiserver, and its expected result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,30 +10,29 @@ use crate::objects::text;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CureRequest {
-    /// The method.
+    /// Method.
     pub method: CureMethod,
-    /// The object's path.
+    /// Path of the object.
     pub path: String,
-    /// The part of the object that is changed, where it has a path of its own: `status`.
+    /// Subresource of the object that is changed: `status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
-    /// The body.
+    /// Body of the request.
     pub body: Value,
 }
 
-/// What is done with an object.
+/// Action on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CureMethod {
-    /// It is deleted.
+    /// Deletes it.
     #[serde(rename = "DELETE")]
     Delete,
-    /// It is changed, if it is still what it was (a JSON patch).
+    /// Changes it, if it is unchanged since the diagnosis (a JSON patch).
     #[serde(rename = "PATCH json")]
     Patch,
 }
 
 impl CureMethod {
-    /// HTTP's name for it.
     pub fn verb(self) -> &'static str {
         match self {
             CureMethod::Delete => "DELETE",
@@ -41,7 +40,6 @@ impl CureMethod {
         }
     }
 
-    /// The body's type.
     pub fn content_type(self) -> &'static str {
         match self {
             CureMethod::Delete => "application/json",
@@ -50,19 +48,17 @@ impl CureMethod {
     }
 }
 
-/// What an object says about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestState {
     /// The object is as the request expects it.
     Due,
-    /// The object is already as the request would make it.
+    /// The object is already in the state after the request.
     Applied,
-    /// It is neither; why, in a line.
+    /// Neither; with the reason in one line.
     Outdated(String),
 }
 
 impl CureRequest {
-    /// Deletes the object of this UID.
     pub(super) fn delete(path: String, uid: &str) -> Self {
         Self {
             method: CureMethod::Delete,
@@ -75,7 +71,6 @@ impl CureRequest {
         }
     }
 
-    /// Where it is sent.
     pub fn url(&self) -> String {
         match &self.subresource {
             Some(subresource) => format!("{}/{subresource}", self.path),
@@ -83,12 +78,11 @@ impl CureRequest {
         }
     }
 
-    /// It, in a line.
     pub fn say(&self) -> String {
         format!("{} {}", self.method.verb(), self.url())
     }
 
-    /// The same, only tried: where it is sent, and its body. Nothing is changed by it.
+    /// The request as a dry run, which changes nothing: its URL and its body.
     pub fn as_trial(&self) -> (String, Value) {
         match self.method {
             CureMethod::Delete => {
@@ -100,7 +94,7 @@ impl CureRequest {
         }
     }
 
-    /// Is it still to be made? `seen` is the object at its path; `None` when there is none.
+    /// Whether the request is still due. `seen` is the object at its path; `None` if it does not exist.
     pub fn judge(&self, seen: Option<&Value>) -> RequestState {
         match self.method {
             CureMethod::Delete => {
@@ -150,8 +144,7 @@ impl CureRequest {
     }
 }
 
-/// Does the object have the value that this operation tests or writes? A value that is removed, or tested to be absent,
-/// is null.
+/// Whether the object has the value that this operation tests or writes. A removed value, and a test for absence, count as null.
 fn holds(operation: &Value, object: &Value) -> bool {
     let wanted = operation.pointer("/value").unwrap_or(&Value::Null);
     let seen = object.pointer(text(operation, "/path"));

@@ -1,5 +1,5 @@
-//! The changes that a cure makes for a while, as a closed list. The cluster keeps for each of them only the object and the
-//! values before, and every server builds the requests from this list: others may write into the cluster too.
+//! The closed list of temporary changes that cures make. For each change the cluster stores only the object and the previous
+//! values, and every server builds the requests from this list, because other clients may also write to the cluster.
 
 use serde_json::{Value, json};
 
@@ -9,45 +9,38 @@ use crate::objects::{ObjectKind, named};
 /// A change that a later step of the same cure reverses.
 #[derive(Debug)]
 pub struct TemporaryKind {
-    /// Its name, as the cluster keeps it.
+    /// Its name in the cluster.
     pub id: &'static str,
-    /// The kind of the object.
     pub kind: ObjectKind,
-    /// What it changes.
     pub fields: &'static [TemporaryField],
-    /// The change of an object of this name, in a line.
+    /// The change of an object with this name, in one line.
     pub change: fn(&str) -> String,
-    /// The step that restores it, in a line.
+    /// The step that restores it, in one line.
     pub restore: fn(&str) -> String,
-    /// What controllers then do to the object, in a line.
+    /// The reaction of controllers, in one line.
     pub afterwards: &'static str,
-    /// What the change of the object at this path is to reach. It is not restored before that.
+    /// The goal of the change for the object at this path. The change is not reversed before that.
     pub goal: fn(String) -> CureGoal,
-    /// How long that may take, in seconds.
+    /// Time limit for the goal, in seconds.
     pub patience: u32,
-    /// How long it may take to restore it, in seconds.
+    /// Time limit for the reversal, in seconds.
     pub restore_patience: u32,
 }
 
-/// A field that is changed for a while.
 #[derive(Debug)]
 pub struct TemporaryField {
     /// The field, as a JSON pointer of two names.
     pub field: &'static str,
-    /// The values that it may have before.
+    /// The possible previous values.
     pub before: &'static [FieldValue],
-    /// The value that it has for a while.
+    /// The temporary value.
     pub during: FieldValue,
 }
 
-/// A value of such a field.
 #[derive(Debug, Clone, Copy)]
 pub enum FieldValue {
-    /// The field is absent.
     Absent,
-    /// A boolean.
     Bool(bool),
-    /// A text.
     Text(&'static str),
 }
 
@@ -63,7 +56,7 @@ impl FieldValue {
 }
 
 impl TemporaryKind {
-    /// A VirtualMachine is stopped. Only the run strategies with which virt-controller starts it again by itself are listed
+    /// Stops a VirtualMachine. It lists only run strategies with which virt-controller starts the VM again automatically
     /// (KubeVirt v1.2.2 to v1.7.4, `syncRunStrategy`).
     pub const STOPPED_MACHINE: Self = Self {
         id: "stopped-machine",
@@ -87,13 +80,13 @@ impl TemporaryKind {
         change: |name| format!("stop VirtualMachine {name}"),
         restore: |name| format!("start VirtualMachine {name} again, as it was"),
         afterwards: "virt-controller shuts it down; a later step starts it again",
-        // KubeVirt does not start a VM whose strategy comes back while its instance is still there.
+        // KubeVirt does not start a VM if its strategy is restored while its instance still exists.
         goal: |path| CureGoal::MachineStopped { path },
         patience: 600,
         restore_patience: 120,
     };
 
-    /// The step that changes this object, and the one that restores it.
+    /// The step that changes this object, and the step that restores it.
     pub fn steps(&self, object: &Value) -> (CureStep, CureStep) {
         let change = self.fields.iter().fold(
             ObjectChange::of(self.kind, object),

@@ -1,4 +1,4 @@
-//! A change of an object and the requests that come of it: what is tested, what is written, what is given back.
+//! Tests a change of an object and its requests: the tested, the written and the restored values.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn goal() -> CureGoal {
     }
 }
 
-/// Halted, without its template, and with a mark.
+/// Halted, without its template, and with a label.
 fn changed(vm: &Value) -> ObjectChange<'_> {
     ObjectChange::of(ObjectKind::VM, vm)
         .still("/spec/paused")
@@ -26,7 +26,7 @@ fn changed(vm: &Value) -> ObjectChange<'_> {
         .set("/spec/runStrategy", json!("Halted"))
         .set("/spec/template", Value::Null)
         .set("/spec/mark", json!(1))
-        // It is so already.
+        // It already has this value.
         .set("/metadata/namespace", json!("default"))
 }
 
@@ -37,7 +37,7 @@ fn requests(step: &CureStep) -> (&CureRequest, &CureRequest) {
     }
 }
 
-/// The object after a JSON patch whose tests hold.
+/// The object after a JSON patch whose tests succeed.
 fn patched(object: &Value, request: &CureRequest) -> Value {
     let mut object = object.clone();
     for operation in request.body.as_array().unwrap() {
@@ -78,7 +78,7 @@ fn a_change_tests_what_was_diagnosed_before_it_writes_and_its_way_back_tests_wha
             {"op": "add", "path": "/spec/mark", "value": 1},
         ])
     );
-    // What was only to be as it was may have changed since: that is no reason to keep the change.
+    // Fields that only had to be unchanged may have changed since. That must not prevent the reversal.
     assert_eq!(
         back.body,
         json!([
@@ -200,7 +200,7 @@ fn a_change_is_due_while_all_is_as_diagnosed_applied_once_it_is_as_wanted_and_ou
         let seen = request.judge(Some(&with(&vm, field, value)));
         assert_eq!(seen, outdated(&why));
     }
-    // Half of it was written by somebody: what is left was diagnosed otherwise.
+    // Another client has written one half, so the other half no longer matches the diagnosis.
     let half = with(&vm, "runStrategy", json!("Halted"));
     let why = "/spec/runStrategy is no longer what was diagnosed";
     assert_eq!(request.judge(Some(&half)), outdated(why));

@@ -1,14 +1,14 @@
-//! The cure of KubeVirt: its own pods may run on any node (harvester#7725).
+//! The cure for KubeVirt, which allows its own pods on any node (harvester#7725).
 //!
 //! ```text
-//!   where are they pinned?
+//!   where are the pods pinned?
 //!     values of the ManagedChart ──> change the values: Rancher rebuilds the Bundle, Fleet upgrades the whole chart
-//!     the object KubeVirt alone ───> the chart has it otherwise: give KubeVirt the chart's value (clears Fleet's Modified)
+//!     only the object KubeVirt ────> the chart differs: give KubeVirt the value of the chart (clears Fleet's Modified)
 //!     nowhere, and no chart value ─> KubeVirt's own default: add to the values
 //! ```
 //!
-//! A patched KubeVirt whose value differs from the chart's makes the chart Modified, and the next upgrade refuses. So
-//! it is only given what the chart gives it.
+//! If the value in KubeVirt differs from the chart, the chart becomes Modified, and Harvester rejects the next upgrade. So
+//! KubeVirt gets only the value of the chart.
 
 use serde_json::{Value, json};
 use windrow_model::redact;
@@ -17,18 +17,18 @@ use crate::incidents::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, items, named, text};
 use crate::versions::{Fact, Holds, the_clusters_version};
 
-/// Where Harvester's charts are: namespace, and the name of its ManagedChart.
+/// Namespace of Harvester's charts, and the name of its ManagedChart.
 const CHART: (&str, &str) = ("fleet-local", "harvester");
-/// What Rancher makes of it for Fleet.
+/// The Bundle that Rancher creates from it for Fleet.
 const BUNDLE: &str = "mcc-harvester";
-/// Where Rancher takes the chart from.
+/// The repository from which Rancher takes the chart.
 const REPOSITORY: &str = "harvester-charts";
 /// KubeVirt's own pods in the values of the chart.
 const IN_VALUES: &str = "/spec/values/kubevirt/spec/infra";
-/// How long Rancher and Fleet may take, in seconds: Fleet gives a chart's upgrade 600.
+/// Time limit for Rancher and Fleet, in seconds. Fleet waits 600 seconds for the upgrade of a chart.
 const PATIENCE: u32 = 900;
 
-/// The cure, or why Windrow offers none.
+/// The cure, or the reason why Windrow offers none.
 pub(super) fn cure(objects: &Objects, stuck: &[&str]) -> Result<Result<Cure, String>, Unlisted> {
     let Some(kubevirt) = objects.get(ObjectKind::KUBEVIRT, "harvester-system", "kubevirt")? else {
         return Ok(Err("the object KubeVirt does not exist".to_owned()));
@@ -49,7 +49,7 @@ pub(super) fn cure(objects: &Objects, stuck: &[&str]) -> Result<Result<Cure, Str
     if values.is_some_and(|infra| !is_free(infra)) {
         return of_values(objects, chart, stuck);
     }
-    // The values say otherwise than the object, or nothing: then what the chart itself has decides.
+    // The values differ from the object or are absent, so the defaults of the chart decide.
     if let Some(values) = values {
         return Ok(Ok(of_object(kubevirt, values, stuck)));
     }
@@ -74,12 +74,12 @@ pub(super) fn cure(objects: &Objects, stuck: &[&str]) -> Result<Result<Cure, Str
     Ok(Err(why.to_owned()))
 }
 
-/// May pods that are configured so run on any node?
+/// Whether pods with this configuration can run on any node.
 fn is_free(infra: &Value) -> bool {
     infra.pointer("/nodePlacement") == Some(&json!({}))
 }
 
-/// KubeVirt is given what its chart has.
+/// Gives KubeVirt the value of its chart.
 fn of_object(kubevirt: &Value, wanted: &Value, stuck: &[&str]) -> Cure {
     let change =
         ObjectChange::of(ObjectKind::KUBEVIRT, kubevirt).set("/spec/infra", wanted.clone());
@@ -102,7 +102,7 @@ fn of_object(kubevirt: &Value, wanted: &Value, stuck: &[&str]) -> Cure {
     }
 }
 
-/// The values of the chart are changed, unless its upgrade would do more than that.
+/// Changes the values of the chart, unless its upgrade would change more than that.
 fn of_values(
     objects: &Objects,
     chart: &Value,
@@ -158,7 +158,7 @@ fn of_values(
     }))
 }
 
-/// Why the chart is better not upgraded now.
+/// The reason why the chart should not be upgraded now.
 fn not_now(objects: &Objects, chart: &Value) -> Result<Option<String>, Unlisted> {
     if chart.pointer("/spec/paused") == Some(&json!(true)) {
         return Ok(Some(format!(
@@ -199,7 +199,7 @@ fn not_now(objects: &Objects, chart: &Value) -> Result<Option<String>, Unlisted>
     }))
 }
 
-/// An object that differs from its chart, by its name alone: what differs may be secret.
+/// An object that differs from its chart, by its name only, because the difference may be secret.
 fn name_of_modified(object: &Value) -> String {
     let name = match text(object, "/namespace") {
         "" => text(object, "/name").to_owned(),
@@ -217,7 +217,7 @@ fn is_in_kubevirt() -> CureGoal {
     }
 }
 
-/// A budget that has to let a pod go, or is gone.
+/// A budget that must allow the eviction of a pod, or disappear.
 fn wait_for(budget: &str) -> CureStep {
     let (namespace, name) = budget.split_once('/').unwrap_or_default();
     CureStep::wait(

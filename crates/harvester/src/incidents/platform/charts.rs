@@ -1,10 +1,11 @@
-//! Charts of Harvester that are not Ready. Rancher makes Bundle `mcc-NAME` of a ManagedChart and gives the ManagedChart the Bundle's
-//! status (`pkg/controllers/provisioningv2/managedchart`); Fleet installs it by a BundleDeployment of the same name, which says most.
+//! Charts of Harvester that are not Ready. Rancher creates Bundle `mcc-NAME` from a ManagedChart and copies its status to the
+//! ManagedChart (`pkg/controllers/provisioningv2/managedchart`). Fleet installs it with a BundleDeployment of the same name,
+//! which contains the most details.
 //!
 //! ```text
-//!   ManagedChart ──> Bundle mcc-NAME ──> BundleDeployment ──> what it installed
-//!        │ not Ready: Harvester begins no upgrade       │ changed since: Modified
-//!        │ paused: an incident only between upgrades    │ not applied: ErrApplied, with Helm's words
+//!   ManagedChart ──> Bundle mcc-NAME ──> BundleDeployment ──> installed objects
+//!        │ not Ready: Harvester starts no upgrade       │ changed since: Modified
+//!        │ paused: an incident only between upgrades    │ not applied: ErrApplied, with Helm's message
 //!        └ not applied yet: no incident                 └ not up: NotReady, slow at first
 //! ```
 
@@ -19,28 +20,28 @@ use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 use crate::upgrade::{condition_time, label, time};
 
-/// Fleet looks again every few minutes.
+/// Fleet checks again every few minutes.
 const SETTLED: SignedDuration = SignedDuration::from_mins(10);
-/// Longer than Harvester's own charts take to come up.
+/// Longer than the start of Harvester's own charts takes.
 const ROLLED_OUT: SignedDuration = SignedDuration::from_mins(30);
 const LOCAL: &str = "fleet-local";
 
-/// No patch of Harvester's charts is as long. What is longer is not shown.
+/// No patch of Harvester's charts is this long. Longer patches are not shown.
 const LONGEST_PATCH: usize = 64 << 10;
 
-/// What to do about a difference in a certificate. Harvester's own chart makes a certificate at each render (v1.4.0 to v1.4.3,
-/// `snapshot-validation-webhook/templates/webhook.yaml`), and its upgrades have excepted both objects since v1.4.2
-/// (`package/upgrade/migrations/managed_charts/v1.4.1.sh`). The webhook goes on with the key that its Secret has.
+/// The advice for a difference in a certificate. Harvester's own chart creates a certificate at each render (v1.4.0 to v1.4.3,
+/// `snapshot-validation-webhook/templates/webhook.yaml`), and its upgrades ignore both objects since v1.4.2
+/// (`package/upgrade/migrations/managed_charts/v1.4.1.sh`). The webhook keeps using the key in its Secret.
 const LEAVE_CERTIFICATES: &str = "Do not apply the patch of a certificate: one that is made at each render always differs, and a caBundle without its \
      Secret breaks its webhook.";
 const EXCEPT_CERTIFICATES: &str = "Except what has one: spec.diff.comparePatches of the ManagedChart, with jsonPointers /data for a Secret and /webhooks \
      for a webhook configuration.";
-/// A value that was left out would be written as it is shown.
+/// A removed value would be written as it is shown.
 const FILL_IN: &str = "Fill in first what is `[redacted]` in it.";
 
-/// What Fleet says where it cannot apply a chart, and what its maintainers or Harvester's documentation do about it.
+/// Fleet's messages about charts that it cannot apply, and the advice of its maintainers or of Harvester's documentation.
 const FAILURES: &[(&[&str], &str)] = &[
-    // harvester#3616, #3675; Fleet leaves it so where its agent ended in the middle.
+    // harvester#3616, #3675; Fleet leaves this state if its agent ends during an operation.
     (
         &["another operation (install/upgrade/rollback) is in progress"],
         "Helm was ended in the middle of a change. `helm history RELEASE -n NAMESPACE` shows the last revision that was \
@@ -59,14 +60,14 @@ const FAILURES: &[(&[&str], &str)] = &[
          spec.values.storageClass.defaultStorageClass of ManagedChart harvester to false.",
     ),
 ];
-/// Where it says something else.
+/// The advice for any other message.
 const OTHER_FAILURE: &str = "Mend what Fleet says, which names no object that is at fault by itself. Raising spec.forceSyncGeneration of \
      Bundle mcc-NAME by one makes Fleet apply the chart again.";
 
-/// The field of a patch that is not whole.
+/// The field of an incomplete patch.
 const LEFT_OUT: &str = "modified (secrets left out)";
 
-/// What Fleet calls a chart that is not Ready, by the fields that count them.
+/// Fleet's names for charts that are not Ready, with the fields that count them.
 const STATES: &[(&str, &str)] = &[
     ("/status/summary/errApplied", "ErrApplied"),
     ("/status/summary/modified", "Modified"),
@@ -84,7 +85,7 @@ pub(in crate::incidents) fn find(
     let charts: Vec<&Value> = charts
         .filter(|chart| text(chart, "/metadata/namespace") == LOCAL)
         .collect();
-    // Without them it is no Harvester, and its bundles are somebody's own.
+    // Without these charts the cluster is not Harvester, and its bundles belong to others.
     if charts.is_empty() {
         return Ok(Vec::new());
     }
@@ -101,7 +102,7 @@ pub(in crate::incidents) fn find(
         deployments.retain(|one| !is_its(one));
         unready.extend(Unready::read(chart, deployment));
     }
-    // Rancher's own, of which an upgrade waits for some.
+    // Rancher's own bundles. An upgrade waits for some of them.
     let others = deployments.iter();
     unready.extend(others.filter_map(|one| Unready::read(one, Some(one))));
     let upgrading = !unready.is_empty() && is_upgrading(objects)?;
@@ -110,7 +111,7 @@ pub(in crate::incidents) fn find(
     Ok(findings)
 }
 
-/// Harvester pauses its charts for an upgrade. Where an Upgrade was deleted, or has failed, they stay so.
+/// Harvester pauses its charts for an upgrade. If an Upgrade was deleted or has failed, they stay paused.
 fn paused(
     objects: &Objects,
     charts: &[&Value],
@@ -136,7 +137,7 @@ fn paused(
     Ok(paused.iter().map(finding).collect())
 }
 
-/// A chart, or a bundle without one, that is not Ready.
+/// A chart, or a bundle without a chart, that is not Ready.
 struct Unready<'o> {
     object: &'o Value,
     deployment: Option<&'o Value>,
@@ -151,7 +152,7 @@ impl<'o> Unready<'o> {
         if text(ready, "/status") == "True" || is_paused {
             return None;
         }
-        // What is said of a deployment that is being replaced is over.
+        // The state of a deployment that is being replaced is outdated.
         let id = |pointer| deployment.map(|one| text(one, pointer));
         let state = match id("/spec/deploymentID") == id("/status/appliedDeploymentID") {
             true => state(object),
@@ -168,7 +169,7 @@ impl<'o> Unready<'o> {
     fn is_overdue(&self, upgrading: bool, now: Timestamp) -> bool {
         let patience = match self.state {
             "Modified" | "ErrApplied" => SETTLED,
-            // While nodes are drained and charts upgraded, much is on its way.
+            // While an upgrade drains nodes and upgrades charts, many temporary states are normal.
             _ if upgrading => return false,
             _ => ROLLED_OUT,
         };
@@ -224,7 +225,8 @@ impl<'o> Unready<'o> {
         self.state == "ErrApplied"
     }
 
-    /// What waits for it. An upgrade that runs has passed Harvester's preflight, and is told by itself.
+    /// The operation that waits for the chart. A running upgrade has already passed Harvester's preflight, and is reported
+    /// separately.
     fn blocks(&self, upgrading: bool) -> Option<String> {
         let said = match (self.is_managed(), upgrading) {
             (true, true) => return None,
@@ -237,7 +239,7 @@ impl<'o> Unready<'o> {
         Some(said.to_owned())
     }
 
-    /// Why Fleet could not apply it, in Helm's words.
+    /// Helm's messages why Fleet could not apply the chart.
     fn failures(&self) -> Vec<Evidence> {
         let Some(deployment) = self.deployment else {
             return Vec::new();
@@ -256,7 +258,8 @@ impl<'o> Unready<'o> {
         failed.collect()
     }
 
-    /// By the whole of what was said: what is shown may be cut. Where the deployment says nothing, the chart does.
+    /// Chooses the advice by the complete message, because the shown one may be truncated. If the deployment has no message, the
+    /// message of the chart counts.
     fn advice_on_failure(&self, failed: &[Evidence]) -> &'static str {
         let conditions = self
             .deployment
@@ -274,7 +277,8 @@ impl<'o> Unready<'o> {
         known.map_or(OTHER_FAILURE, |(_, advice)| advice)
     }
 
-    /// The patch of a certificate must not be applied, and one from which secrets were left out not as it stands.
+    /// Warns about the patch of a certificate, which must not be applied, and about a patch with removed secrets, which must not
+    /// be applied unchanged.
     fn advise_on_patches(&self, finding: &mut IncidentFinding) {
         let modified = self
             .deployment
@@ -301,7 +305,6 @@ impl<'o> Unready<'o> {
     }
 }
 
-/// What Fleet calls it.
 fn state(object: &Value) -> &str {
     let counts = |pointer| object.pointer(pointer).and_then(Value::as_u64) > Some(0);
     let counted = STATES.iter().find(|(pointer, _)| counts(pointer));
@@ -312,7 +315,7 @@ fn state(object: &Value) -> &str {
     }
 }
 
-/// What a BundleDeployment says of the objects that it installed.
+/// The state of the installed objects in a BundleDeployment.
 fn seen(deployment: &Value) -> Vec<Evidence> {
     let modified = items(deployment, "/status/modifiedStatus").iter();
     let not_ready = items(deployment, "/status/nonReadyStatus").iter();
@@ -328,7 +331,7 @@ fn seen(deployment: &Value) -> Vec<Evidence> {
     modified.chain(not_ready).collect()
 }
 
-/// How an object differs from its chart. How a Secret does is nobody's business.
+/// The difference between an object and its chart. For a Secret, the difference is not shown.
 fn modification(one: &Value) -> Evidence {
     let is = |key| one.pointer(key) == Some(&Value::Bool(true));
     let (field, value) = match text(one, "/patch") {
@@ -345,8 +348,8 @@ fn modification(one: &Value) -> Evidence {
     Evidence::new(object(one), field, value)
 }
 
-/// Does an object differ in a certificate: a Secret of TLS, or what trusts its authority? Where the data of a Secret was left out,
-/// its name tells.
+/// Whether an object differs in a certificate: a TLS Secret, or an object that trusts its authority. If the data of a Secret were
+/// removed, its name decides.
 fn has_certificate(one: &Value) -> bool {
     let patch: Value = serde_json::from_str(text(one, "/patch")).unwrap_or_default();
     match (text(one, "/kind"), patch["data"].as_object()) {
@@ -370,8 +373,8 @@ fn has_key(value: &Value, key: &str) -> bool {
     }
 }
 
-/// A patch, without what its keys say is a secret. Fleet makes a JSON merge patch from the object to what the chart says
-/// (`jsonpatch.CreateMergePatch`, Fleet v0.9 `deployer/monitor.go` to v0.14 `desiredset/diff.go`).
+/// A patch without the values whose keys indicate secrets. Fleet creates a JSON merge patch from the object to the content of the
+/// chart (`jsonpatch.CreateMergePatch`, Fleet v0.9 `deployer/monitor.go` to v0.14 `desiredset/diff.go`).
 fn redacted_patch(patch: &str) -> (&'static str, String) {
     let Ok(whole) = serde_json::from_str::<Value>(patch) else {
         return ("modified", "its patch cannot be read".to_owned());

@@ -1,6 +1,6 @@
-//! Helm releases of the platform that were left in the middle of a change. Helm lets nobody change them then, and an upgrade of
-//! Harvester waits for those of Fleet and Rancher without an end (harvester#9738, harvester#9680; Harvester's documentation of the
-//! upgrades to v1.4.0 and v1.7). What helm-controller installs is told by its HelmChart.
+//! Helm releases of the platform in an interrupted change. Helm then rejects all changes, and an upgrade of Harvester waits
+//! forever for those of Fleet and Rancher (harvester#9738, harvester#9680; Harvester's documentation of the upgrades to v1.4.0
+//! and v1.7). For releases of helm-controller, the HelmChart shows the problem.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(in crate::incidents) fn find(
     objects: &Objects,
     now: Timestamp,
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
-    // Without them it is no Harvester.
+    // Without these charts the cluster is not Harvester.
     if objects.all(ObjectKind::MANAGED_CHART)?.is_empty() {
         return Ok(Vec::new());
     }

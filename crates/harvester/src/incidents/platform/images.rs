@@ -1,7 +1,8 @@
-//! Images that platform pods cannot have: on a site without internet the kubelet may have deleted what was preloaded, or an upgrade
-//! brought a pod whose image was never loaded.
+//! Missing images of platform pods. On a site without internet access, the kubelet may have deleted preloaded images, or an
+//! upgrade has created a pod whose image was never loaded.
 //!
-//! A pod that waits for an image is Pending, unless the container ran before: then its image is in use, and the kubelet keeps it.
+//! A pod that waits for an image is Pending, unless its container has already run: then its image is in use, and the kubelet
+//! keeps it.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,10 @@ use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 use crate::upgrade::{label, time};
 
-/// By then a registry that had a hiccup was asked again several times.
+/// By then the kubelet has retried several times after a temporary failure of the registry.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
-/// A container that waits for an image, and why.
+/// A container that waits for an image, and the reason.
 struct Waiting<'o> {
     pod: &'o Value,
     name: &'o str,
@@ -50,7 +51,8 @@ pub(in crate::incidents) fn find(
     Ok(findings.collect())
 }
 
-/// Has it been without its image for so long? The kubelet tells since when a pod's containers are not ready.
+/// Whether the pod has been without its image for this long. The kubelet records since when the containers of a pod are not
+/// ready.
 fn is_overdue(pod: &Value, now: Timestamp) -> bool {
     let ready = condition(pod, "ContainersReady");
     let unready = ready.and_then(|ready| time(ready, "/lastTransitionTime"));
@@ -58,7 +60,7 @@ fn is_overdue(pod: &Value, now: Timestamp) -> bool {
     since.is_some_and(|since| now.duration_since(since) > PATIENCE)
 }
 
-/// Is it a pod of an Addon's Job? Those are an incident of their own.
+/// Whether the pod belongs to the Job of an Addon. Those have their own incident.
 fn is_an_addons(objects: &Objects, pod: &Value) -> Result<bool, Unlisted> {
     let chart = label(pod, "helmcharts.helm.cattle.io~1chart");
     if chart.is_empty() {
@@ -125,14 +127,14 @@ fn missing(image: &str, pods: &[Waiting<'_>], nodes: &[Value]) -> IncidentFindin
     finding
 }
 
-/// The kubelet deletes images that nothing uses before its node comes to this.
+/// Before its node reaches this state, the kubelet deletes unused images.
 fn pressure(node: &Value) -> Option<String> {
     let pressure = condition(node, "DiskPressure")?;
     let since = text(pressure, "/lastTransitionTime");
     (text(pressure, "/status") == "True").then(|| format!("True since {since}"))
 }
 
-/// Does the node say that it has the image? The kubelet names only the largest fifty, so that silence proves nothing.
+/// Whether the node reports the image. The kubelet lists only the fifty largest images, so an absent image proves nothing.
 fn has(node: &Value, image: &str) -> bool {
     let wanted = full_name(image);
     let mut names = items(node, "/status/images").iter();

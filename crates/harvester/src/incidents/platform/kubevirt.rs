@@ -1,5 +1,5 @@
-//! KubeVirt that has not become Available for an hour: no machine is started or migrated, so that an upgrade would wait in
-//! Pre-draining. A pod of virt-handler that lacks virt-operator's annotations is waited for without an end (harvester#10447).
+//! KubeVirt has not been Available for an hour: no VM starts or migrates, so an upgrade would wait in Pre-draining. virt-operator
+//! waits forever for a pod of virt-handler that lacks its annotations (harvester#10447).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text, texts};
 use crate::upgrade::{condition_time, label, time};
 
-/// virt-operator replaces everything of KubeVirt's in half of it.
+/// virt-operator replaces all parts of KubeVirt in half of this time.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
 const NAMESPACE: &str = "harvester-system";
-/// virt-operator marks what it makes (Harvester's documentation of the upgrade from v1.7 to v1.8, known issue 1).
+/// virt-operator adds this annotation to its objects (Harvester's documentation of the upgrade from v1.7 to v1.8, known issue 1).
 const MARK: &str = "kubevirt.io/install-strategy-identifier";
 
 pub(in crate::incidents) fn find(
@@ -45,8 +45,8 @@ pub(in crate::incidents) fn find(
     Ok(findings)
 }
 
-/// Since when the condition is as it is. virt-operator writes no time of transition into a condition that is new
-/// (`SetConditionTimestamps` in `pkg/virt-operator/util/client.go`, v1.7.0), so of a first installation there is only the other time.
+/// Start of the current status of the condition. virt-operator writes no transition time to a new condition
+/// (`SetConditionTimestamps` in `pkg/virt-operator/util/client.go`, v1.7.0), so a first installation has only the other time.
 fn false_since(available: &Value) -> Option<Timestamp> {
     condition_time(available).or_else(|| time(available, "/lastProbeTime"))
 }
@@ -68,7 +68,7 @@ fn unavailable(kubevirt: &Value, available: &Value, handlers: &[&Value]) -> Inci
     let why = format!("it is not Available{since} ({reason})");
     let mut finding = IncidentFinding::new(Code::KubevirtNotReady, &subject, &why).seen([seen]);
     finding.severity = Severity::Error;
-    // Where none has the annotation, this KubeVirt does not write it.
+    // If no pod has the annotation, this KubeVirt does not write it.
     if !marked.is_empty() && !unmarked.is_empty() {
         finding = finding.seen(unmarked.iter().map(|pod| {
             let field = format!("metadata.annotations[{MARK}]");

@@ -1,4 +1,4 @@
-//! The platform's own parts: its charts, its pods and their images, the versions of its nodes.
+//! Incidents of the platform itself: its charts, its pods and their images, and the versions of its nodes.
 
 pub(super) mod charts;
 pub(super) mod half_way;
@@ -16,7 +16,7 @@ use windrow_model::text::{cut, one_line};
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 use crate::upgrade::{plans_under_way, under_way};
 
-/// The namespaces in which RKE2, Rancher, Longhorn and Harvester run.
+/// The namespaces of RKE2, Rancher, Longhorn and Harvester.
 const NAMESPACES: &[&str] = &[
     "kube-system",
     "harvester-system",
@@ -30,21 +30,21 @@ const NAMESPACES: &[&str] = &[
     "cattle-provisioning-capi-system",
     "cattle-turtles-system",
 ];
-/// Most characters of what others wrote.
+/// Longest quotation, in characters.
 const LONGEST: usize = 200;
-/// Most objects of a finding that are shown one by one.
+/// Limit of objects of a finding that are shown one by one.
 const MOST: usize = 10;
 
 fn is_platforms(object: &Value) -> bool {
     NAMESPACES.contains(&text(object, "/metadata/namespace"))
 }
 
-/// What somebody else wrote: in one line, without what looks like a secret, and not too long.
+/// A quotation on one line, without apparent secrets and with limited length.
 fn quoted(said: &str) -> String {
     cut(Learner::default().redactor().text(&one_line(said)), LONGEST)
 }
 
-/// Is Harvester being upgraded, in either way?
+/// Whether an upgrade of Harvester of either kind is running.
 fn is_upgrading(objects: &Objects) -> Result<bool, Unlisted> {
     let by_itself = under_way(objects.all(ObjectKind::UPGRADE)?).is_some();
     Ok(by_itself

@@ -1,8 +1,8 @@
-//! Platform pods that no node takes, where neither a drain nor an upgrade is the cause.
+//! Platform pods that fit on no node, if neither a drain nor an upgrade is the cause.
 //!
 //! ```text
-//!   Unschedulable for 10 min ──> an upgrade runs, or it would fit but for a cordon ──> wait
-//!                            └─> no node takes it: why, node by node ──> Info while its Deployment is available
+//!   Unschedulable for 10 min ──> an upgrade runs, or only a cordon prevents it ──> wait
+//!                            └─> fits on no node: the reason per node ──> Info while its Deployment is available
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, named, t
 use crate::schedule::{Placement, SCHEDULER_KINDS, SchedulerPod, SchedulerView};
 use crate::upgrade::{label, time};
 
-/// The scheduler tries again at every change of the cluster, and after five minutes at the latest.
+/// The scheduler retries at every change of the cluster, and after at most five minutes.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(in crate::incidents) fn find(
@@ -52,7 +52,7 @@ pub(in crate::incidents) fn find(
     Ok(findings)
 }
 
-/// The scheduler's word on a pod that it has found no node for, for so long.
+/// The scheduler's condition of a pod that has been unschedulable for this long.
 fn unscheduled(pod: &Value, now: Timestamp) -> Option<&Value> {
     let scheduled = condition(pod, "PodScheduled")?;
     let since = time(scheduled, "/lastTransitionTime")?;
@@ -60,7 +60,7 @@ fn unscheduled(pod: &Value, now: Timestamp) -> Option<&Value> {
     (text(scheduled, "/reason") == "Unschedulable" && is_late).then_some(scheduled)
 }
 
-/// A DaemonSet's pod can run on its node only.
+/// A pod of a DaemonSet can only run on its node.
 fn is_for_a_node_that_is_down(objects: &Objects, pod: &Value) -> Result<bool, Unlisted> {
     let field = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
                  /nodeSelectorTerms/0/matchFields/0/values/0";
@@ -71,7 +71,7 @@ fn is_for_a_node_that_is_down(objects: &Objects, pod: &Value) -> Result<bool, Un
     Ok(node.is_none_or(|node| !is_true(node, "Ready")))
 }
 
-/// Would a node take it, or could one for all that is known, were it not cordoned or drained?
+/// Whether a node would accept the pod without a cordon or drain, or might accept it as far as Windrow can tell.
 fn waits_for_a_cordon(view: &SchedulerView, pod: &Value) -> bool {
     let mut uncordoned = view.clone();
     for node in &mut uncordoned.nodes {
@@ -89,7 +89,7 @@ fn placement(view: &SchedulerView, pod: &Value) -> Option<Placement> {
     Some(view.find(pod, None))
 }
 
-/// Who made it. A Deployment's ReplicaSet is called after the Deployment and the hash that its pods are labelled with.
+/// The owner of the pod. A ReplicaSet of a Deployment has the name of the Deployment and the hash in the labels of its pods.
 fn owner(pod: &Value) -> String {
     let namespace = text(pod, "/metadata/namespace");
     let kind = text(pod, "/metadata/ownerReferences/0/kind");
@@ -102,7 +102,7 @@ fn owner(pod: &Value) -> String {
     }
 }
 
-/// Three replicas on two nodes that must not share one: nothing is wrong while the others do the work.
+/// For example three replicas on two nodes that must not share a node: there is no problem while the other replicas work.
 fn severity(
     objects: &Objects,
     owner: &str,
@@ -147,7 +147,7 @@ fn unplaced(owner: &str, pods: &[&Value], view: &SchedulerView, now: Timestamp) 
             (all > MOST).then(|| format!("nor do {} more nodes", all - MOST))
         }
         Some(Placement::Unknown(why)) => Some(format!("why no node takes it is not known: {why}")),
-        // What it waits for may be a limit that is not modelled, or be gone since.
+        // The cause may be a limit that Windrow does not model, or be gone.
         _ => Some("why no node takes it is not known".to_owned()),
     };
     finding.proof.extend(why_not);

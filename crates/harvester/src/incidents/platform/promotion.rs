@@ -1,7 +1,8 @@
-//! A cluster of Harvester that keeps fewer than three servers although it has enough nodes.
+//! A cluster of Harvester that has fewer than three servers although it has enough nodes.
 //!
-//! Harvester joins each later node as an agent and promotes agents until there are three servers. What it wants of a Node was read in
-//! `pkg/controller/master/node/promote_controller.go` of v1.4.0, v1.6.1 and v1.8.2, and of v1.9.0-rc6. A cordon does not matter.
+//! Harvester joins each later node as an agent and promotes agents until there are three servers. The requirements for a Node are
+//! from `pkg/controller/master/node/promote_controller.go` of v1.4.0, v1.6.1 and v1.8.2, and of v1.9.0-rc6. A cordon has no
+//! effect.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +17,10 @@ use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{condition_time, is_managed, label, time};
 
-/// How many servers Harvester wants.
+/// Harvester's target for the number of servers.
 const ENOUGH: usize = 3;
-/// Longer than Harvester needs to begin a promotion: it looks at each change of a Node, and the kubelet changes it every five minutes.
+/// Longer than Harvester takes to start a promotion: it reacts to each change of a Node, and the kubelet changes the Node every
+/// five minutes.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 const ROLES: [&str; 3] = ["master", "control-plane", "etcd"];
 const WITNESS: &str = "node-role.harvesterhci.io~1witness";
@@ -34,7 +36,7 @@ pub(in crate::incidents) fn find(
     let nodes = objects.all(ObjectKind::NODE)?;
     let (servers, agents): (Vec<&Value>, Vec<&Value>) =
         nodes.iter().partition(|node| is_server(node));
-    // A worker stays one: this is what the label asks for.
+    // The label of a worker requests that it is never promoted.
     let wanted = |node: &&&Value| is_managed(node) && !has_label(node, WORKER);
     let enough = servers.len() + agents.iter().filter(wanted).count() >= ENOUGH;
     if !enough || servers.is_empty() || servers.len() >= ENOUGH {
@@ -162,7 +164,7 @@ fn label_of(node: &Value, key: &str, value: &str) -> Evidence {
     )
 }
 
-/// What keeps an agent from being promoted, without a look at the others.
+/// Obstacles to the promotion of an agent, apart from those in other nodes.
 fn obstacles_of(node: &Value) -> impl Iterator<Item = Evidence> {
     let conditions = items(node, "/status/conditions").iter();
     let bad = conditions.filter(|condition| {
@@ -182,7 +184,7 @@ fn obstacles_of(node: &Value) -> impl Iterator<Item = Evidence> {
     bad.chain(worker).chain(unmanaged)
 }
 
-/// When a Node last changed in a way that may lead to a promotion.
+/// The last changes of a Node that may lead to a promotion.
 fn changes(node: &Value) -> impl Iterator<Item = Timestamp> {
     let conditions = items(node, "/status/conditions").iter();
     let joined = time(node, "/metadata/creationTimestamp");

@@ -1,4 +1,4 @@
-//! Platform pods that are being deleted and do not end: an upgrade waits for some of them without an end (harvester#4484).
+//! Platform pods whose deletion does not finish. An upgrade waits for some of them forever (harvester#4484).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, items, named, text};
 use crate::upgrade::time;
 
-/// Beyond the time that the pod was given to end, which its deletionTimestamp includes.
+/// Counts from the deletionTimestamp, which includes the grace period of the pod.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
 
-/// A daemon has all pods asked for only while an upgrade runs; a person has them always.
+/// A daemon requests all pods only during an upgrade; a command always has them.
 pub(in crate::incidents) fn find(
     objects: &Objects,
     now: Timestamp,
@@ -28,7 +28,7 @@ pub(in crate::incidents) fn find(
             continue;
         };
         let node = text(pod, "/spec/nodeName");
-        // Nobody ends it on a node that is down; without a node it waits for a finalizer.
+        // On a node that is down nothing can end the pod, and without a node the pod waits for a finalizer.
         if now.duration_since(deleted) <= PATIENCE || !is_up(objects, node)? {
             continue;
         }

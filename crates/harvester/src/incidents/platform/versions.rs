@@ -1,7 +1,7 @@
-//! Nodes of one cluster that run different versions, long after anything changed them.
+//! Nodes of one cluster with different versions, long after their last change.
 //!
-//! When a node's version changed is not written down. So the newest time that a change of it leaves behind counts: when the node
-//! joined, when its kubelet last became ready or not, and when an upgrade last did something.
+//! Nothing records when the version of a node changed. Instead the newest of its traces counts: when the node joined, when the
+//! readiness of its kubelet last changed, and the last activity of an upgrade.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use crate::incidents::finding::IncidentFinding;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
 use crate::upgrade::{HarvesterUpgrade, label, time};
 
-/// Longer than a node takes from one version to the next.
+/// Longer than the upgrade of a node takes.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(60);
-/// The advice while an upgrade has failed: it cannot simply be finished.
+/// The advice after a failed upgrade, which cannot simply continue.
 const FAILED: &str = "An upgrade has failed half-way. First see what ended it (`windrow why upgrade-failed`), and what is said there of starting it again.";
 /// How many minors a kubelet may be behind kube-apiserver (Kubernetes' version skew policy).
 const MOST_BEHIND: u16 = 3;
@@ -73,7 +73,7 @@ fn kubelet(node: &Value) -> &str {
     text(node, "/status/nodeInfo/kubeletVersion")
 }
 
-/// Harvester's version. Nodes of other systems may differ in theirs for good.
+/// Harvester's version. Nodes with other operating systems may differ permanently.
 fn harvester(node: &Value) -> Option<&str> {
     Some(text(node, OS_IMAGE)).filter(|image| image.starts_with("Harvester"))
 }
@@ -85,7 +85,7 @@ fn changes(node: &Value) -> impl Iterator<Item = Timestamp> {
     became.into_iter().chain(joined)
 }
 
-/// When an Upgrade of Harvester last did something.
+/// The last activity of an Upgrade of Harvester.
 fn upgraded(objects: &Objects) -> Result<Option<Timestamp>, Unlisted> {
     let upgrades = objects.all(ObjectKind::UPGRADE)?.iter();
     let conditions = upgrades.flat_map(|upgrade| items(upgrade, "/status/conditions"));
@@ -94,13 +94,13 @@ fn upgraded(objects: &Objects) -> Result<Option<Timestamp>, Unlisted> {
         .max())
 }
 
-/// Does system-upgrade-controller work on a node?
+/// Whether system-upgrade-controller is working on a node.
 fn is_a_plan_applied(objects: &Objects) -> Result<bool, Unlisted> {
     let mut plans = objects.all(ObjectKind::PLAN)?.iter();
     Ok(plans.any(|plan| !items(plan, "/status/applying").is_empty()))
 }
 
-/// A kubelet that is newer than a kube-apiserver, or too old for one. RKE2 brings both in one version.
+/// A kubelet that is newer than a kube-apiserver, or too old for it. RKE2 ships both in one version.
 fn skew(nodes: &[Value]) -> Option<String> {
     let version = |node: &Value| kubelet(node).parse::<Version>().ok();
     let is_server = |node: &&Value| label(node, "node-role.kubernetes.io~1control-plane") == "true";

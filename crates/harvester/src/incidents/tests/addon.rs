@@ -53,17 +53,17 @@ fn server(name: &str, rke2: &str) -> Value {
     })
 }
 
-/// Harvester and RKE2 of versions that were read.
+/// Examined versions of Harvester and RKE2.
 fn versions() -> [Value; 2] {
     [version("v1.8.1"), server("n1", "v1.35.6+rke2r1")]
 }
 
-/// The Addon's finding, in a cluster of versions that were read.
+/// The finding about the Addon, in a cluster with examined versions.
 fn found(objects: impl IntoIterator<Item = Value>) -> IncidentFinding {
     found_with(versions(), objects)
 }
 
-/// The Addon's finding, in a cluster of these versions.
+/// The finding about the Addon, in a cluster with these versions.
 fn found_with(
     versions: impl IntoIterator<Item = Value>,
     objects: impl IntoIterator<Item = Value>,
@@ -74,7 +74,7 @@ fn found_with(
     findings.remove(0)
 }
 
-/// A release of Helm. `hash` is the label that klipper-helm writes.
+/// A Helm release. `hash` is the label that klipper-helm writes.
 fn release(version: &str, status: &str, hash: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
@@ -116,7 +116,7 @@ fn its_healthy_and_its_merely_slow_neighbours_are_no_incident() {
     settled["status"]["status"] = json!("AddonDeploySuccessful");
     for objects in [
         vec![settled, chart(), job(EARLY, true)],
-        // The Job of this operation still runs, however long.
+        // The Job of this operation still runs, which may take long.
         vec![addon(EARLY), chart(), job(LATER, false)],
         vec![
             addon(EARLY),
@@ -164,7 +164,7 @@ fn the_cure_has_the_job_made_anew_and_does_not_touch_the_addon() {
         .collect();
     let expected = [(Some("DELETE"), "helm-install-pci"), (None, "pci")];
     assert_eq!(steps, expected);
-    // Only the object that was judged is deleted, and only a new one is the goal.
+    // Only the diagnosed object is deleted, and only a new one reaches the goal.
     let delete = cure.steps[0].request.as_ref().unwrap();
     assert_eq!(
         delete.path,
@@ -196,7 +196,7 @@ fn a_fix_relies_on_exact_versions_of_harvester_and_helm_controller_that_were_rea
             on("v1.9.0-rc6", &["v1.36.3+rke2r1"]),
             "Harvester v1.9.0-rc6 were not read",
         ),
-        // Its neighbours agree about every fact, and it was still not read.
+        // All facts are equal in the neighbouring releases, but this version was not examined.
         (
             on("v1.6.2", &["v1.33.5+rke2r1"]),
             "Harvester v1.6.2 were not read",
@@ -257,7 +257,7 @@ fn a_complete_job_that_helm_controller_may_replace_is_not_proved_to_be_stuck() {
                 job_with_hash(true),
                 vec![release("1", "superseded", ""), deployed()],
             ),
-            // It is not complete: only a new configuration replaces it.
+            // It is not complete, so only a new configuration replaces it.
             finding(failed_job(), Vec::new()),
         ] {
             assert!(!kept.proof.is_empty() && kept.cure.is_some(), "{kept:?}");
@@ -270,7 +270,7 @@ fn a_complete_job_that_helm_controller_may_replace_is_not_proved_to_be_stuck() {
                 job_with_hash(true),
                 vec![deployed(), release("10", "failed", "AB12")],
             ),
-            // Its helm-controller was older.
+            // It was created by an older helm-controller.
             finding(job(EARLY, true), vec![release("2", "deployed", "")]),
         ] {
             assert_eq!(replaced.code.as_str(), "addon-stuck");
@@ -284,7 +284,7 @@ fn a_complete_job_that_helm_controller_may_replace_is_not_proved_to_be_stuck() {
     }
 }
 
-/// A Job that failed and is older than the operation.
+/// A failed Job that is older than the operation.
 fn failed_job() -> Value {
     let mut job = job_with_hash(false);
     job["status"] = json!({"failed": 6, "conditions": [{"type": "Failed", "status": "True",
@@ -322,7 +322,7 @@ fn an_addon_that_is_stuck_in_disabling_is_told_from_one_that_is_slow() {
     let cure = stuck.cure.as_ref().unwrap();
     let deleted = ("DELETE jobs/helm-delete-pci".to_owned(), Vec::new());
     assert_eq!(requests(cure), [deleted]);
-    // The newer Job can have gone with the HelmChart before it is looked for.
+    // The newer Job may have disappeared with the HelmChart before it is read.
     assert!(cure.steps[0].goal.is_reached(None));
     let disabled = json!({"status": {"status": "AddonDisabled"}});
     assert!(cure.steps[1].goal.is_reached(Some(&disabled)));
@@ -348,7 +348,7 @@ fn an_addon_that_is_stuck_in_disabling_is_told_from_one_that_is_slow() {
     assert_eq!(kept.code.as_str(), "addon-controller-down");
 }
 
-/// An Addon of which Harvester does nothing any more.
+/// An Addon that Harvester no longer acts on.
 fn locked(status: &str, enabled: bool, in_progress: &str, failed: &str) -> Value {
     let mut addon = addon(EARLY);
     addon["spec"]["enabled"] = json!(enabled);
@@ -360,7 +360,7 @@ fn locked(status: &str, enabled: bool, in_progress: &str, failed: &str) -> Value
     addon
 }
 
-/// What a cure tests and writes: the method, the URL, and of a patch its operations but for the tests.
+/// The tests and changes of a cure: method, URL, and the operations of a patch without its tests.
 fn requests(cure: &Cure) -> Vec<(String, Vec<String>)> {
     let requests = cure.steps.iter().filter_map(|step| step.request.as_ref());
     let told = requests.map(|request| {
@@ -459,7 +459,7 @@ fn what_was_switched_off_in_progress_is_released_and_then_disabled() {
 fn what_was_switched_on_while_disabling_is_switched_off_by_a_person_only() {
     for (in_progress, urls) in [
         ("False", &["PATCH addons/pci"][..]),
-        // Harvester's webhook refuses the switch until then.
+        // Until then Harvester's webhook rejects the change.
         ("True", &["PATCH addons/pci/status", "PATCH addons/pci"][..]),
     ] {
         let finding = found([

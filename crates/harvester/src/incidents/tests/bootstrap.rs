@@ -1,12 +1,12 @@
 use super::*;
 
-/// Seconds of `now()`.
+/// A log line, in seconds relative to `now()`.
 fn line(minutes_ago: i64, said: &str) -> String {
     let at = now().as_second() - 60 * minutes_ago;
     format!("{at}.123456 n1 rancherd[7]: {said}\n")
 }
 
-/// As kubectl prints what kube-apiserver says of a webhook that ends the connection (rancher#51979).
+/// As kubectl prints the message of kube-apiserver about a webhook that closes the connection (rancher#51979).
 const BROKE: &str = "level=error msg=\"will retry failed command [/bin/kubectl apply -f -]: exit status 1, Error from server \
     (InternalError): Internal error occurred: failed calling webhook \\\"rancher.cattle.io.clusters.provisioning.cattle.io\\\": \
     failed to call webhook: Post \\\"https://rancher-webhook.cattle-system.svc:443/v1/webhook/validation\\\": EOF\"";
@@ -43,7 +43,7 @@ fn a_webhook_that_breaks_off_over_rancherds_cluster_again_and_again_is_told() {
         breaks.said.starts_with("failed calling webhook \"rancher")
             && breaks.said.ends_with(": EOF")
     );
-    // It was let through; rancherd has given up or goes on; it has only begun.
+    // The request was accepted; rancherd has given up or continues; it has only begun.
     let through = cluster([local(json!({"rkeConfig": {}}))]);
     assert_eq!(codes_of(&own, &through), [""; 0]);
     assert_eq!(codes_of(&own, &cluster([])), [""; 0]);
@@ -51,7 +51,7 @@ fn a_webhook_that_breaks_off_over_rancherds_cluster_again_and_again_is_told() {
         let journal = ago.map(|ago| line(ago, BROKE)).concat();
         assert_eq!(codes_of(&after(&journal, None), &objects), [""; 0]);
     }
-    // Not judged where the Cluster cannot be looked at.
+    // No result if the Cluster cannot be read.
     let looked = look_at_own(&own, &Objects::default(), now());
     assert!(
         looked
@@ -99,10 +99,10 @@ const START: [&str; 6] = [
     "level=info msg=\"Opening etcd client connection with endpoints [https://127.0.0.1:2379]\"",
     "{\"level\":\"warn\",\"logger\":\"k3s.remotestore\",\"msg\":\"retrying of unary invoker failed\"}",
 ];
-/// What a start says next that is not held up.
+/// The next line of a start that is not blocked.
 const FURTHER: &str = "level=info msg=\"Running kube-apiserver --advertise-address=10.0.0.1\"";
 
-/// A journal with this many starts, each of which says this, and then fails.
+/// A journal with this many starts, each of which logs these lines and then fails.
 fn journal(starts: u32, said: &[&str]) -> String {
     let mut journal = String::new();
     for number in 0..starts {
@@ -140,13 +140,13 @@ fn a_server_whose_starts_all_end_at_the_reconcile_is_told() {
     let starts = own.server_starts.clone().unwrap();
     assert_eq!((starts.at_reconcile, starts.lost_election), (5, true));
     assert_eq!(codes_of(&own, &cluster([])), ["rke2-bootstrap-loop"]);
-    // etcd is down, which is another trouble; only a few starts so far.
+    // etcd is down, which is another problem; or only a few starts so far.
     assert_eq!(codes_of(&looping(&looped, false), &cluster([])), [""; 0]);
     assert_eq!(
         codes_of(&looping(&journal(5, &START), true), &cluster([])),
         [""; 0]
     );
-    // Starts that come further and fail later, or fail before.
+    // Starts that get further and fail later, or fail before.
     let crashing = journal(9, &[&START[..], &[FURTHER]].concat());
     let own = looping(&(journal(6, &START) + &crashing), true);
     assert_eq!(codes_of(&own, &cluster([])), [""; 0]);
@@ -156,7 +156,7 @@ fn a_server_whose_starts_all_end_at_the_reconcile_is_told() {
         ServerStarts::read(&journal(9, &START[..2])),
         ServerStarts::default()
     );
-    // The start that lost the election came further, half an hour ago or less.
+    // The start that lost the election got further, within the last half hour.
     let own = looping(&[crashing, looped].concat(), true);
     assert_eq!(codes_of(&own, &cluster([])), ["rke2-bootstrap-loop"]);
 }

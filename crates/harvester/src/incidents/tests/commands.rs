@@ -1,11 +1,11 @@
-//! Commands that an operator copies: a name is one word of them, whatever it contains.
+//! Tests commands that an operator copies: a name is one word of the command, regardless of its characters.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::incidents::cure::Cure;
 
-/// The words that a POSIX shell makes of a command, as far as quotes go.
+/// The words of a command in a POSIX shell, as far as quotes are concerned.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;

@@ -2,7 +2,7 @@ use windrow_model::reasons::Code;
 
 use super::*;
 
-/// virt-api pinned to the only control-plane node, in the middle of its drain.
+/// virt-api is pinned to the only control-plane node, during the drain of that node.
 fn upgrade(state: &str) -> Vec<Value> {
     let pinned = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchExpressions": [
@@ -90,7 +90,7 @@ fn pre_drained_with_a_proof_is_the_incident_and_kubevirts_cure_comes_with_it() {
             {"op": "add", "path": "/spec/infra", "value": {"nodePlacement": {}}}
         ])
     );
-    // The budgets are waited for, never deleted.
+    // The cure waits for the budgets and never deletes them.
     assert!(cure.steps[1].request.is_none());
     assert!(
         cure.steps[1]
@@ -102,13 +102,13 @@ fn pre_drained_with_a_proof_is_the_incident_and_kubevirts_cure_comes_with_it() {
 
 #[test]
 fn a_drain_that_may_still_finish_is_no_incident() {
-    // Not drained yet: `windrow drain-check` is there for the day before.
+    // Not drained yet: `windrow drain-check` covers the time before a drain.
     assert_eq!(codes(&cluster(upgrade("Pre-draining"))), [""; 0]);
-    // A second control-plane node: the replacement is only waited for.
+    // A second control-plane node exists, so the replacement is only slow.
     let mut slow = upgrade("Pre-drained");
     slow[2]["metadata"]["labels"] = json!({"node-role.kubernetes.io/control-plane": "true"});
     assert_eq!(codes(&cluster(slow)), [""; 0]);
-    // An upgrade of long ago.
+    // An old upgrade.
     let mut old = upgrade("Pre-drained");
     old[0]["metadata"]["labels"] = json!({});
     assert_eq!(codes(&cluster(old)), [""; 0]);
@@ -126,7 +126,7 @@ fn where_kubevirt_is_placed_freely_already_or_something_else_blocks_there_is_no_
     assert!(finding.cure.is_none());
 }
 
-/// An upgrade that is Pre-drained on n1, where a pod of this owner stays.
+/// An upgrade that is Pre-drained on n1, with a remaining pod of this owner.
 fn stays(owner: &str, name: &str, more: impl IntoIterator<Item = Value>) -> String {
     let mut objects = upgrade("Pre-drained");
     objects.retain(|object| object["kind"] != "PodDisruptionBudget");
@@ -200,12 +200,12 @@ fn what_helps_is_told_by_the_pod_and_only_a_budget_that_protects_nothing_is_ever
     );
 }
 
-/// KubeVirt's own pods on the server alone, as an admin wants it.
+/// KubeVirt's own pods only on the server, as configured by an admin.
 fn pinned() -> Value {
     json!({"nodePlacement": {"nodeSelector": {"node-role.kubernetes.io/control-plane": "true"}}})
 }
 
-/// The stuck upgrade of a Harvester whose charts Rancher manages. Null stands for what is not set.
+/// The stuck upgrade of a Harvester whose charts Rancher manages. Null means that a value is not set.
 fn managed(version: &str, in_values: Value, in_kubevirt: Value) -> Vec<Value> {
     let mut objects = upgrade("Pre-drained");
     if !in_kubevirt.is_null() {
@@ -317,7 +317,8 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
         let found = path(managed(version, in_values, pinned())).unwrap();
         assert_eq!(found, of_kubevirt, "{version}");
     }
-    // What else the chart has beside the placement, KubeVirt gets too; and the way back is what it had.
+    // KubeVirt also gets the other values of the chart in addition to the placement, and the way back restores its previous
+    // value.
     let in_values = json!({"nodePlacement": {}, "replicas": 3});
     let cure = offered(managed("v1.8.2", in_values.clone(), pinned())).unwrap();
     let written = &cure.requests_to_try(0)[0].body;
@@ -329,7 +330,7 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
         panic!("{cure:?}")
     };
     assert_eq!(back.body[2]["value"], pinned());
-    // Before v1.4.2 the chart says nothing, so somebody pinned them; of a newer minor it is not known.
+    // Before v1.4.2 the chart has no value, so a user pinned the pods; for newer minors the value is unknown.
     for (version, why) in [
         ("v1.4.1", "somebody did"),
         ("v1.9.0", "is not known"),
@@ -356,10 +357,10 @@ fn the_drain_of_a_version_that_was_not_read_has_no_fix() {
 
 #[test]
 fn where_neither_says_anything_the_version_decides() {
-    // Its candidate had no infra in the chart, and a KubeVirt that pins its pods.
+    // Its candidate had no infra in the chart, but a KubeVirt that pins its pods.
     let advice = offered(managed("v1.4.2-rc1", json!(null), json!(null))).unwrap_err();
     assert!(advice.contains("is not known"), "{advice}");
-    // KubeVirt 1.2 pins nothing by itself.
+    // KubeVirt 1.2 does not pin pods by default.
     let advice = offered(managed("v1.4.0", json!(null), json!(null))).unwrap_err();
     assert!(advice.contains("pins none"), "{advice}");
 }
@@ -379,14 +380,14 @@ fn a_chart_that_is_paused_or_drifted_or_cannot_be_loaded_is_left_alone() {
         objects[8]["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "message": "ErrApplied(1) [Cluster fleet-local/local: no]"});
     });
     assert!(why.contains("not Ready: ErrApplied(1)"), "{why}");
-    // Other drift is named; the patch of a Secret never is.
+    // The advice names other drift, but never the patch of a Secret.
     let why = spoiled(|objects| {
         objects[10]["status"]["modifiedStatus"] = json!([
             {"kind": "KubeVirt", "namespace": "harvester-system", "name": "kubevirt"},
             {"kind": "Secret", "namespace": "x", "name": "s", "patch": "{\"data\":\"hidden\"}"},
             {"kind": "ClusterRole", "name": "c"}
         ]);
-        // Another chart's drift is not what this one puts back.
+        // This cure does not fix the drift of another chart.
         objects.push(json!({
             "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "BundleDeployment",
             "metadata": {"name": "mcc-other", "namespace": "cluster-fleet-local-local-1a3d67d0a899"},
@@ -397,7 +398,7 @@ fn a_chart_that_is_paused_or_drifted_or_cannot_be_loaded_is_left_alone() {
         why.ends_with("put back Secret x/s, ClusterRole c."),
         "{why}"
     );
-    // KubeVirt alone is what this is about.
+    // Only the drift of KubeVirt concerns this cure.
     let mut modified = managed("v1.7.2", pinned(), pinned());
     modified[8]["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "message": "Modified(1) [Cluster fleet-local/local]; kubevirt"});
     assert!(offered(modified).is_ok());

@@ -55,7 +55,7 @@ fn machines_that_keep_harvester_from_its_settings_are_named_and_can_be_stopped()
             "wait until VirtualMachine apps/db runs again",
         ]
     );
-    // Its run strategy alone is no machine that runs.
+    // A run strategy alone does not mean that a VM runs.
     let mut left = machine("db", "Stopped");
     assert!(!cure.steps[3].goal.is_reached(Some(&left)));
     left["status"]["printableStatus"] = json!("Running");
@@ -70,13 +70,13 @@ fn machines_that_keep_harvester_from_its_settings_are_named_and_can_be_stopped()
     };
     assert_eq!(body(0), replaced("Always", "Halted"));
     assert_eq!(body(2), replaced("Halted", "Always"));
-    // A strategy that comes back before its instance is gone does not start it again.
+    // A strategy that is restored before the instance is gone does not start the VM again.
     let mut ends = machine("db", "Stopped");
     ends["status"]["created"] = json!(true);
     assert!(!cure.steps[0].goal.is_reached(Some(&ends)));
     ends["status"].as_object_mut().unwrap().remove("created");
     assert!(cure.steps[0].goal.is_reached(Some(&ends)));
-    // To undo the first step is to start the machine.
+    // Undoing the first step starts the VM.
     let Some(WayBack::Request(back)) = &cure.steps[0].way_back else {
         panic!("{cure:?}")
     };
@@ -157,8 +157,8 @@ fn no_machine_is_stopped_for_a_release_that_accepts_the_setting_or_was_not_read(
     }
 }
 
-/// The tags are those of Harvester's releases; the chart sets no `terminationMessagePolicy`, so the pod often
-/// says nothing of its own.
+/// The tags are those of Harvester's releases. The chart does not set `terminationMessagePolicy`, so the pod often has no
+/// message.
 #[test]
 fn a_crash_without_words_is_this_incident_only_before_the_release_that_mended_it() {
     for (image, found) in [
@@ -239,7 +239,7 @@ fn a_driver_that_outlives_its_feature_is_named_with_what_is_set() {
         "{:?}",
         finding.proof
     );
-    // Off by default: Rancher of every version leaves the driver alone.
+    // Off by default: no version of Rancher changes the driver then.
     let by_default = cluster([feature("harvester", json!(null), false), driver(true)]);
     let finding = diagnose(&by_default, now()).findings.remove(0);
     assert!(
@@ -299,8 +299,8 @@ fn volume(name: &str, state: &str) -> Value {
     })
 }
 
-/// `msgWaitForVolumes` in `pkg/controller/master/storagenetwork/storage_network.go`: with a capital letter in
-/// v1.4.3 and v1.5.1, without in v1.6.0 and v1.8.2. Machines run, and Harvester is up: not its crash loop.
+/// `msgWaitForVolumes` in `pkg/controller/master/storagenetwork/storage_network.go`: with a capital letter in v1.4.3 and v1.5.1,
+/// without one in v1.6.0 and v1.8.2. VMs run and Harvester is up, so this is not its crash loop.
 #[test]
 fn a_storage_network_that_waits_for_volumes_names_who_holds_them() {
     let waiting = |first: char, since: &str| {
@@ -326,12 +326,12 @@ fn a_storage_network_that_waits_for_volumes_names_who_holds_them() {
         );
         assert!(finding.proof[1].starts_with("Harvester itself is up"));
     }
-    // A moment ago; and nothing attached any more.
+    // The message is a moment old; or no volume is attached any more.
     let fresh = cluster([waits("2026-05-01T11:58:00Z"), volume("pvc-1", "attached")]);
     assert_eq!(codes(&fresh), [""; 0]);
     let soon = cluster([waits(long), volume("pvc-1", "detached")]);
     assert_eq!(codes(&soon), [""; 0]);
-    // Harvester waits for these, too.
+    // Harvester waits for these states too.
     for state in ["attaching", "detaching", "creating"] {
         let between = cluster([waits(long), volume("pvc-1", state)]);
         assert_eq!(codes(&between), ["storage-network-waits"], "{state}");
@@ -362,7 +362,7 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
     );
     assert_eq!(codes(&cluster([chart.clone(), job(2, "False")])), [""; 0]);
     assert_eq!(codes(&cluster([chart.clone(), job(6, "True")])), [""; 0]);
-    // As helm-controller's Jobs fail: the container is restarted, and the Job counts nothing.
+    // helm-controller's Jobs fail like this: the container restarts, and the Job does not count it.
     let pod = |restarts: u64| {
         json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "helm-install-metallb-x", "namespace": "kube-system",
@@ -386,7 +386,7 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
     );
     let twice = [chart.clone(), job(0, "False"), pod(2)];
     assert_eq!(codes(&cluster(twice)), [""; 0]);
-    // The pods of another Job, and of one of that name elsewhere, are not this chart's.
+    // Pods of another Job, and of a Job with the same name in another namespace, do not belong to this chart.
     for (field, other) in [
         ("/metadata/labels/batch.kubernetes.io~1job-name", "backup"),
         ("/metadata/namespace", "elsewhere"),
@@ -396,7 +396,7 @@ fn a_chart_that_fails_again_and_again_is_named_and_one_that_failed_twice_is_not(
         let others = [chart.clone(), job(0, "False"), pod];
         assert_eq!(codes(&cluster(others)), [""; 0], "{field}");
     }
-    // A chart of an Addon gives up at the fifth: it is told while it can still be mended.
+    // The chart of an Addon gives up at the fifth failure, so it is reported while it can still be fixed.
     let limited = |limit: u64, failed: i64| {
         let mut job = job(failed, "False");
         job["spec"] = json!({"backoffLimit": limit});
@@ -441,7 +441,7 @@ fn a_driver_is_switched_off_only_while_no_machine_was_made_with_it() {
         "{}",
         used.advice
     );
-    // Its machines are still to come.
+    // Its machines do not exist yet.
     let pool = json!({"apiVersion": "provisioning.cattle.io/v1", "kind": "Cluster", "metadata": {"name": "c"},
         "spec": {"rkeConfig": {"machinePools": [{"machineConfigRef": {"kind": "HarvesterConfig"}}]}}});
     let wanted = found(&[pool]);

@@ -78,7 +78,7 @@ fn what_goes_wrong_on_the_node_is_found_in_its_files() {
             "write-files-missing"
         ]
     );
-    // Where the VIP's address does not come from DHCP, kube-vip needs no port for it.
+    // If the address of the VIP does not come from DHCP, kube-vip needs no port for it.
     let given = OwnNode {
         vip_mode: Some("static".to_owned()),
         ..sick.clone()
@@ -124,7 +124,7 @@ fn a_file_that_another_server_has_with_other_content_is_found_and_slow_or_equal_
         codes(&[addon("theirs"), ours.clone(), theirs.clone()]),
         ["manifest-differs"]
     );
-    // The same content; a file that this server is about to apply; one that only this server has.
+    // The same content; a file that this server is about to apply; a file that only this server has.
     assert_eq!(
         codes(&[addon("ours"), ours.clone(), theirs.clone()]),
         [""; 0]

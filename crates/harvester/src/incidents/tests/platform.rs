@@ -1,4 +1,4 @@
-//! What is recognised of the platform's parts.
+//! Tests the findings about parts of the platform.
 
 mod pods;
 mod promotion;
@@ -14,7 +14,7 @@ fn found(objects: &Objects) -> Vec<IncidentFinding> {
     diagnose(objects, now()).findings
 }
 
-/// What was seen, and what is said to it.
+/// The evidence and the advice.
 fn told(finding: &IncidentFinding) -> String {
     let seen: Vec<String> = finding.evidence.iter().map(ToString::to_string).collect();
     [seen, finding.proof.clone()].concat().join("\n")
@@ -87,7 +87,7 @@ fn modified_by(objects: Value) -> IncidentFinding {
     found(&cluster([chart("Modified", LONG_AGO), deployment])).remove(0)
 }
 
-/// As in harvester#7442 and #7996: the chart makes a new certificate at each render.
+/// As in harvester#7442 and #7996: the chart creates a new certificate at each render.
 #[test]
 fn a_certificate_that_differs_is_excepted_and_not_given_what_the_chart_says() {
     let secret = json!({"kind": "Secret", "apiVersion": "v1", "namespace": "kube-system",
@@ -111,12 +111,12 @@ fn a_certificate_that_differs_is_excepted_and_not_given_what_the_chart_says() {
         mixed.contains("spec.diff.comparePatches") && mixed.contains("--type merge"),
         "{mixed}"
     );
-    // Its data is left out of what was saved.
+    // The saved object does not contain its data.
     let mut saved = secret.clone();
     saved["patch"] = json!("{\"data\":\"[redacted]\"}");
     let advice = modified_by(json!([saved])).advice;
     assert!(!advice.contains("--type merge"), "{advice}");
-    // A Secret of another kind has no certificate.
+    // A Secret of another type has no certificate.
     let password =
         json!({"kind": "Secret", "name": "x", "patch": "{\"data\":{\"password\":\"s3cret\"}}"});
     let advice = modified_by(json!([password])).advice;
@@ -158,7 +158,7 @@ fn the_patch_is_whole_for_programs_and_short_for_people() {
     assert!(serde_json::from_str::<Value>(&seen.value).is_ok(), "{seen}");
 }
 
-/// Harvester's documentation on stopping an upgrade.
+/// From Harvester's documentation about stopping an upgrade.
 #[test]
 fn a_chart_that_is_paused_is_told_where_no_upgrade_is_under_way() {
     let paused = || {
@@ -172,7 +172,7 @@ fn a_chart_that_is_paused_is_told_where_no_upgrade_is_under_way() {
         failed["status"] = json!({"conditions": [{"type": "Completed", "lastUpdateTime": since}]});
         cluster([paused(), failed])
     };
-    // The upgrade that has failed is told by itself.
+    // The failed upgrade has its own finding.
     assert!(codes(&failed(LONG_AGO)).contains(&"chart-paused"));
     let just_ended = codes(&failed(JUST_NOW));
     assert!(!just_ended.contains(&"chart-paused"), "{just_ended:?}");
@@ -182,11 +182,11 @@ fn a_chart_that_is_paused_is_told_where_no_upgrade_is_under_way() {
 
 #[test]
 fn a_chart_that_is_ready_or_changed_a_moment_ago_is_no_incident() {
-    // Harvester pauses its charts while it upgrades.
+    // Harvester pauses its charts during an upgrade.
     let mut paused = chart("Modified", LONG_AGO);
     paused["spec"]["paused"] = json!(true);
     let running = upgrade("UpgradingSystemServices");
-    // The new version is not applied yet: what is told is of the one before.
+    // The new version is not applied yet, so the state is that of the previous version.
     let mut replaced = modified();
     replaced["spec"]["deploymentID"] = json!("s-2");
     let mut recently = chart("Modified", "2026-05-01T11:45:00Z");
@@ -196,7 +196,7 @@ fn a_chart_that_is_ready_or_changed_a_moment_ago_is_no_incident() {
         vec![chart("Modified", JUST_NOW), modified()],
         vec![paused, modified(), running],
         vec![recently, replaced],
-        // Not a Harvester: somebody else's bundles.
+        // Not Harvester, but bundles of others.
         vec![modified()],
     ] {
         assert_eq!(codes(&cluster(objects.clone())), [""; 0], "{objects:?}");

@@ -1,4 +1,4 @@
-//! What an Addon that is off has left behind.
+//! Tests the remains of a disabled Addon.
 
 use super::*;
 

@@ -3,7 +3,7 @@ use windrow_plan::rules::{FindingRule, Platform, RuleSet};
 
 use super::*;
 
-/// The rules of a pack, which must have no error.
+/// The rules of a pack, which must have no errors.
 fn rules(findings: &str) -> Vec<FindingRule> {
     let text = format!(
         "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {{name: site}}\nfindings:\n{findings}"

@@ -1,4 +1,4 @@
-//! Events of RKE2's deploy controller.
+//! Tests events of RKE2's deploy controller.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn a_failing_manifest_that_makes_rke2_apply_all_others_anew_is_a_storm() {
         event("good", "AppliedManifest", 40, soon),
     ];
     assert_eq!(codes(&cluster(storm.clone())), ["apply-storm"]);
-    // Over, begun just now, or nothing else suffers.
+    // Over, just begun, or no other file is affected.
     let over = storm.clone().map(|mut event| {
         event["lastTimestamp"] = json!("2026-05-01T11:00:00Z");
         event
@@ -48,7 +48,7 @@ fn events_of_another_namespace_say_nothing_of_rke2() {
         }
         codes(&cluster(events))
     };
-    // Who may make Events in one namespace may write there that they are about kube-system.
+    // A user who may create Events in one namespace can claim there that they are about kube-system.
     assert_eq!(with("/metadata/namespace", "tenant-a"), [""; 0]);
     assert_eq!(
         with("/involvedObject/apiVersion", "harvesterhci.io/v1beta1"),
@@ -59,19 +59,19 @@ fn events_of_another_namespace_say_nothing_of_rke2() {
 
 #[test]
 fn a_storm_whose_events_are_let_through_every_five_minutes_stays_told() {
-    // The recorder drops most of them: the last one is minutes old, and RKE2 fails every 15 s.
+    // The recorder drops most events: the last one is minutes old, although RKE2 fails every 15 s.
     let throttled = "2026-05-01T11:51:00Z";
     let failing = event("bad", "ApplyManifestFailed", 27, throttled);
     let others = event("good", "AppliedManifest", 27, throttled);
     let told = [failing.clone(), others.clone()];
     assert_eq!(codes(&cluster(told)), ["apply-storm"]);
-    // The same, counted as the newer API of events does.
+    // The same, in a series of the newer event API.
     let mut series = failing.clone();
     series["count"] = json!(null);
     series["lastTimestamp"] = json!(null);
     series["series"] = json!({"count": 27, "lastObservedTime": throttled});
     assert_eq!(codes(&cluster([series, others.clone()])), ["apply-storm"]);
-    // Its file was mended, and it is applied since.
+    // Its file is fixed, and was applied since.
     let mended = event("bad", "AppliedManifest", 1, "2026-05-01T11:52:00Z");
     assert_eq!(codes(&cluster([failing, others, mended])), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! What keeps an upgrade waiting, each beside what is merely slow and what is healthy. The time is 12:00.
+//! Tests the reasons why an upgrade waits, each compared with a slow and a healthy state. The time is 12:00.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn upgrade(state: &str, nodes: Value) -> Value {
     })
 }
 
-/// An upgrade with one node in a state.
+/// An upgrade with one node in this state.
 fn one(state: &str) -> Value {
     upgrade(
         "UpgradingNodes",
@@ -188,7 +188,8 @@ fn a_chart_that_is_not_ready_is_told_once_the_step_that_waits_for_it_is_late() {
     ]);
 }
 
-/// As it is asked: only what is wanted, again and again. What there is at last, and how often it was asked.
+/// Simulates the requests, which ask only for the wanted kinds in several rounds. Returns the final objects and the number of
+/// rounds.
 fn rounds(objects: &Objects) -> (Objects, usize) {
     let mut asked = Objects::to_be_asked();
     for round in 0.. {

@@ -18,7 +18,7 @@ fn link(name: &str, mac: &str, addresses: &[&str]) -> NetworkLink {
     }
 }
 
-/// Node n1 at 10.0.0.1, which has heard who stands in `heard`.
+/// Node n1 at 10.0.0.1, which has heard the hosts in `heard`.
 fn own(links: &[NetworkLink], heard: &[(&str, &str)]) -> OwnNode {
     let table: String = heard
         .iter()
@@ -107,11 +107,11 @@ fn a_vip_at_a_hardware_address_that_is_no_nodes_is_found_and_at_a_nodes_or_kube_
         ["vip-conflict"]
     );
 
-    // Static: it is at the link of the node that leads. From DHCP: at kube-vip's own address.
+    // A static VIP is on the link of the leading node, and one from DHCP has kube-vip's own address.
     assert_eq!(codes(&heard("52:54:00:00:00:02"), &nodes), [""; 0]);
     let from_dhcp = [node(1), node(2), node(3), config("52:54:00:00:00:99")];
     assert_eq!(codes(&foreign, &from_dhcp), [""; 0]);
-    // Nobody has answered for it yet; it is here; there is none.
+    // Nobody has answered for the VIP yet; it is on this node; or there is none.
     assert_eq!(
         codes(&own(&[], &[("10.0.0.2", "52:54:00:00:00:02")]), &nodes),
         [""; 0]
@@ -153,7 +153,7 @@ fn what_kube_vip_left_behind_is_found_once_another_node_has_led_for_two_minutes(
         found.findings[0].evidence[0].value,
         "d6:41:b6:bc:a9:df 10.0.0.10/24"
     );
-    // A static VIP has no link of its own (harvester#7293).
+    // A static VIP has no separate link (harvester#7293).
     let on_bridge = OwnNode {
         network: OwnNetwork {
             links: vec![link("mgmt-br", "52:54:00:00:00:01", &["10.0.0.1", VIP])],

@@ -1,21 +1,21 @@
-//! The cures of a Plan that hangs and of an engine that is stale.
+//! The cures for a Plan that hangs and for a stale engine.
 
 use serde_json::{Value, json};
 
 use crate::incidents::cure::{Cure, CureGoal, CureStep, SavedObject};
 use crate::objects::{ObjectKind, items, named, text};
 
-/// How long a controller may take to act, in seconds.
+/// Time limit for the reaction of a controller, in seconds.
 const PATIENCE: u32 = 300;
 
-/// The controller is started again: it reads every Plan then. Its Deployment is not changed, since Fleet or Helm would find
-/// it Modified.
+/// Restarts the controller, which then reads every Plan. Its Deployment stays unchanged, because otherwise Fleet or Helm would
+/// report it as Modified.
 pub(super) fn restart_controller(
     plan: &Value,
     paused: Option<&Value>,
     pods: &[&Value],
 ) -> Option<Cure> {
-    // More than one is a rollout that goes on, none a Deployment that makes none.
+    // Several pods mean a running rollout, and none means that the Deployment creates no pods.
     let [pod] = pods else { return None };
     let gone = CureGoal::Gone {
         path: ObjectKind::POD.path_of(pod),
@@ -59,7 +59,7 @@ pub(super) fn restart_controller(
     })
 }
 
-/// What shows that the Plan goes on; none where a Job of a name that is not known has to appear.
+/// The progress of the Plan. `None` if the awaited Job has an unknown name.
 fn plan_moves(plan: &Value, paused: Option<&Value>) -> Option<CureStep> {
     if let Some(job) = paused {
         let goal = CureGoal::AtLeast {
@@ -85,8 +85,9 @@ fn plan_moves(plan: &Value, paused: Option<&Value>) -> Option<CureStep> {
     })
 }
 
-/// Longhorn's own records of the stale engines' processes are deleted, which ends them. Only where every stale engine has
-/// one: Longhorn before v1.9 makes none, and deleting the budget instead would end what is live in the instance manager.
+/// Deletes Longhorn's records for the processes of stale engines, which ends these processes. This requires a record for every
+/// stale engine. Longhorn before v1.9 has no records, and deleting the budget instead would end live processes of the instance
+/// manager.
 pub(super) fn end_stale(manager: &Value, orphans: &[Vec<&Value>]) -> Option<Cure> {
     if orphans.iter().any(Vec::is_empty) {
         return None;
@@ -163,11 +164,11 @@ mod tests {
         assert_eq!(request.body["preconditions"]["uid"], "u-suc-1");
         let moves = &cure.steps[2].goal;
         assert!(!moves.is_reached(Some(&idle)) && moves.is_reached(Some(&plan(&["n1"]))));
-        // A Job that was never let go is let go.
+        // Starts a Job that was never started.
         let job = json!({"metadata": {"name": "j", "namespace": "cattle-system"}, "spec": {"parallelism": 0}});
         let cure = restart_controller(&plan(&["n1"]), Some(&job), &[&pod]).unwrap();
         assert!(!cure.steps[2].goal.is_reached(Some(&job)));
-        // The Job's name is not known: the last step is that the controller is there.
+        // The name of the Job is unknown, so the last step waits for the controller.
         let cure = restart_controller(&plan(&["n1"]), None, &[&pod]).unwrap();
         assert_eq!(cure.steps.len(), 2);
     }
@@ -182,7 +183,7 @@ mod tests {
         let [first, next] = ["suc-1", "suc-2"].map(|name| cure(&plan, name));
         assert_eq!(first.carried_out_for(), next.carried_out_for());
         assert!(!first.saves_the_same(&next));
-        // Another version of it is another reason.
+        // Another version of the Plan is another repair.
         plan["status"]["latestHash"] = json!("h2");
         let other = cure(&plan, "suc-2");
         assert_ne!(other.carried_out_for(), next.carried_out_for());

@@ -88,7 +88,7 @@ fn kept_budget(
     Ok(finding)
 }
 
-/// Longhorn's own record of an engine's process that nothing uses: deleting it ends the process. From Longhorn 1.9 on.
+/// Longhorn's record of an unused engine process. Deleting it ends the process. Exists from Longhorn 1.9 on.
 pub(in crate::incidents) fn orphans<'o>(
     objects: &'o Objects,
     node: &str,

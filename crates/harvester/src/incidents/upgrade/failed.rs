@@ -1,9 +1,9 @@
-//! The newest Upgrade has failed (harvester#2894, harvester#3520, harvester#4402): where, by which Job, and what is not to be
-//! done now.
+//! The newest Upgrade has failed (harvester#2894, harvester#3520, harvester#4402). The finding shows the phase and the Job, and
+//! warns of harmful actions.
 //!
-//! Harvester gives an upgrade up when one of its Jobs fails for good, and writes the Job's reason into the Upgrade (Harvester
-//! `pkg/controller/master/upgrade/job_controller.go`, `common.go` setNodeUpgradeStatus, v1.9.0-rc6). Its documentation warns
-//! of starting an upgrade again that failed while nodes were upgraded (`upgrade/troubleshooting.md`, phase 4).
+//! Harvester gives up an upgrade when one of its Jobs fails permanently, and writes the reason of the Job into the Upgrade
+//! (Harvester `pkg/controller/master/upgrade/job_controller.go`, `common.go` setNodeUpgradeStatus, v1.9.0-rc6). Its documentation
+//! warns against restarting an upgrade that failed while it upgraded nodes (`upgrade/troubleshooting.md`, phase 4).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -58,21 +58,21 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     Ok(vec![finding])
 }
 
-/// Do all nodes run the system image of the release, which a person then has brought them to?
+/// Whether all nodes run the system image of the release, so that a user has finished the upgrade.
 fn was_finished_by_hand(upgrade: &HarvesterUpgrade<'_>, nodes: &[Value]) -> bool {
     let image = format!("Harvester {}", text(upgrade.object, "/spec/version"));
     let mut managed = nodes.iter().filter(|node| is_managed(node)).peekable();
     managed.peek().is_some() && managed.all(|node| text(node, "/status/nodeInfo/osImage") == image)
 }
 
-/// A Job of the upgrade, or of its Plan that loads images, that failed for good.
+/// A permanently failed Job of the upgrade, or of its Plan that loads images.
 fn failed_job(upgrade: &HarvesterUpgrade<'_>, job: &Value) -> Option<Evidence> {
     let is_its = upgrade.owns(job) || upgrade.owns_as_prepare(job);
     let failed = condition(job, "Failed").filter(|_| is_its && is_true(job, "Failed"))?;
     Some(seen_condition(&format!("Job {}", named(job)), failed))
 }
 
-/// Was a node already on its way? A node that fails to load its images is `Failed` too.
+/// Whether the upgrade of a node had already begun. A node that fails to load its images is `Failed` too.
 fn had_begun_its_nodes(upgrade: &HarvesterUpgrade<'_>) -> bool {
     let is_on_its_way = |stage| {
         use NodeStage::{PostDraining, PreDrained, PreDraining, Succeeded, WaitingReboot};

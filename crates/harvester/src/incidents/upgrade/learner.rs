@@ -1,5 +1,5 @@
-//! A server that was upgraded, or has joined, stays a learner in etcd: it does not vote, and its RKE2 does not become ready
-//! (harvester#11359, harvester#11379).
+//! An upgraded or joined server stays a learner in etcd: it does not vote, and its RKE2 does not become ready (harvester#11359,
+//! harvester#11379).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::etcd_member;
 use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
-/// A learner that catches up votes within seconds to minutes, and one that does not is removed by etcd's leader.
+/// A learner that catches up votes within seconds to minutes, and etcd's leader removes one that does not.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
-/// A server that joins: RKE2 promotes one at a time, and some may have to wait for others.
+/// For joining servers: RKE2 promotes one learner at a time, so some of them may have to wait.
 const JOINS: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -53,7 +53,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(findings)
 }
 
-/// Outside an upgrade a server that does not vote costs etcd its reserve, whether its RKE2 is ready or not.
+/// Outside an upgrade a server that does not vote reduces the fault tolerance of etcd, whether its RKE2 is ready or not.
 fn after_join(node: &Value, now: Timestamp) -> Option<IncidentFinding> {
     let voter = learner(node, JOINS, now)?;
     let subject = format!("Node {}", text(node, "/metadata/name"));
@@ -66,7 +66,7 @@ fn after_join(node: &Value, now: Timestamp) -> Option<IncidentFinding> {
     Some(IncidentFinding::new(Code::EtcdLearner, subject, why).seen(seen))
 }
 
-/// The condition of a node whose member has learned for this long.
+/// The condition of a node whose member has been a learner for this long.
 fn learner(node: &Value, patience: SignedDuration, now: Timestamp) -> Option<&Value> {
     let is_late = etcd_member::vote(node).learns_for(patience, now);
     etcd_member::condition(node).filter(|_| is_late)

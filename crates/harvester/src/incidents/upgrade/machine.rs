@@ -1,5 +1,6 @@
-//! Rancher upgrades nodes by their Machines: a node without one is never upgraded, and while one is not Running none is
-//! (harvester#8236, harvester#9388, harvester#9841). And an upgrade whose nodes all wait for their turn, with nobody's turn.
+//! Rancher upgrades nodes by their Machines: it never upgrades a node without a Machine, and it upgrades none while a Machine is
+//! not Running (harvester#8236, harvester#9388, harvester#9841). This module also finds an upgrade whose nodes all wait, although
+//! none of them is in progress.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,17 +15,17 @@ use crate::upgrade::{
     HarvesterUpgrade, NodeStage, condition_time, is_managed, label, minutes_since, time,
 };
 
-/// A node that joins has its Machine by then, and Rancher has begun the next node.
+/// By then a joining node has its Machine, and Rancher has begun the next node.
 const PATIENCE: i64 = 30;
-/// Where Rancher keeps what belongs to the cluster that it runs in.
+/// Rancher's namespace for the cluster in which it runs.
 const LOCAL: &str = "fleet-local";
 pub(super) const MACHINE_OF: &str = "/metadata/annotations/cluster.x-k8s.io~1machine";
 
-/// For a node that is past the drain that Harvester waits for.
+/// The advice for a node that is past the drain that Harvester waits for.
 const ANSWERED: &str = "Look at the annotations pre-hook and pre-drain of Secret CUSTOM-machine-plan in fleet-local: an answer of \
     an earlier upgrade makes Rancher go on without Harvester. Make a support bundle before you change it.";
 
-/// Nodes and Machines that do not match: before an upgrade as well.
+/// Nodes and Machines that do not match, also before an upgrade.
 pub(super) fn find_missing(
     objects: &Objects,
     now: Timestamp,
@@ -57,8 +58,8 @@ pub(super) fn find_missing(
     Ok(findings)
 }
 
-/// Is the Plan that gives the node its agent, and so its Machine, still to run there? One that does not advance is a finding of
-/// its own (harvester#9880).
+/// Whether the Plan that gives the node its agent, and thereby its Machine, has not run there yet. A Plan that does not advance
+/// has its own finding (harvester#9880).
 fn waits_for_its_agent(objects: &Objects, node: &Value) -> Result<bool, Unlisted> {
     let mut plans = objects.all(ObjectKind::PLAN)?.iter();
     let plan = plans.find(|plan| named(plan) == AGENT_PLAN);
@@ -66,7 +67,6 @@ fn waits_for_its_agent(objects: &Objects, node: &Value) -> Result<bool, Unlisted
     Ok(text(node, MACHINE_OF).is_empty() && plan.is_some_and(is_left))
 }
 
-/// When a Machine came to its phase.
 fn last_phase(machine: &Value) -> Option<Timestamp> {
     time(machine, "/status/lastUpdated").max(time(machine, "/metadata/creationTimestamp"))
 }
@@ -103,7 +103,7 @@ fn node_without_machine(node: &Value, machines: &[&Value]) -> Option<IncidentFin
     let why = match machine.map(|machine| text(machine, "/status/nodeRef/name")) {
         None if wanted.is_empty() => "it names no Machine".to_owned(),
         None => format!("its Machine {LOCAL}/{wanted} does not exist"),
-        // The Machine itself is told.
+        // The finding about the Machine covers this.
         Some("") => return None,
         Some(other) if other != name => format!("its Machine {LOCAL}/{wanted} is that of {other}"),
         Some(_) => return None,
@@ -113,7 +113,6 @@ fn node_without_machine(node: &Value, machines: &[&Value]) -> Option<IncidentFin
     Some(IncidentFinding::new(Code::MachineMissing, subject, &why).seen([seen]))
 }
 
-/// An upgrade of nodes that all wait for their turn.
 pub(super) fn find_not_begun(
     objects: &Objects,
     now: Timestamp,
@@ -156,8 +155,8 @@ pub(super) fn find_not_begun(
     Ok(vec![finding.seen(causes).seen(states)])
 }
 
-/// Nodes that wait for their turn and are past it, and what shows that: their hook of the drain is answered already, or their RKE2 is the new one.
-/// Harvester makes the Job of a drain only while Rancher's question and its own answer differ (Harvester
+/// Nodes that wait for their turn although they are past it, and the evidence: their drain hook is already answered, or their
+/// RKE2 is the new one. Harvester creates the Job of a drain only while Rancher's question and its own answer differ (Harvester
 /// `pkg/controller/master/upgrade/secret_controller.go` isUnderPreDrain, v1.9.0-rc6; harvester#7514, harvester#8224).
 fn drained_already<'n>(
     objects: &Objects,
@@ -168,7 +167,7 @@ fn drained_already<'n>(
         let mut waits = upgrade.in_stage(NodeStage::ImagesPreloaded);
         waits.any(|one| one.name == text(node, "/metadata/name"))
     };
-    // Names of annotations alone; where they may not be listed, the rest is told all the same.
+    // This needs only the names of annotations. If they cannot be listed, the finding is reported without them.
     let plans = match objects.all(ObjectKind::MACHINE_PLAN) {
         Err(unlisted) if unlisted.wanted => return Err(unlisted),
         plans => plans.unwrap_or_default(),
@@ -201,7 +200,7 @@ fn drained_already<'n>(
     Ok(seen)
 }
 
-/// Does nothing happen on any node, although at least one waits for its turn and no person holds one?
+/// Whether no node makes progress, at least one waits for its turn, and the user holds none.
 fn all_wait(upgrade: &HarvesterUpgrade<'_>) -> bool {
     let rests = |stage: NodeStage| stage.rests() && stage != NodeStage::Paused;
     let mut nodes = upgrade.nodes.iter();
@@ -212,7 +211,7 @@ fn all_wait(upgrade: &HarvesterUpgrade<'_>) -> bool {
             .is_some()
 }
 
-/// The last thing that moved: a Job, the upgrade itself, or a node that came back.
+/// The last progress: a Job, the upgrade itself, or a node that came back.
 fn last_move(
     upgrade: &HarvesterUpgrade<'_>,
     nodes: &[Value],
@@ -226,7 +225,6 @@ fn last_move(
     moved.chain([upgrade.since()]).flatten().max()
 }
 
-/// What Rancher says that it waits for.
 pub(in super::super) fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
     let waits = rancher_conditions(objects)?.into_iter();
     Ok(waits
@@ -234,7 +232,7 @@ pub(in super::super) fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>
         .collect())
 }
 
-/// The conditions with which Rancher says what it waits for, and whose they are.
+/// The conditions with Rancher's messages about waiting, and their objects.
 pub(super) fn rancher_conditions(objects: &Objects) -> Result<Vec<(String, &Value)>, Unlisted> {
     let mut seen = Vec::new();
     for kind in [
@@ -253,7 +251,7 @@ pub(super) fn rancher_conditions(objects: &Objects) -> Result<Vec<(String, &Valu
     Ok(seen)
 }
 
-/// Harvester begins no node while a Job of the upgrade has not succeeded (`checkPendingHookJobs`).
+/// Harvester starts no node while a Job of the upgrade has not succeeded (`checkPendingHookJobs`).
 pub(super) fn jobs_that_hold(jobs: &[&Value]) -> Vec<Evidence> {
     let holds = jobs.iter().filter(|job| {
         let succeeded = job.pointer("/status/succeeded").and_then(Value::as_i64);
@@ -264,8 +262,8 @@ pub(super) fn jobs_that_hold(jobs: &[&Value]) -> Vec<Evidence> {
         .collect()
 }
 
-/// Nodes that Harvester calls done and whose last annotation it never took away: Rancher waits for its answer (told by
-/// Harvester's documentation of upgrades from v1.8 to v1.9).
+/// Finished nodes whose last annotation Harvester never removed, so that Rancher waits for the answer (Harvester's documentation
+/// of upgrades from v1.8 to v1.9).
 fn nodes_not_acknowledged(upgrade: &HarvesterUpgrade<'_>, nodes: &[Value]) -> Vec<Evidence> {
     let done = |node: &&Value| {
         let mut done = upgrade.in_stage(NodeStage::Succeeded);

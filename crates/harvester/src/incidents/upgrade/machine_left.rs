@@ -1,5 +1,5 @@
-//! A Machine that runs on a node that does not exist any more: the node was deleted, and its Machine was not (harvester#8236).
-//! Rancher waits for it in every upgrade; Harvester refuses to begin one from v1.5.1 on.
+//! A running Machine of a deleted node: the node was deleted, but its Machine was not (harvester#8236). Rancher waits for it in
+//! every upgrade, and Harvester refuses to start an upgrade from v1.5.1 on.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let mut findings = Vec::new();
     for machine in machines.filter(|one| text(one, "/metadata/namespace") == LOCAL) {
         let node = text(machine, "/status/nodeRef/name");
-        // Without a node, or in another phase, it is told by its phase.
+        // Without a node, or in another phase, the finding about its phase covers it.
         if node.is_empty() || text(machine, "/status/phase") != "Running" {
             continue;
         }
@@ -31,7 +31,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(findings)
 }
 
-/// By whatever of it has changed last.
+/// Uses the latest change of the Machine.
 fn is_late(machine: &Value, now: Timestamp) -> bool {
     let healthy = condition(machine, "NodeHealthy").and_then(condition_time);
     let changed = ["/status/lastUpdated", "/metadata/creationTimestamp"];

@@ -1,21 +1,21 @@
-//! What keeps an upgrade of Harvester waiting, by what it waits for.
+//! Reasons why an upgrade of Harvester waits, by phase.
 //!
 //! ```text
 //!   PreparingNodes      plan       system-upgrade-controller's Plan does not advance
-//!   UpgradingNodes      machine_left  a Machine's node is gone
-//!                       machine    a node and its Machine do not match; no node is begun
-//!     Pre-draining      pre_drain  volumes and machines
+//!   UpgradingNodes      machine_left  the node of a Machine is gone
+//!                       machine    a node and its Machine do not match; no node is started
+//!     Pre-draining      pre_drain  volumes and VMs
 //!     Pre-drained       engine     a stale engine keeps Longhorn's budget; (drain.rs: every other budget)
-//!                       learner    etcd does not take the node as a voting member
-//!     Post-draining     repository the upgrade's own repository is down
+//!                       learner    etcd does not accept the node as a voting member
+//!     Post-draining     repository the repository of the upgrade is down
 //!     Waiting Reboot    reboot     the node does not boot the new image
-//!   any                 stalled    Harvester itself, its logging or RKE2 on the node is down; a Job fails again and again;
-//!                                  Rancher waits for a probe, or does not go on
-//!   Failed              failed     where, and by which Job
+//!   any                 stalled    Harvester itself, its logging or RKE2 on the node is down; a Job fails repeatedly;
+//!                                  Rancher waits for a probe, or does not continue
+//!   Failed              failed     the phase and the Job
 //! ```
 //!
-//! A duration alone is no finding: it is told in words ([`HarvesterUpgrade::in_lines`]). Each finding has a cause that was
-//! seen. The minutes are ours, not Harvester's.
+//! A duration alone is not a finding, but part of the description ([`HarvesterUpgrade::in_lines`]). Each finding has an observed
+//! cause. The time limits are Windrow's, not Harvester's.
 
 mod cures;
 mod engine;
@@ -44,7 +44,7 @@ pub(super) use reboot::add_own_boot;
 
 pub(super) const DETECTORS: &[Detector] = &[
     Detector::new("system-upgrade-controller's Plans", plan::find)
-        // A Deployment makes its pod again in every version of Kubernetes.
+        // In every version of Kubernetes a Deployment creates its pod again.
         .that_cures(Code::PlanStuck, &[]),
     Detector::new("nodes and their Machines", machine::find_missing),
     Detector::new("Machines whose node is gone", machine_left::find),
@@ -59,7 +59,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     Detector::new("an upgrade that failed", failed::find),
 ];
 
-/// What the Upgrade says of a node, and the Job that tells since when.
+/// The state of a node in the Upgrade, and the Job that shows its start.
 pub(super) fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) -> Vec<Evidence> {
     let field = format!("status.nodeStatuses[{}].state", node.name);
     let mut seen = vec![Evidence::new(upgrade.subject(), field, node.state)];
@@ -70,7 +70,7 @@ pub(super) fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) 
     seen
 }
 
-/// A condition as evidence: its status, its reason and what it says, since when.
+/// A condition as evidence: its status, reason, message and start.
 pub(super) fn seen_condition(subject: &str, condition: &Value) -> Evidence {
     let mut value = text(condition, "/status").to_owned();
     for pointer in ["/reason", "/message"] {
@@ -86,7 +86,7 @@ pub(super) fn seen_condition(subject: &str, condition: &Value) -> Evidence {
     Evidence::new(subject, field, value)
 }
 
-/// A condition that has not been `True` for as many minutes. One without a time counts as new.
+/// A condition that has not been `True` for this many minutes. A condition without a time counts as new.
 fn failing<'o>(object: &'o Value, name: &str, minutes: i64, now: Timestamp) -> Option<&'o Value> {
     let condition = condition(object, name)?;
     let is_late =

@@ -1,14 +1,14 @@
-//! A Plan of system-upgrade-controller that does not advance: nodes are left, and nothing runs for them
-//! (harvester#9880, rancher#53498, system-upgrade-controller#134).
+//! A Plan of system-upgrade-controller that does not advance: nodes remain, but nothing runs for them (harvester#9880,
+//! rancher#53498, system-upgrade-controller#134).
 //!
-//! The controller makes a node's Job with `parallelism: 0` and sets it to 1 once the node stands in `status.applying`. So it
-//! hangs in one of five ways: it never looked at the Plan, it begins no Job, it lists a node without a Job, it lists only
-//! nodes that are done, or it leaves a Job at 0. (system-upgrade-controller `pkg/upgrade/job/job.go`.)
+//! The controller creates the Job of a node with `parallelism: 0` and sets it to 1 once the node is in `status.applying`. So a
+//! Plan hangs in one of five ways: the controller never read the Plan, it starts no Job, it lists a node without a Job, it lists
+//! only finished nodes, or it leaves a Job at 0 (system-upgrade-controller `pkg/upgrade/job/job.go`).
 //!
-//! A Job that failed leaves the Plan's condition Complete at False, `JobFailed`. Once the Job is deleted by its TTL nothing
-//! makes the controller look again: it hears of no deletion, and passes over a Plan that it has seen at the same
-//! resourceVersion until it is started again (v0.15.0 and later, `pkg/upgrade/handle_batch.go`, `handle_upgrade.go`;
-//! harvester/docs#1070). Begun again it fails again, so that only a person begins it.
+//! A failed Job leaves the condition Complete of the Plan at False, `JobFailed`. When the TTL deletes the Job, the controller is
+//! not notified, and it skips a Plan whose resourceVersion is unchanged until it is restarted (v0.15.0 and later,
+//! `pkg/upgrade/handle_batch.go`, `handle_upgrade.go`; harvester/docs#1070). A restarted Plan fails again, so only a user starts
+//! it.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -24,9 +24,9 @@ use crate::objects::{
 use crate::schedule::LabelSelector;
 use crate::upgrade::{condition_time, has_ended, is_of_plan, label, minutes_since, time};
 
-/// Rancher's Plan that installs the agent on each node by which the node gets its Machine.
+/// Rancher's Plan that installs an agent on each node, through which the node gets its Machine.
 pub(super) const AGENT_PLAN: &str = "cattle-system/system-agent-upgrader";
-/// The controller answers within seconds.
+/// The controller reacts within seconds.
 const PATIENCE: i64 = 5;
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -50,7 +50,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(findings)
 }
 
-/// Is the Plan old enough, not done, and not held by something that it names itself?
+/// Whether the Plan is old enough, unfinished, and not held for a reason in its own status.
 fn may_hang(plan: &Value, now: Timestamp) -> bool {
     let made = time(plan, "/metadata/creationTimestamp");
     let is_new = made.is_none_or(|made| minutes_since(made, now) < PATIENCE);
@@ -65,13 +65,13 @@ fn may_hang(plan: &Value, now: Timestamp) -> bool {
     !(is_new || is_true(plan, "Complete") || is_held || is_refused)
 }
 
-/// The controller keeps a Job that failed until its TTL has run out.
+/// The controller keeps a failed Job until its TTL expires.
 fn is_held_by_a_failed_job(plan: &Value, jobs: &[&Value]) -> bool {
     let complete = condition(plan, "Complete").map_or("", |complete| text(complete, "/reason"));
     complete == "JobFailed" && jobs.iter().any(|job| is_true(job, "Failed"))
 }
 
-/// The nodes that the Plan selects and that have not its newest hash.
+/// The selected nodes that do not have the newest hash of the Plan.
 pub(super) fn nodes_left<'o>(plan: &Value, nodes: &'o [Value]) -> Vec<&'o Value> {
     let Ok(Some(selector)) = LabelSelector::parse(plan.pointer("/spec/nodeSelector")) else {
         return Vec::new();
@@ -98,7 +98,7 @@ fn jobs_of<'o>(plan: &Value, jobs: &'o [Value]) -> Vec<&'o Value> {
     jobs.iter().filter(is_its).collect()
 }
 
-/// How the Plan hangs, in words; `None` where it does not, or not for long enough.
+/// How the Plan hangs, in words; `None` if it does not hang, or not for long enough.
 fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Option<String> {
     let is_late = last_change(plan, jobs).is_some_and(|last| minutes_since(last, now) >= PATIENCE);
     if !is_late {
@@ -135,7 +135,7 @@ fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Optio
     })
 }
 
-/// A Job that was made and not let go.
+/// A Job that was created but not started.
 fn is_paused(job: &Value) -> bool {
     let number = |pointer: &str| job.pointer(pointer).and_then(Value::as_i64);
     number("/spec/parallelism") == Some(0)
@@ -143,7 +143,6 @@ fn is_paused(job: &Value) -> bool {
         && !has_ended(job)
 }
 
-/// The last thing that happened with the Plan.
 fn last_change(plan: &Value, jobs: &[&Value]) -> Option<Timestamp> {
     let conditions = items(plan, "/status/conditions").iter();
     let of_jobs = jobs.iter().flat_map(|job| {
@@ -164,7 +163,7 @@ fn stuck(
 ) -> Result<IncidentFinding, Unlisted> {
     let subject = format!("Plan {}", named(plan));
     let mut finding = IncidentFinding::new(Code::PlanStuck, &subject, why);
-    // The text of the code names the usual namespace of the controller.
+    // The text of the code contains the usual namespace of the controller.
     let namespace = text(plan, "/metadata/namespace");
     finding.advice = finding.advice.replace("cattle-system", namespace);
     let hash = text(plan, "/status/latestHash");
@@ -211,7 +210,7 @@ fn stuck(
         let line = "its last Job failed and is gone: the controller begins another once it is started again. Mend first what \
                     condition Complete names";
         finding.proof.push(line.to_owned());
-        // It would fail again, and drain its node again for that.
+        // It would fail again, and drain its node again.
         finding.by_person = true;
     }
     if named(plan) == AGENT_PLAN {
@@ -220,7 +219,7 @@ fn stuck(
     Ok(finding)
 }
 
-/// The nodes that get their Machine only once the Plan has run there (harvester#9880).
+/// The nodes that get their Machine only after the Plan has run there (harvester#9880).
 fn nodes_without_a_machine<'n>(left: &'n [&Value]) -> impl Iterator<Item = Evidence> + 'n {
     let without = left.iter().filter(|node| text(node, MACHINE_OF).is_empty());
     without.map(|node| {
@@ -230,7 +229,7 @@ fn nodes_without_a_machine<'n>(left: &'n [&Value]) -> impl Iterator<Item = Evide
     })
 }
 
-/// The pods of the system-upgrade-controller of this Plan: it works in its own namespace only.
+/// The pods of this Plan's system-upgrade-controller, which works only in its own namespace.
 fn controller_pods<'o>(objects: &'o Objects, plan: &Value) -> Result<Vec<&'o Value>, Unlisted> {
     let namespace = text(plan, "/metadata/namespace");
     let is_controllers = |pod: &&Value| {

@@ -1,9 +1,8 @@
-//! A node stays in Pre-draining because of a volume, a machine or a left budget (harvester#4830, harvester#7067,
-//! harvester#7902).
+//! A node stays in Pre-draining because of a volume, a VM or a remaining budget (harvester#4830, harvester#7067, harvester#7902).
 //!
-//! Before a drain Harvester waits without end until every volume that is in use is healthy, until no machine runs on the node,
-//! and until no budget of an evacuation is left anywhere (Harvester `package/upgrade/upgrade_node.sh`). What moves is slow and
-//! no finding: a replica that is being rebuilt, a machine that is on its way.
+//! Before a drain Harvester waits without a limit until every volume in use is healthy, no VM runs on the node, and no budget of
+//! an evacuation remains in the cluster (Harvester `package/upgrade/upgrade_node.sh`). Progress is slow but is not a finding: a
+//! replica that is being rebuilt, a VM that is migrating.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed, label, time};
 
 const PATIENCE: i64 = 60;
-/// How the budgets begin whose end Harvester waits for.
+/// Name prefix of the budgets whose end Harvester waits for.
 const EVACUATION: &str = "kubevirt-migration-pdb-kubevirt-evacuation-";
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
@@ -45,7 +44,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(findings)
 }
 
-/// The volumes in use that are not healthy, unless one is being rebuilt: then that is what is waited for.
+/// The unhealthy volumes in use. Empty if one of them is being rebuilt, because Harvester then waits for that.
 fn sick_volumes(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
     let nodes = objects.all(ObjectKind::NODE)?.iter();
     let is_witness = |node: &Value| {
@@ -81,7 +80,7 @@ fn sick_volumes(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
     Ok(seen)
 }
 
-/// Up to two nodes Harvester counts the replicas that can be written, beyond it takes Longhorn's word.
+/// With up to two nodes Harvester counts the writable replicas; with more it uses Longhorn's state.
 fn sick(volume: &Value, engine: &Value, many: bool) -> Option<Evidence> {
     if many {
         let robustness = text(volume, "/status/robustness");
@@ -114,7 +113,7 @@ fn is_rebuilding(engine: &Value) -> bool {
     })
 }
 
-/// The machines on the node, unless one of them is on its way: the others wait for it.
+/// The VMs on the node. Empty if one of them is migrating, because the others wait for it.
 fn machines_that_stay(objects: &Objects, node: &str) -> Result<Vec<Evidence>, Unlisted> {
     let machines = objects.all(ObjectKind::VMI)?.iter().filter(|machine| {
         label(machine, "kubevirt.io~1nodeName") == node
@@ -142,7 +141,7 @@ fn machines_that_stay(objects: &Objects, node: &str) -> Result<Vec<Evidence>, Un
     Ok(seen)
 }
 
-/// The newest migration of each machine, by `namespace/name` of the machine.
+/// The newest migration of each VM, by its `namespace/name`.
 fn newest_migrations(migrations: &[Value]) -> BTreeMap<String, &Value> {
     let mut newest: BTreeMap<String, &Value> = BTreeMap::new();
     let made = |migration: &Value| time(migration, "/metadata/creationTimestamp");
@@ -157,7 +156,7 @@ fn newest_migrations(migrations: &[Value]) -> BTreeMap<String, &Value> {
     newest
 }
 
-/// Budgets of evacuations that have ended: nothing deletes them any more.
+/// Budgets of finished evacuations, which nothing deletes any more.
 fn left_budgets(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
     let budgets = objects.all(ObjectKind::BUDGET)?.iter();
     let mut seen = Vec::new();

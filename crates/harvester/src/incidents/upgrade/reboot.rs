@@ -1,8 +1,8 @@
-//! A node was sent into a reboot into the new system image and does not come back with it (harvester#7457, harvester#11096).
+//! A node was rebooted into the new system image, but does not come back with it (harvester#7457, harvester#11096).
 //!
-//! What the Node says of its image is what its kubelet last reported. Where the kubelet has been silent since the reboot, the
-//! node may well run the new image, without its address or its network card (harvester#9260, harvester#9815,
-//! harvester#10397), or be off (harvester#10048).
+//! The image in the Node is the last one that its kubelet reported. If the kubelet has been silent since the reboot, the node may
+//! run the new image without its address or its network card (harvester#9260, harvester#9815, harvester#10397), or be off
+//! (harvester#10048).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -19,8 +19,8 @@ use crate::upgrade::{HarvesterUpgrade, NodeStage, UpgradingNode, condition_time,
 /// A server with much memory takes a quarter of an hour to boot.
 const PATIENCE: i64 = 30;
 
-/// For a node whose kubelet is silent. The addresses and the names of network cards changed with Harvester v1.7 (Harvester's
-/// documentation, upgrade from v1.6.x to v1.7.x, known issues 1 and 3).
+/// The advice for a node with a silent kubelet. The addresses and the names of network cards changed with Harvester v1.7
+/// (Harvester's documentation, upgrade from v1.6.x to v1.7.x, known issues 1 and 3).
 const SILENT: &str = "Look at the node's console: is it on, and has it its network? Compare its address with the one before (DHCP), \
     and its network cards with /oem/harvester.config: an upgrade to v1.7 can change both.";
 
@@ -80,7 +80,7 @@ fn why(boot: &str, object: &Value) -> String {
     }
 }
 
-/// Since when the kubelet has not reported, if it does not: its last heartbeat, or when that was noticed.
+/// Since when the kubelet does not report: its last heartbeat, or when the failure was noticed.
 fn silent_since(object: &Value) -> Option<Timestamp> {
     let ready = condition(object, "Ready")?;
     let is_silent = text(ready, "/status") == "Unknown";
@@ -88,7 +88,7 @@ fn silent_since(object: &Value) -> Option<Timestamp> {
     known.into_iter().flatten().min().filter(|_| is_silent)
 }
 
-/// What only the node itself knows: whether it booted since, which image, and how full the images' partition is.
+/// Adds facts that only the node has: whether it has booted since, the image, and the use of the partition with the images.
 pub(in super::super) fn add_own_boot(
     finding: &mut IncidentFinding,
     own: &OwnNode,
@@ -145,8 +145,8 @@ pub(in super::super) fn add_own_boot(
     finding.message = Code::RebootWaits.say(&[("subject", &subject), ("why", &why)]);
 }
 
-/// What the Node's readiness tells of the reboot. That it left and came back is not a proof of one: a kubelet that was down
-/// for a minute looks the same.
+/// Evidence of a reboot in the readiness of the Node. A change to NotReady and back does not prove a reboot: a kubelet that was
+/// down for a minute looks the same.
 fn boot(object: &Value, node: &UpgradingNode<'_>) -> &'static str {
     let turned = condition(object, "Ready").and_then(condition_time);
     match (is_true(object, "Ready"), turned > node.since) {

@@ -1,14 +1,15 @@
-//! A node in Post-draining waits for the upgrade's own repository, and that is down (harvester#8649, harvester#9597).
+//! A node in Post-draining waits for the repository of the upgrade, which is down (harvester#8649, harvester#9597).
 //!
-//! Up to Harvester v1.6 the repository is a machine, which the node starts again itself; from v1.7 on a Deployment with a
-//! volume that several pods share (Harvester `pkg/controller/master/upgrade/upgrade_repo.go`). Both have the same name.
+//! Up to Harvester v1.6 the repository is a VM, which the node restarts itself. From v1.7 on it is a Deployment with a volume
+//! that several pods share (Harvester `pkg/controller/master/upgrade/upgrade_repo.go`). Both have the same name.
 //!
 //! ```text
-//!   Deployment ──> Pod ──> ShareManager: where the volume is served ──> Volume: attached ──> Engine ──> Replicas
+//!   Deployment ──> Pod ──> ShareManager: address of the share ──> Volume: attached ──> Engine ──> Replicas
 //! ```
 //!
-//! The reason is the first from the left whose fault is known, and not what merely follows from it. A volume that stays attaching
-//! is helped by deleting its replica on the drained node (Harvester's documentation of v1.7, known issue 1; longhorn#12226).
+//! The reason is the first object from the left with a known fault that is not just a consequence of another fault. If a volume
+//! stays attaching, deleting its replica on the drained node helps (Harvester's documentation of v1.7, known issue 1;
+//! longhorn#12226).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -21,13 +22,13 @@ use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts, waiting}
 use crate::schedule::LabelSelector;
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
-/// The Job asks for the repository first.
+/// The Job first waits for the repository.
 const PATIENCE: i64 = 15;
 /// A repository that moves to another node is back by then.
 const DOWN: i64 = 10;
 const NAMESPACE: &str = "harvester-system";
 const LONGHORN: &str = "longhorn-system";
-/// What Longhorn writes for the address of a share that it does not find in the network that was set (harvester#10532).
+/// The address that Longhorn writes if the configured network has no address for the share (harvester#10532).
 const NO_ADDRESS: &str = "nfs://None/";
 const ENDPOINT_NETWORK: &str = "endpoint-network-for-rwx-volume";
 
@@ -101,7 +102,7 @@ fn down(
     )))
 }
 
-/// What the repository's pods wait for.
+/// The waiting reasons of the repository's pods.
 fn pods(objects: &Objects, deployment: &Value) -> Result<Vec<Evidence>, Unlisted> {
     let Ok(Some(selector)) = LabelSelector::parse(deployment.pointer("/spec/selector")) else {
         return Ok(Vec::new());
@@ -119,7 +120,6 @@ fn pods(objects: &Objects, deployment: &Value) -> Result<Vec<Evidence>, Unlisted
     Ok(pods.map(waits).collect())
 }
 
-/// The volume of the repository and who serves it.
 struct RepositoryVolume<'o> {
     name: &'o str,
     volume: Option<&'o Value>,
@@ -128,7 +128,6 @@ struct RepositoryVolume<'o> {
     replicas: Vec<&'o Value>,
 }
 
-/// What is not as it should be, and what helps where that is known.
 struct VolumeTrouble {
     why: String,
     advice: Option<String>,
@@ -165,7 +164,7 @@ impl<'o> RepositoryVolume<'o> {
             .map_or("", |share| text(share, "/status/endpoint"))
     }
 
-    /// The first that is wrong, of what the others rest on.
+    /// The first fault that the others depend on.
     fn trouble(&self, objects: &Objects, drained: &str) -> Result<Option<VolumeTrouble>, Unlisted> {
         let name = self.name;
         if self.endpoint().starts_with(NO_ADDRESS) {
@@ -206,7 +205,7 @@ impl<'o> RepositoryVolume<'o> {
         Ok(Some(VolumeTrouble { why, advice: None }))
     }
 
-    /// Which replica to delete: never the last good one.
+    /// The replica to delete, which is never the last good one.
     fn replica_advice(&self, drained: &str) -> Option<String> {
         let on = |one: &&&Value| text(one, "/spec/nodeID") == drained;
         let is_good = |one: &&Value| {
@@ -228,7 +227,6 @@ impl<'o> RepositoryVolume<'o> {
         })
     }
 
-    /// How it is served.
     fn seen(&self, drained: &str) -> Vec<Evidence> {
         let state = |kind: &str, object: &Value, field: &str| {
             let pointer = format!("/{}", field.replace('.', "/"));

@@ -1,5 +1,5 @@
-//! What keeps an upgrade from going on in any state: Harvester itself is down, a chart of Rancher's is not ready, or RKE2 does
-//! not come up on a node whose turn it is.
+//! Reasons that block an upgrade in any state: Harvester itself is down, one of Rancher's charts is not ready, or RKE2 does not
+//! start on the current node.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,15 +14,15 @@ use crate::etcd_member::{self, Vote};
 use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage, condition_time, has_ended, minutes_since, time};
 
-/// Harvester's pods are replaced one by one, and are away at once only where there is one.
+/// Harvester's pods are replaced one by one. All of them are missing at once only if there is just one.
 const HARVESTER: i64 = 5;
-/// A machine boots that long.
+/// Time for the boot of a machine.
 const BOOT: i64 = 30;
-/// RKE2 starts within minutes, with a large etcd within a quarter of an hour.
+/// RKE2 starts within minutes, or within a quarter of an hour with a large etcd.
 const START: i64 = 20;
-/// Rancher goes on within minutes of a start of RKE2.
+/// Rancher continues within minutes after a start of RKE2.
 const GOES_ON: i64 = 60;
-/// A Job's pods fail so often, and for so long, before it is told.
+/// Number of failures of a Job's pods, and their duration, before they are reported.
 const RETRIES: i64 = 3;
 const RETRIES_FOR: i64 = 30;
 const HARVESTER_NAMESPACE: &str = "harvester-system";
@@ -33,7 +33,7 @@ const ASKS_NOTHING: &str = "Look at what is quoted, and at Rancher's log (`kubec
     have not succeeded hold Harvester back.";
 const PROBES: &str = "Look at RKE2 on the node of the Machine that is named: the component does not answer its probe. The \
     certificates of kube-controller-manager and kube-scheduler there may have expired.";
-/// The states that wait for charts of Rancher's, and how long that is usual.
+/// The states that wait for Rancher's charts, and their usual duration.
 const CHARTS: [(&str, i64); 2] = [
     ("PreparingLoggingInfra", 30),
     ("UpgradingSystemServices", 60),
@@ -44,7 +44,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         return Ok(Vec::new());
     };
     if upgrade.waits_for_rancher() {
-        // What Rancher says is told of such an upgrade, however short it waits.
+        // Rancher's messages are reported for such an upgrade, regardless of how long it waits.
         objects.want(&[
             ObjectKind::RKE_CONTROL_PLANE,
             ObjectKind::PROVISIONING_CLUSTER,
@@ -59,8 +59,8 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     Ok(findings)
 }
 
-/// Jobs of the upgrade whose pods fail again and again (harvester#7085). The script of a hook tries again within its pod
-/// (harvester#3073), which is not seen; a pod that failed was ended from outside, or could not run at all.
+/// Jobs of the upgrade whose pods fail repeatedly (harvester#7085). The script of a hook retries within its pod (harvester#3073),
+/// which is not visible. A failed pod was ended from outside, or could not run at all.
 fn failing_jobs(
     objects: &Objects,
     upgrade: &HarvesterUpgrade<'_>,
@@ -163,8 +163,8 @@ fn not_taken_note_of(
     Ok(findings)
 }
 
-/// A component of RKE2 does not answer Rancher, which waits for it without end: often its certificate has expired (harvester#3863,
-/// harvester#5828; Harvester's documentation, upgrade from v1.1.2 to v1.2.0, known issue 7).
+/// A component of RKE2 does not answer Rancher, which waits for it without a limit. Often its certificate has expired
+/// (harvester#3863, harvester#5828; Harvester's documentation, upgrade from v1.1.2 to v1.2.0, known issue 7).
 fn waits_for_a_probe(
     objects: &Objects,
     upgrade: &HarvesterUpgrade<'_>,
@@ -233,7 +233,7 @@ fn charts(
     Ok(failed.collect())
 }
 
-/// RKE2 of a node that is Pre-drained does not become ready. One that is a learner in etcd is a finding of its own.
+/// RKE2 on a Pre-drained node does not become ready. A learner in etcd has its own finding.
 fn not_started(
     objects: &Objects,
     upgrade: &HarvesterUpgrade<'_>,

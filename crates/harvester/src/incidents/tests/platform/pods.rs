@@ -1,4 +1,4 @@
-//! Pods of the platform: without their image, without a node, without an end; and what they are the pods of.
+//! Tests pods of the platform without an image, without a node, or with an unfinished deletion, and their owners.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn a_pull_that_is_young_or_anothers_is_no_incident() {
     ] {
         assert_eq!(codes(&cluster([pod.clone()])), [""; 0], "{pod}");
     }
-    // Those of an Addon's Job have an incident of their own.
+    // Pods of an Addon's Job have their own incident.
     let mut job = pull("cattle-monitoring-system", "ImagePullBackOff", LONG_AGO);
     job["metadata"]["labels"] = json!({"helmcharts.helm.cattle.io/chart": "rancher-monitoring"});
     assert_eq!(codes(&cluster([job.clone()])), ["platform-image-missing"]);
@@ -131,7 +131,7 @@ fn a_platform_pod_that_no_node_takes_is_told_with_every_nodes_reason() {
         told.contains("n2 does not take it: too little cpu"),
         "{told}"
     );
-    // The others of its replicas do the work.
+    // The other replicas do the work.
     assert_eq!(found(&objects("True"))[0].severity, Severity::Info);
 }
 
@@ -163,7 +163,7 @@ fn a_pod_that_waits_for_a_drain_an_upgrade_or_its_own_node_is_no_incident() {
     let mut maintained = node("n2", RKE2, "Harvester v1.7.1");
     maintained["spec"] = json!({"taints": [{"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}]});
     assert_eq!(codes(&with(pod(), vec![small(), maintained])), [""; 0]);
-    // Of a DaemonSet, for a node that is down.
+    // A pod of a DaemonSet, for a node that is down.
     let mut agent = pod();
     agent["metadata"]["ownerReferences"] = json!([{"kind": "DaemonSet", "name": "x"}]);
     agent["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
@@ -192,7 +192,7 @@ fn nodes_that_stay_on_different_versions_are_told_with_each_nodes() {
     assert!(told(&finding).contains(
         "Node n2: status.nodeInfo.{kubeletVersion,osImage}: v1.33.5+rke2r1, Harvester v1.6.1"
     ));
-    // A kubelet is newer than the other server's kube-apiserver.
+    // A kubelet is newer than the kube-apiserver of the other server.
     assert_eq!(finding.severity, Severity::Error);
     let mut agent = mixed();
     agent[1]["metadata"]["labels"] = json!({});

@@ -1,4 +1,4 @@
-//! Agents that Harvester does not promote.
+//! Tests agents that Harvester does not promote.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! What the cures of an upgrade take for theirs, beside what only looks like it.
+//! Tests which objects the cures of an upgrade accept, and which similar ones they ignore.
 
 use super::drained::{budget, cordoned, manager};
 use super::nodes::plan;
 use super::*;
 
-/// The paths of the requests of the one finding's cure; none where it has no cure.
+/// The request paths of the cure in the only finding; empty without a cure.
 fn requests(objects: Vec<Value>) -> Vec<String> {
     let mut found = diagnose(&cluster(objects), now()).findings;
     let cure = found.remove(0).cure;

@@ -1,4 +1,4 @@
-//! From the drain to the reboot.
+//! Tests the time from the drain to the reboot.
 
 use super::*;
 use crate::system_image::{ImageFile, SystemImages};
@@ -83,14 +83,14 @@ fn a_server_that_stays_a_learner_is_told_and_one_that_votes_or_has_just_begun_is
         "MemberNotLearner",
         "11:30",
     )));
-    // Without an upgrade, as after a join: whether the node is ready or not, and later.
+    // Without an upgrade, for example after a join, a ready node counts too, but later.
     for ready in ["Unknown", "True"] {
         let (codes, _) = told([conditions(ready, "False", "MemberIsLearner", "11:29")]);
         assert_eq!(codes, ["etcd-learner"], "{ready}");
     }
     nothing([conditions("Unknown", "False", "MemberIsLearner", "11:31")]);
     nothing([conditions("Unknown", "False", "NotAMember", "11:00")]);
-    // It is no learner: then RKE2 itself does not start.
+    // It is not a learner, so RKE2 itself does not start.
     let (codes, seen) = told(with_node(conditions(
         "False",
         "True",
@@ -109,7 +109,7 @@ fn a_server_that_stays_a_learner_is_told_and_one_that_votes_or_has_just_begun_is
     ]);
 }
 
-/// Post-draining since a time, with the repository that Harvester v1.7 and later has.
+/// Post-draining since this time, with the repository of Harvester v1.7 and later.
 fn post_draining(since: &str, available: &str, down: &str) -> Vec<Value> {
     vec![
         one("Post-draining"),
@@ -146,7 +146,7 @@ fn a_repository_that_is_down_is_told_with_its_pods_and_its_volume() {
     nothing(post_draining("11:50", "False", "11:35"));
 }
 
-/// Its volume with a state, where it is shared, and who has a replica of it.
+/// The volume with its state, the address of its share, and the nodes with its replicas.
 fn its_volume(state: &str, endpoint: &str, replicas: &[(&str, &str)]) -> Vec<Value> {
     let longhorn = |kind: &str, name: &str, rest: Value| {
         let mut object = json!({"apiVersion": "longhorn.io/v1beta2", "kind": kind,
@@ -230,7 +230,7 @@ fn a_repository_that_is_shared_at_no_address_is_told_so_and_not_that_its_engine_
         finding.advice.contains("share-manager-pvc-9"),
         "{finding:?}"
     );
-    // Nothing is wrong with the volume: the pod is the reason.
+    // The volume is in order, so the pod is the reason.
     let finding = down_with(its_volume("attached", "nfs://10.52.0.9/pvc-9", &[]));
     assert!(
         finding
@@ -257,7 +257,7 @@ fn up_to_v1_6_the_repository_is_a_machine_and_none_at_all_is_told_too() {
     assert!(told(begun()).1.contains("nor a machine of its name exists"));
 }
 
-/// A node waits for its reboot since its Job has ended.
+/// A node that has been waiting for its reboot since its Job ended.
 fn waits(ended: &str) -> [Value; 2] {
     [
         one("Waiting Reboot"),
@@ -318,7 +318,7 @@ fn of_its_own_reboot_a_node_knows_the_time_the_image_and_the_space() {
         stayed.contains("it has not booted since its Job ended"),
         "{stayed}"
     );
-    // Of another node it says nothing.
+    // It has no evidence about other nodes.
     let other = seen("n2", "11:10");
     assert!(
         other.contains("it came back after its Job ended"),
@@ -375,7 +375,7 @@ fn of_a_node_whose_kubelet_is_silent_since_the_reboot_the_image_is_not_known() {
         "{message}"
     );
     assert!(!message.contains("Harvester v1.7.0"), "{message}");
-    // Without a heartbeat it is told since when that was noticed.
+    // Without a heartbeat, the finding shows when the failure was noticed.
     let (message, _) = advice(pending("Unknown", "11:05"));
     assert!(
         message.contains("has not reported since 2026-05-01T11:05:00Z"),
@@ -383,7 +383,7 @@ fn of_a_node_whose_kubelet_is_silent_since_the_reboot_the_image_is_not_known() {
     );
     assert!(told.contains("console") && told.contains("DHCP"), "{told}");
     assert!(!told.contains("no space"), "{told}");
-    // It came back with the old one.
+    // The node came back with the old image.
     let (_, told) = advice(pending("True", "11:15"));
     assert!(told.contains("no space"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! An upgrade that failed, that is about to, and that nobody takes note of.
+//! Tests upgrades that have failed, are about to fail, or do not react.
 
 use super::*;
 
@@ -106,7 +106,7 @@ fn a_job_whose_pods_fail_again_and_again_is_told_before_it_fails_for_good() {
     ]);
 }
 
-/// The upgrade's repository, which serves.
+/// The working repository of the upgrade.
 fn repository() -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "upgrade-repo-up", "namespace": "harvester-system"},
@@ -134,7 +134,7 @@ fn a_node_that_stays_pre_drained_after_its_post_drain_job_is_told() {
     nothing(drained("11:50"));
 }
 
-/// Pre-drained with the new RKE2, or another, and what Rancher says since when.
+/// Pre-drained with the new RKE2 or another one, with this message of Rancher since this time.
 fn upgraded(rke2: &str, since: &str, message: &str) -> Vec<Value> {
     let upgrade = with(
         with(
@@ -164,12 +164,12 @@ fn a_node_whose_new_rke2_runs_while_rancher_asks_for_nothing_is_told_with_ranche
     assert_eq!(codes, ["upgrade-stalled"]);
     assert!(seen.contains("its new RKE2 runs"), "{seen}");
     assert!(seen.contains("draining etcd node(s) custom-1"), "{seen}");
-    // Of the first node of an upgrade whose repository says nothing, the release is known.
+    // For the first node of an upgrade whose repository does not contain it, the release is known.
     let mut first = upgraded(new, "11:00", "draining etcd node(s) custom-1");
     first[0]["status"]["repoInfo"] = json!("");
     first[0]["spec"] = json!({"version": "v1.4.1"});
     assert_eq!(told(first).0, ["upgrade-stalled"]);
-    // Rancher moved just now; or it has not upgraded the node yet, which is told in words alone.
+    // Rancher acted just now; or it has not upgraded the node yet, which only the text mentions.
     nothing(upgraded(new, "11:50", "draining etcd node(s) custom-1"));
     let slow = upgraded(old, "11:00", "draining etcd node(s) custom-1");
     nothing(slow.clone());
@@ -215,7 +215,7 @@ fn a_job_of_another_namespace_is_no_hook_of_the_upgrade() {
         foreign(complete()),
         node("n1"),
     ]);
-    // A newer Job does not move the time since which the node waits.
+    // A newer Job does not change the time since which the node waits.
     let upgrade = one("Pre-drained");
     let jobs = [
         job("pre-drain", "08:00", Some("08:05")),
@@ -226,13 +226,13 @@ fn a_job_of_another_namespace_is_no_hook_of_the_upgrade() {
     let loads = one("Images preloading");
     let jobs = [foreign(job_of_plan("11:58"))];
     assert_eq!(HarvesterUpgrade::read(&loads, &jobs).nodes[0].since, None);
-    // And one that fails is none of an upgrade that failed.
+    // A failing Job like this does not belong to a failed upgrade.
     let failed = failed("True", json!({"n1": {"state": "Failed"}}));
     let (_, seen) = told([failed, foreign(job_that_failed("post-drain")), node("n1")]);
     assert!(!seen.contains("tenant-a"), "{seen}");
 }
 
-/// A Job that loads images, by the labels of system-upgrade-controller.
+/// A Job that loads images, with the labels of system-upgrade-controller.
 fn job_of_plan(made: &str) -> Value {
     let labels = json!({"upgrade.cattle.io/plan": "up-prepare", "upgrade.cattle.io/node": "n1"});
     with(job("", made, Some(made)), "/metadata/labels", labels)

@@ -1,4 +1,4 @@
-//! Before a node is drained: Plans, Machines and turns.
+//! Tests the time before a node is drained: Plans, Machines and turns.
 
 use super::*;
 
@@ -10,7 +10,7 @@ pub(super) fn plan(status: Value) -> Value {
     })
 }
 
-/// The Plan's version is resolved, and nodes are named that it works on.
+/// The version of the Plan is resolved, and it lists the nodes that it works on.
 fn resolved(applying: Value) -> Value {
     json!({"latestHash": "abc", "applying": applying,
         "conditions": [{"type": "LatestResolved", "status": "True", "lastUpdateTime": at("11:01")}]})
@@ -25,7 +25,7 @@ fn plan_job(parallelism: u64, active: u64) -> Value {
     })
 }
 
-/// Not complete, and why.
+/// Not complete, with this reason.
 fn incomplete(mut status: Value, reason: &str) -> Value {
     let held = json!({"type": "Complete", "status": "False", "reason": reason, "lastUpdateTime": at("11:05")});
     status["conditions"].as_array_mut().unwrap().push(held);
@@ -74,7 +74,7 @@ fn a_plan_in_a_namespace_that_its_controller_does_not_watch_is_none() {
             "labels": {"upgrade.cattle.io/controller": "system-upgrade-controller"}}, "status": {"phase": "Running"}})
     };
     nothing([of("tenant-a"), controller("cattle-system"), node("n1")]);
-    // Each of the two has its own controller, and that is the one to restart.
+    // Each of the two namespaces has its own controller, which is the one to restart.
     for namespace in ["cattle-system", "system-upgrade"] {
         let objects = cluster([of(namespace), controller(namespace), node("n1")]);
         let found = diagnose(&objects, now()).findings;
@@ -159,7 +159,7 @@ fn a_node_that_the_agents_plan_has_left_is_told_with_the_plan_and_not_as_one_wit
         seen.contains("Node n2: annotation cluster.x-k8s.io/machine: (none)"),
         "{seen}"
     );
-    // It ran there, and there is no Machine all the same.
+    // The Plan ran there, but there is still no Machine.
     let (codes, _) = told([
         agent(resolved(json!(null))),
         good(),
@@ -216,12 +216,12 @@ fn a_plan_that_works_is_done_or_is_held_by_itself_is_no_incident() {
         {"type": "Complete", "status": "True", "lastTransitionTime": at("11:58")}]}),
     );
     for objects in [
-        // Images are loaded: up to an hour.
+        // Loading images takes up to an hour.
         vec![plan(resolved(json!(["n1"]))), plan_job(1, 1), node("n1")],
         // The Job of another node has just ended.
         vec![plan(resolved(json!(null))), ended, node("n1")],
         vec![plan(resolved(json!(null))), done],
-        // The controller keeps the Job that failed for a while.
+        // The controller keeps a failed Job for a while.
         vec![held("JobFailed"), failed_job(), node("n1")],
         vec![held("Waiting"), node("n1")],
         vec![
@@ -320,7 +320,7 @@ fn a_node_that_joins_or_that_harvester_does_not_manage_needs_no_machine_yet() {
     nothing([good(), node("n1"), begun]);
     let unmanaged = with(node("n2"), "/metadata/labels", json!({}));
     nothing([good(), node("n1"), unmanaged]);
-    // RKE2 by itself.
+    // RKE2 without Harvester.
     nothing([node("n1")]);
 }
 
@@ -394,7 +394,7 @@ fn a_node_past_the_drain_that_harvester_waits_for_is_told_by_its_rke2_and_its_ho
         "{seen}"
     );
     assert!(seen.contains("n2 is past its drain already"), "{seen}");
-    // It has the old one, or both releases have the same.
+    // It has the old version, or both releases have the same version.
     let (_, seen) = told([
         upgrade(),
         with_rke2("n1", "v1.30.7+rke2r1"),
@@ -426,7 +426,7 @@ fn a_node_past_the_drain_that_harvester_waits_for_is_told_by_its_rke2_and_its_ho
         "{message}"
     );
     assert!(advice.contains("pre-hook"), "{advice}");
-    // Asked, and not answered: Harvester is about to.
+    // Rancher has asked and Harvester has not answered yet, but is about to.
     let (message, _) = told(hook("", "{\"a\":1}"));
     assert!(message.contains("has begun none"), "{message}");
 }
@@ -474,7 +474,7 @@ fn an_upgrade_in_which_something_moves_or_a_person_holds_a_node_is_on_its_way() 
     nothing([waiting_nodes("Succeeded"), back, node("n2")]);
 }
 
-/// harvester#8236: the node was deleted, and its Machine was not.
+/// harvester#8236: the node was deleted, but its Machine was not.
 #[test]
 fn a_machine_whose_node_does_not_exist_any_more_is_told() {
     let machine = |phase: &str, changed: &str, healthy: Option<&str>| {

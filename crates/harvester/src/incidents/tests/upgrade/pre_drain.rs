@@ -1,4 +1,4 @@
-//! What keeps a node in Pre-draining: volumes, machines, budgets.
+//! Tests the reasons for a node in Pre-draining: volumes, VMs and budgets.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn a_volume_that_is_not_healthy_and_not_rebuilt_keeps_a_node_in_pre_draining() {
         seen.contains("condition Scheduled: False, ReplicaSchedulingFailure, insufficient storage"),
         "{seen}"
     );
-    // Two nodes: the writable replicas count, whatever the volume is called.
+    // With two nodes the writable replicas count, regardless of the state of the volume.
     let mut two = pre_draining([volume("healthy"), engine("running", json!({}))]);
     two.remove(4);
     let (codes, seen) = told(two);
@@ -110,7 +110,7 @@ fn a_machine_that_does_not_leave_keeps_a_node_in_pre_draining_and_one_that_moves
     let (codes, seen) = told(pre_draining([vmi("db", "n1")]));
     assert_eq!(codes, ["pre-drain-waits"]);
     assert!(seen.contains("on n1, without a migration"), "{seen}");
-    // One moves, the other waits for it; and one is elsewhere.
+    // One VM migrates and the other one waits for it; and one VM is on another node.
     nothing(pre_draining([
         vmi("db", "n1"),
         vmi("web", "n1"),
