@@ -1,14 +1,13 @@
-//! Reading observed objects: absent is absent, and a value of a wrong type is Unknown, never a panic.
+//! Reads fields of observed objects. An absent field is absent, and a value of the wrong type gives Unknown, never a panic.
 
 use serde_json::Value;
 use windrow_model::text;
 
 use super::{Judgement, Verdict};
 
-/// What a reader returns: the value, or the verdict that ends the judging.
+/// The result of a reader: the value, or the final verdict.
 pub(super) type FieldResult<T> = Result<T, Judgement>;
 
-/// One entry of `status.conditions`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ObjectCondition<'o> {
     pub(super) status: &'o str,
@@ -25,7 +24,7 @@ impl ObjectCondition<'_> {
         self.status == "False"
     }
 
-    /// What the controller says, in one line.
+    /// The message of the controller, on one line.
     pub(super) fn says(&self) -> String {
         match (self.reason, self.message) {
             ("", "") => "no reason is given".to_owned(),
@@ -35,7 +34,7 @@ impl ObjectCondition<'_> {
     }
 }
 
-/// Text from the cluster, short and on one line.
+/// Shortens a text from the cluster and puts it on one line.
 pub(super) fn one_line(said: &str) -> String {
     const LONGEST: usize = 300;
     text::cut(text::one_line(said), LONGEST)
@@ -48,12 +47,12 @@ pub(super) fn at<'o>(object: &'o Value, path: &[&str]) -> Option<&'o Value> {
         .filter(|value| !value.is_null())
 }
 
-/// The text at a path, when it is one; empty otherwise.
+/// The text at a path; empty if the value is not a text.
 pub(super) fn text<'o>(object: &'o Value, path: &[&str]) -> &'o str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A whole number at a path. Some controllers write theirs as a string; that is read too.
+/// The integer at a path. Some controllers write it as a string, which is accepted too.
 pub(super) fn number(object: &Value, path: &[&str]) -> FieldResult<Option<i64>> {
     let Some(value) = at(object, path) else {
         return Ok(None);
@@ -65,7 +64,6 @@ pub(super) fn number(object: &Value, path: &[&str]) -> FieldResult<Option<i64>> 
         .ok_or_else(|| wrong_type(path, value, "a whole number"))
 }
 
-/// A condition by its type.
 pub(super) fn condition<'o>(
     object: &'o Value,
     kind: &str,
@@ -87,7 +85,7 @@ pub(super) fn condition<'o>(
         }))
 }
 
-/// Is there a status with anything in it?
+/// True if the status exists and is not empty.
 pub(super) fn has_status(object: &Value) -> bool {
     match at(object, &["status"]) {
         None => false,

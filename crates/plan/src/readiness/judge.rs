@@ -1,12 +1,12 @@
-//! The order in which an object is judged: the first answer is the verdict.
+//! The order in which an object is judged. The first rule that applies gives the verdict.
 //!
 //! 1. It is being deleted: Progressing.
-//! 2. A readiness rule for its kind, from a rule pack: what the rule says, and nothing else.
+//! 2. A readiness rule for its kind in a rule pack: only this rule counts.
 //! 3. Its controller has not seen this generation: Progressing.
 //! 4. The conditions `Reconciling` and `Stalled`.
 //! 5. The built-in table.
 //! 6. The condition `Ready`, `Available` or `Succeeded`.
-//! 7. Unknown: there is no status, or none in words that are known.
+//! 7. Unknown: there is no status, or it contains no known field.
 
 use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
@@ -17,8 +17,7 @@ use super::fields::{
 use super::{Judgement, ObservedCluster, kinds};
 use crate::rules::{EvaluationError, Expression, ReadinessRule, RuleSet};
 
-/// Judges one observed object. `id` says what it is: an answer from the API may leave kind and
-/// version out of the items of a list.
+/// Judges one observed object. `id` is required because the API may omit kind and version in the items of a list.
 pub fn judge(
     object: &Value,
     id: &ObjectRef,
@@ -30,34 +29,32 @@ pub fn judge(
     }
 }
 
-/// What else has to be observed to judge an object.
+/// Further observations that a verdict requires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Related {
-    /// Kinds that discovery should be asked for.
+    /// Kinds to request from discovery.
     pub kinds: Vec<GroupKind>,
-    /// Objects.
     pub objects: Vec<ObjectRef>,
 }
 
-/// What the verdict on `object` rests on beside itself, as far as it is known by now.
+/// The kinds and objects that the verdict on `object` depends on, as far as they are known so far.
 pub fn related(id: &ObjectRef, object: &Value) -> Related {
     kinds::related(id, object)
 }
 
-/// Can the verdict on an object of this kind rest on anything beside itself?
+/// Whether the verdict on an object of this kind can depend on anything else.
 pub fn has_related(id: &ObjectRef) -> bool {
     kinds::has_related(id)
 }
 
-/// Does an object of this kind do its work once, so that it counts as done when it was Ready and is
-/// gone? A Job is collected after its `ttlSecondsAfterFinished`.
+/// Whether an object of this kind works only once, so that it counts as done if it was Ready and is gone. A Job is collected
+/// after its `ttlSecondsAfterFinished`.
 pub fn completes(id: &ObjectRef) -> bool {
     id.group == "batch" && id.kind == "Job"
 }
 
-/// Can a verdict other than Unknown ever come for this kind? True for every kind with a rule, every
-/// kind of the built-in table, and every other kind that is stored: its controller may write a
-/// `Ready` condition, and that cannot be known beforehand.
+/// Whether this kind can ever get a verdict other than Unknown. True for every kind with a rule, every kind in the built-in
+/// table, and every other stored kind: its controller may write a `Ready` condition, which cannot be known in advance.
 pub fn observable(kind: &GroupKind, rules: &RuleSet) -> bool {
     rule_for(kind, rules).is_some() || !kinds::never_stored(kind)
 }
@@ -104,12 +101,11 @@ fn first_answer(
     by_condition(object)
 }
 
-/// Is it on its way out?
 pub(super) fn is_terminating(object: &Value) -> bool {
     !text(object, &["metadata", "deletionTimestamp"]).is_empty()
 }
 
-/// What a rule pack says about the kind. An expression that has no answer yet is not true yet.
+/// The verdict of a rule pack. An expression without a result is not true yet.
 fn by_rule(object: &Value, rule: &ReadinessRule) -> Judgement {
     let answer = |expression: &Option<Expression>| match expression {
         None => Ok(false),
@@ -149,7 +145,7 @@ fn no_answer(rule: &ReadinessRule, error: &EvaluationError) -> Judgement {
     )
 }
 
-/// A sentence about the state, with the phase where the object has one.
+/// A sentence about the state, with the phase if the object has one.
 fn reported_state(object: &Value, state: &str) -> String {
     for key in ["phase", "printableStatus", "state", "status"] {
         let phase = text(object, &["status", key]);
@@ -160,7 +156,7 @@ fn reported_state(object: &Value, state: &str) -> String {
     state.to_owned()
 }
 
-/// Kinds that have no rule here: what most controllers write.
+/// Judges kinds without a rule by the usual conditions of controllers.
 fn by_condition(object: &Value) -> FieldResult<Judgement> {
     for kind in ["Ready", "Available", "Succeeded"] {
         if let Some(found) = condition(object, kind)? {

@@ -1,4 +1,4 @@
-//! The built-in table: how each kind is judged that Kubernetes and RKE2 bring.
+//! The built-in table with the rules for the kinds of Kubernetes and RKE2.
 
 use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
@@ -9,7 +9,7 @@ use super::fields::{
 use super::need::BEING_ASKED;
 use super::{Judgement, KindSeen, ObjectSeen, ObservedCluster, Related, Verdict, workloads};
 
-/// Kinds whose objects work as soon as they exist: no status says more.
+/// Kinds whose objects work as soon as they exist, because no status says more.
 const READY_WHEN_PRESENT: &[(&str, &str)] = &[
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -62,7 +62,7 @@ const READY_WHEN_PRESENT: &[(&str, &str)] = &[
     ("storage.k8s.io", "VolumeAttributesClass"),
 ];
 
-/// Kinds that are requests: they are answered and never stored, so nothing can be observed.
+/// Kinds that are requests: they are answered but never stored, so they cannot be observed.
 const NEVER_STORED: &[(&str, &str)] = &[
     ("", "Binding"),
     ("", "ComponentStatus"),
@@ -82,12 +82,12 @@ fn listed(table: &[(&str, &str)], kind: &GroupKind) -> bool {
         .any(|(group, name)| *group == kind.group && *name == kind.kind)
 }
 
-/// Is this a kind without objects to look at?
+/// Whether this kind has no stored objects.
 pub(super) fn never_stored(kind: &GroupKind) -> bool {
     listed(NEVER_STORED, kind)
 }
 
-/// The verdict of the table, if the kind stands in it.
+/// The verdict of the table, if it contains the kind.
 pub(super) fn judge(
     object: &Value,
     id: &ObjectRef,
@@ -148,7 +148,7 @@ fn namespace(object: &Value) -> Judgement {
     }
 }
 
-/// As kstatus: a load balancer needs a cluster address; one outside is for others to give.
+/// Follows kstatus: a load balancer needs a cluster address, while its external address comes from others.
 fn service(object: &Value) -> Judgement {
     if text(object, &["spec", "type"]) == "LoadBalancer"
         && text(object, &["spec", "clusterIP"]).is_empty()
@@ -165,8 +165,8 @@ fn claim_class(object: &Value) -> Option<ObjectRef> {
     }
 }
 
-/// A lost claim does not come back by itself. A pending one whose class waits for a consumer binds
-/// only when a pod uses it: waiting for it and holding the pod is a deadlock, so it says so.
+/// A lost claim does not recover automatically. A pending claim whose class waits for a consumer binds only when a pod uses it.
+/// Holding this pod until the claim is bound would be a deadlock, so the reason says so.
 fn claim(object: &Value, seen: &dyn ObservedCluster) -> Judgement {
     match text(object, &["status", "phase"]) {
         "Bound" => ready("ClaimBound", "bound"),
@@ -278,8 +278,8 @@ fn chart_job(id: &ObjectRef, object: &Value) -> Option<ObjectRef> {
     }
 }
 
-/// helm-controller writes no Ready condition: the chart is installed when its Job completed. A Job
-/// that is not there is being made again, and says nothing.
+/// helm-controller writes no Ready condition, so the chart counts as installed when its Job is complete. A missing Job is being
+/// created again and proves nothing.
 fn helm_chart(
     object: &Value,
     id: &ObjectRef,

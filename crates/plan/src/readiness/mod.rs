@@ -1,9 +1,9 @@
-//! When is an object ready? Verdicts with a reason, four-valued.
+//! Judges whether an object is ready, with four possible verdicts and a reason.
 //!
-//! The rules are those of kstatus (sigs.k8s.io/cli-utils), corrected where a boot would be led
-//! astray: `Unknown` until a controller has spoken, a Job is ready when it completed and not when it
-//! started, a failed Pod is failed, a HelmChart is judged by its Job, a kind's own rule comes first.
-//! Pure: observed objects come in, verdicts go out.
+//! The rules are those of kstatus (sigs.k8s.io/cli-utils), with corrections for the boot of a node. An object is `Unknown` until
+//! its controller has written a status. A Job is ready when it completes and not when it starts, a failed Pod is failed, a
+//! HelmChart is judged by its Job, and a rule for the kind takes precedence. Pure: observed objects are the input, verdicts are
+//! the output.
 
 mod fields;
 mod judge;
@@ -25,16 +25,16 @@ pub use need::{NeedState, holds};
 
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-/// The four answers.
+/// State of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Verdict {
-    /// It does what it is for.
+    /// It works.
     Ready,
-    /// On its way.
+    /// It is starting.
     Progressing,
-    /// It will not get there by itself.
+    /// It cannot recover without a repair.
     Failed,
-    /// No controller has written a status yet, or none could be read.
+    /// No controller has written a status yet, or the status is unreadable.
     Unknown,
 }
 
@@ -49,70 +49,58 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A verdict and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
     pub verdict: Verdict,
-    /// A CamelCase reason, as conditions have it (`LessReplicas`).
+    /// A CamelCase reason as in conditions (`LessReplicas`).
     pub reason: &'static str,
-    /// One line for people.
+    /// One line for users.
     pub message: String,
 }
 
-/// What is known of one object in the cluster.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ObjectSeen {
-    /// Not asked yet.
     #[default]
     NotAsked,
-    /// Asked, and no usable answer: refused, timed out, wrong.
+    /// Requested without a usable answer: refused, timed out, invalid.
     Unknown {
-        /// What was asked and why there is no answer.
+        /// The request, and the reason why there is no answer.
         why: String,
     },
-    /// It does not exist.
     Absent,
-    /// It was there, was Ready, and is gone (a completed Job that was collected): counts as done.
+    /// It existed, was Ready, and is gone (a completed Job that was collected), so it counts as done.
     Done,
-    /// It exists; this is how it was last seen.
+    /// It exists, with its last observed state.
     Present(Arc<serde_json::Value>),
 }
 
-/// What is known of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum KindSeen {
-    /// Not asked yet.
     #[default]
     NotAsked,
-    /// Asked, and no usable answer.
+    /// Requested without a usable answer.
     Unknown {
-        /// What was asked and why there is no answer.
+        /// The request, and the reason why there is no answer.
         why: String,
     },
     /// Discovery does not list it.
     NotServed,
     /// Discovery lists it.
-    Served {
-        /// Do its objects live in namespaces?
-        namespaced: bool,
-    },
+    Served { namespaced: bool },
 }
 
 impl KindSeen {
-    /// A kind whose objects live in namespaces is served.
+    /// A served kind whose objects have a namespace.
     pub const SERVED: Self = Self::Served { namespaced: true };
 
-    /// Is it known that its objects have no namespace?
+    /// Whether its objects are known to have no namespace.
     pub fn is_cluster_scoped(&self) -> bool {
         matches!(self, Self::Served { namespaced: false })
     }
 }
 
-/// Read access to what was observed: a verdict may rest on more than one object.
+/// Read access to all observations: a verdict may depend on several objects.
 pub trait ObservedCluster {
-    /// One object.
     fn object(&self, object: &ObjectRef) -> &ObjectSeen;
-    /// One kind.
     fn kind(&self, kind: &GroupKind) -> &KindSeen;
 }

@@ -1,4 +1,4 @@
-//! Is what a document needs there? A target, a condition, and what was observed.
+//! Decides whether a requirement of a document is met, from its target, its condition and the observations.
 
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_model::reasons::Code;
@@ -7,35 +7,35 @@ use super::judge::{is_terminating, judge};
 use super::{KindSeen, ObjectSeen, ObservedCluster, Verdict};
 use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
-/// What is said of something that has to be known, as long as there was no answer at all.
+/// The message about a requirement until the first answer.
 pub(super) const BEING_ASKED: &str = "kube-apiserver is being asked";
 
-/// The answer. Only `Met` is a yes; `Unknown` is neither a yes nor a no.
+/// The state of a requirement. Only `Met` means yes; `Unknown` means neither yes nor no.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NeedState {
-    /// It is there, in the state that is needed.
+    /// The target exists in the required state.
     Met,
-    /// It is not, and may come.
+    /// The target is not in this state, but may reach it.
     NotYet {
-        /// Which of the reasons for holding it is.
+        /// The code of the reason for holding the document.
         code: Code,
-        /// One line for people; empty when a rule's expression is plainly not true, to which the
-        /// rule's own reason says all.
+        /// One line for users. Empty if the expression of a rule is plainly false, because the reason of the rule then says
+        /// everything.
         message: String,
     },
-    /// It was not asked for, or there was no usable answer.
+    /// The target was not requested, or there is no usable answer.
     Unknown {
-        /// What is not known and why.
+        /// The unknown fact and the reason.
         message: String,
     },
-    /// It is there and failed: it will not come by itself.
+    /// The target exists and has failed, and it cannot recover without a repair.
     Failed {
-        /// What failed and why.
+        /// The failure and its reason.
         message: String,
     },
 }
 
-/// Is `target` in the state that `condition` names?
+/// Whether `target` is in the state of `condition`.
 pub fn holds(
     target: &NeedTarget,
     condition: &NeedCondition,
@@ -77,7 +77,7 @@ fn object(
 ) -> NeedState {
     let kind = id.group_kind();
     match seen.object(id) {
-        // Nothing of a kind can exist that is not served: that is the better reason.
+        // No object of an unserved kind can exist, so this is the better reason.
         ObjectSeen::NotAsked | ObjectSeen::Unknown { .. }
             if *seen.kind(&kind) == KindSeen::NotServed =>
         {
@@ -112,7 +112,7 @@ fn present(
     seen: &dyn ObservedCluster,
 ) -> NeedState {
     match condition {
-        // What is being deleted is as good as gone: a namespace on its way out refuses objects.
+        // An object in deletion counts as gone: a namespace that is being deleted rejects new objects.
         _ if is_terminating(found) => NeedState::NotYet {
             code: Code::WaitsForReady,
             message: format!("{id} is being deleted"),

@@ -1,4 +1,4 @@
-//! The table, row by row, and what must hold for any object at all.
+//! Tests every row of the table, and properties that hold for all objects.
 
 mod conditions;
 mod needs;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::rules::RuleSet;
 
-/// A cluster of which exactly this much is known.
+/// A cluster with exactly these observations.
 #[derive(Default)]
 struct World {
     objects: HashMap<ObjectRef, ObjectSeen>,

@@ -1,4 +1,4 @@
-//! Pods and what makes pods: the counts of kstatus, with the corrections that a boot needs.
+//! Judges pods and workloads: the counts of kstatus, with corrections for the boot of a node.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::fields::{
     FieldResult, at, condition, failed, number, one_line, progressing, ready, text, unknown,
 };
 
-/// The controller writes `observedGeneration` at its first look; before that nothing is known.
+/// The controller writes `observedGeneration` when it first reads the object. Before that the state is unknown.
 fn spoken(object: &Value) -> FieldResult<()> {
     match number(object, &["status", "observedGeneration"])? {
         Some(_) => Ok(()),
@@ -79,8 +79,8 @@ pub(super) fn deployment(object: &Value) -> FieldResult<Judgement> {
     ))
 }
 
-/// With `OnDelete` kstatus is content at once; here the pods must be ready, only their revision
-/// does not count: replacing them is left to a person.
+/// With `OnDelete` kstatus is satisfied immediately. Here the pods must be ready, but their revision does not count, because
+/// replacing them is up to the user.
 pub(super) fn stateful_set(object: &Value) -> FieldResult<Judgement> {
     spoken(object)?;
     let want = wanted_replicas(object)?;
@@ -178,8 +178,8 @@ pub(super) fn replica_set(object: &Value) -> FieldResult<Judgement> {
     Ok(ready("AllReplicasReady", format!("{want} replicas ready")))
 }
 
-/// A pod whose phase is Failed has failed (kstatus calls it current), and one that cannot be
-/// scheduled goes on waiting: on a node that boots that is normal.
+/// A pod in the phase Failed has failed (kstatus: current), and an unschedulable pod keeps waiting, which is normal while a node
+/// boots.
 pub(super) fn pod(object: &Value) -> FieldResult<Judgement> {
     match text(object, &["status", "phase"]) {
         "Succeeded" => Ok(ready("PodCompleted", "completed")),
@@ -225,7 +225,7 @@ pub(super) fn pod(object: &Value) -> FieldResult<Judgement> {
     }
 }
 
-/// The first container that waits, and why.
+/// The first waiting container, and its reason.
 fn waiting(object: &Value) -> Option<(&str, &str)> {
     ["initContainerStatuses", "containerStatuses"]
         .iter()
@@ -240,7 +240,7 @@ fn waiting(object: &Value) -> Option<(&str, &str)> {
         .find(|(_, reason)| !reason.is_empty())
 }
 
-/// Ready when it completed. That it merely started, as kstatus has it, says nothing yet.
+/// Ready when it completes. A mere start, as in kstatus, proves nothing yet.
 pub(super) fn job(object: &Value) -> FieldResult<Judgement> {
     if condition(object, "Complete")?.is_some_and(|condition| condition.is_true()) {
         return Ok(ready("JobComplete", "completed"));

@@ -1,4 +1,4 @@
-//! Probes that the configuration defines: what is asked, and what follows.
+//! Probes from the configuration: their checks and their consequences.
 
 use std::time::Duration;
 
@@ -7,105 +7,90 @@ use windrow_model::reasons::Code;
 use super::{NodeRole, Phase, ProbeId, ProbeSeverity, ProbeSpec};
 use crate::rules::{Expression, Platform};
 
-/// A probe of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomProbe {
-    /// Its name; it is shown as `user/NAME`.
+    /// It is shown as `user/NAME`.
     pub name: String,
-    /// What is asked.
     pub question: CustomQuestion,
-    /// How often.
     pub period: Duration,
-    /// How long an answer may take.
     pub timeout: Duration,
-    /// How many passes in a row make it passing.
+    /// Consecutive passes after which it is passing.
     pub rise: u32,
-    /// How many failures in a row make it failing.
+    /// Consecutive failures after which it is failing.
     pub fall: u32,
-    /// What follows when it fails.
     pub severity: ProbeSeverity,
-    /// The roles in which a node is asked.
     pub roles: Vec<NodeRole>,
-    /// The phase of the bootstrap that waits for it; one that the platform does not have counts as
-    /// [`Phase::Node`].
+    /// The bootstrap phase that waits for it. A phase that the platform does not have counts as [`Phase::Node`].
     pub phase: Phase,
-    /// What its failure means, in the words of whoever wrote it.
+    /// The meaning of a failure, from the configuration.
     pub message: Option<String>,
 }
 
-/// What a probe of the configuration asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomQuestion {
-    /// GET over HTTP or HTTPS. No redirect is followed and no proxy is used.
+    /// GET over HTTP or HTTPS, without redirects and without a proxy.
     Http(HttpQuestion),
-    /// Does a program listen there?
+    /// Checks whether a program listens there.
     Tcp {
-        /// Name or address, IPv6 without brackets.
+        /// IPv6 addresses have no brackets.
         host: String,
-        /// Port.
         port: u16,
     },
-    /// The state of a unit of systemd.
+    /// The state of a systemd unit.
     Unit {
-        /// Its whole name (`chronyd.service`).
+        /// Full name of the unit (`chronyd.service`).
         name: String,
-        /// `ActiveState`s that are as they should be.
+        /// `ActiveState`s that pass.
         states: Vec<String>,
     },
-    /// A file.
     File(FileQuestion),
-    /// A Kubernetes object.
     Object(ObjectQuestion),
 }
 
-/// A question over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpQuestion {
-    /// Where; it holds no user and no password.
+    /// Contains neither a user nor a password.
     pub url: String,
-    /// Statuses that are as they should be; every 2xx when there are none.
+    /// Status codes that pass; empty for any 2xx.
     pub status: Vec<u16>,
-    /// A text that the body has to contain.
+    /// Text that the body must contain.
     pub contains: Option<String>,
-    /// A file with the certificate authorities that are trusted, instead of the system's.
+    /// File with the trusted certificate authorities, instead of those of the system.
     pub ca_file: Option<String>,
-    /// The certificate is not checked.
+    /// Accept any certificate.
     pub insecure: bool,
-    /// A file with `Name: value` lines, read again for every question. It may hold secrets.
+    /// File with `Name: value` lines, read again for each check. It may contain secrets.
     pub headers_file: Option<String>,
 }
 
-/// A question about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileQuestion {
-    /// Its absolute path.
+    /// Absolute.
     pub path: String,
-    /// It has to be there, or not.
+    /// Whether the file must exist or must not exist.
     pub exists: bool,
-    /// A text that it has to contain, in its first 256 KiB.
+    /// Text that the first 256 KiB must contain.
     pub contains: Option<String>,
-    /// It has to have been written no longer ago.
+    /// Largest allowed age of the last write.
     pub newer_than: Option<Duration>,
 }
 
-/// A question about a Kubernetes object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectQuestion {
-    /// `v1`, `apps/v1`…
+    /// For example `v1` or `apps/v1`.
     pub api_version: String,
-    /// Its kind.
     pub kind: String,
-    /// Its namespace; `default` where the kind has namespaces and none is given.
+    /// Defaults to `default` if the kind has namespaces.
     pub namespace: Option<String>,
-    /// Its name; `None` is the node's own, for a Node.
+    /// `None` means the own Node of the node.
     pub name: Option<String>,
-    /// What has to be true of it; that it exists is enough when there is none.
+    /// Condition for the object. Without one the object must only exist.
     pub expression: Option<Expression>,
 }
 
 impl ObjectQuestion {
-    /// May a node ask for it with its own identity (`system:node:NAME`)? Its own Node and Services: what
-    /// else the node authorizer allows depends on the pods that the node runs.
+    /// Whether a node may read it with its own identity (`system:node:NAME`): its own Node and Services. All other permissions of
+    /// the node authorizer depend on the pods of the node.
     pub fn is_for_nodes(&self) -> bool {
         self.api_version == "v1"
             && match self.kind.as_str() {
@@ -117,7 +102,6 @@ impl ObjectQuestion {
 }
 
 impl CustomProbe {
-    /// Its name wherever probes are named.
     pub fn id(&self) -> ProbeId {
         ProbeId::user(&self.name)
     }
@@ -140,7 +124,7 @@ impl CustomProbe {
     }
 }
 
-/// The probes of the configuration that apply to a node.
+/// The configured probes that apply to a node.
 pub fn custom_specs(
     custom: &[CustomProbe],
     role: NodeRole,

@@ -1,24 +1,25 @@
-//! The judgement: one readiness, one phase, one reason, from all that is known.
+//! Judges the node: one readiness, one phase and one reason from all observations.
 //!
-//! In this order, the first that holds:
+//! The first row that applies gives the readiness:
 //!
-//! | what is so | readiness |
+//! | state | readiness |
 //! |---|---|
 //! | the machine shuts down | SettingUp |
-//! | a required probe fails for good (proved) | Failed |
+//! | a required probe is proved to fail permanently | Failed |
 //! | a required probe fails, and a transition excuses it | SettingUp |
 //! | a required probe fails after the node was Ready in this boot | Failed |
-//! | a required probe fails (one of the last phase: once no manifest waits) | SettingUp |
+//! | a required probe fails (in the last phase: only if no manifest waits) | SettingUp |
 //! | manifests are not all applied | SettingUp |
 //! | a required probe is unknown, or the role, or the manifests | Unknown |
-//! | something is found that cannot work as it is (a finding of severity error) | Degraded |
-//! | a wanted probe fails, and no upgrade that rolls out what it asks for excuses it | Degraded |
-//! | one fails, and an upgrade excuses it | SettingUp |
+//! | there is a finding of severity error | Degraded |
+//! | a wanted probe fails, and no upgrade of its target excuses it | Degraded |
+//! | a wanted probe fails, and an upgrade excuses it | SettingUp |
 //! | a transition takes too long | Degraded |
-//! | a wanted probe is still asked for the first time | Unknown |
-//! | none of these | Ready |
+//! | a wanted probe has no first result yet | Unknown |
+//! | otherwise | Ready |
 //!
-//! A full disk is the reason of each of these but a shutdown, and makes a Ready node Degraded: whatever else fails may fail because of it.
+//! A full disk becomes the reason in all rows except a shutdown, and makes a Ready node Degraded: it may be the cause of any
+//! other failure.
 
 mod phases;
 
@@ -35,38 +36,38 @@ use super::{
 use crate::knowledge::LearnedPhase;
 use crate::rules::Platform;
 
-/// How long a role may be unknown at a start before that is the reason itself.
+/// How long the role may be unknown after a start before this becomes the reason.
 const ROLE_PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 
-/// What has to be known of a node over restarts.
+/// State of a node that is kept across restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeMemory {
-    /// Harvester's chart was installed once: what Fleet says of it later ("Modified", after an edit
-    /// by hand) does not make a healthy cluster unready.
+    /// Harvester's chart was installed once. After that, later messages of Fleet ("Modified", after a manual edit) do not make a
+    /// healthy cluster unready.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub installed: bool,
-    /// The node joined a cluster that another server began. RKE2 needs `server:` for that once, and it may be removed later.
+    /// The node joined a cluster that another server created. RKE2 requires `server:` only for the first start, so it may be
+    /// removed later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub joined: bool,
-    /// The boot in which the node was last Ready; empty when it never was.
+    /// Boot in which the node was last Ready; empty if it never was.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ready_boot: String,
-    /// The bootstrap of this boot.
+    /// Bootstrap of this boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<Box<BootTimes>>,
-    /// How long earlier ones took, the newest last.
+    /// Durations of earlier boots, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<EarlierBoot>,
 }
 
 impl NodeMemory {
-    /// Nothing to remember.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The wall clock was set: what is remembered moves along.
+    /// Adjusts all times after the wall clock was set.
     pub fn clock_jumped(&mut self, by: SignedDuration) {
         if let Some(times) = &mut self.bootstrap {
             times.clock_jumped(by);
@@ -74,103 +75,81 @@ impl NodeMemory {
     }
 }
 
-/// What staging says of the manifests.
+/// The state of the manifests, as staging reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manifests {
-    /// Every one is applied, or kept on purpose.
+    /// All manifests are applied, or hidden on purpose.
     Settled {
-        /// How many there are.
         total: usize,
-        /// Which of them are kept from RKE2 on purpose, and by whom, in a sentence. `None`: every one is applied.
+        /// The manifests that are hidden from RKE2 on purpose, and by whom, as a sentence. `None` if all are applied.
         kept: Option<String>,
     },
-    /// Some are not.
+    /// Some manifests wait.
     Waiting {
-        /// Why, for programs.
         code: Code,
-        /// Why, for people.
         message: String,
-        /// How many are applied.
+        /// Number of applied manifests.
         done: usize,
-        /// Out of how many.
         total: usize,
-        /// When one of them last moved.
+        /// When one of them last changed its state.
         moved: Timestamp,
     },
-    /// It could not be found out.
+    /// The state is unknown.
     Unknown {
-        /// Why, for programs.
         code: Code,
-        /// Why, for people.
         message: String,
-        /// How many there are.
         total: usize,
     },
 }
 
-/// A known problem that cannot come right by itself: a finding of severity error.
+/// A known problem that requires a repair: a finding of severity error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownProblem {
-    /// What, for programs.
     pub code: Code,
-    /// What, for people.
     pub message: String,
 }
 
-/// Everything that is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeInputs<'a> {
-    /// What is known of the node.
     pub seen: &'a NodeSeen,
-    /// What it is.
     pub platform: Option<Platform>,
-    /// How long phases take on nodes like it, as it was learned from their boots.
+    /// Durations of phases on similar nodes, learned from their boots.
     pub learned: &'a [LearnedPhase],
-    /// What was remembered.
     pub memory: &'a NodeMemory,
-    /// Its manifests.
     pub manifests: &'a Manifests,
-    /// The gravest known problem, whoever found it.
+    /// The most severe known problem from any source.
     pub trouble: Option<&'a KnownProblem>,
-    /// The time.
     pub now: Timestamp,
 }
 
-/// The judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeJudgement {
-    /// Where the node stands.
     pub readiness: Readiness,
-    /// Which phase it is in.
     pub phase: Phase,
-    /// Since when, where this boot's bootstrap is still under way.
+    /// Start of the phase, if the bootstrap of this boot still runs.
     pub phase_since: Option<Timestamp>,
-    /// When the node was Ready for the first time in this boot.
+    /// When the node was first Ready in this boot.
     pub first_ready: Option<Timestamp>,
     /// The first blocker, for programs.
     pub code: Code,
-    /// The first blocker, for people.
+    /// The first blocker, for users.
     pub message: String,
-    /// The whole bootstrap.
     pub phases: Vec<PhaseStatus>,
-    /// What is done to the node on purpose.
     pub transition: Option<TransitionSeen>,
-    /// How it gets on; `None` when it is there.
+    /// Progress; `None` if the node is Ready.
     pub pace: Option<Pace>,
-    /// What is to be remembered.
+    /// The state to keep.
     pub memory: NodeMemory,
-    /// When time alone may change the judgement.
+    /// When the judgement may change without a new event.
     pub next_wake: Option<Timestamp>,
 }
 
-/// One probe as it counts now.
 #[derive(Debug, Clone, Copy)]
 struct Counted<'a> {
     track: &'a Track,
     state: ProbeState,
 }
 
-/// Judges.
 pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
     let judging = Judging {
         question,
@@ -211,7 +190,7 @@ pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
     }
 }
 
-/// The state and the message of a probe as they count at a time: silence is no answer.
+/// The state and the message of a probe at this time: an old answer no longer counts.
 pub fn as_of(track: &Track, now: Timestamp) -> (ProbeState, String, Option<Code>) {
     if track.is_stale(now) && track.state != ProbeState::Unknown {
         let why = "its answers have stopped coming".to_owned();
@@ -220,7 +199,7 @@ pub fn as_of(track: &Track, now: Timestamp) -> (ProbeState, String, Option<Code>
     (track.state, track.message.clone(), track.code())
 }
 
-/// The probes that count: a probe of day 0 does so until the node was installed once.
+/// The probes that count. A probe of day 0 counts until the node was installed once.
 pub fn listed<'a>(seen: &'a NodeSeen, memory: &NodeMemory) -> impl Iterator<Item = &'a Track> {
     let installed = memory.installed;
     seen.probes
@@ -236,7 +215,7 @@ fn counted<'a>(question: &NodeInputs<'a>) -> Vec<Counted<'a>> {
             state: as_of(track, question.now).0,
         })
         .collect();
-    // The first blocker is the one that the others wait for: by phase, then as the table has them.
+    // The first blocker is the one that the others wait for: first by phase, then in the order of the table.
     probes.sort_by_key(|probe| {
         let spec = &probe.track.spec;
         let phase = order.iter().position(|phase| *phase == spec.phase);
@@ -263,7 +242,7 @@ impl Judging<'_> {
         let NodeInputs {
             seen, manifests, ..
         } = self.question;
-        // What belongs to the last phase is not expected while manifests wait: they may bring it.
+        // Probes of the last phase are not expected to pass while manifests wait, because these may install their targets.
         let waiting = matches!(manifests, Manifests::Waiting { .. });
         let expected = |track: &&Track| !(waiting && track.spec.phase == Phase::Ready);
         let failing = || self.failing_and_required().filter(expected);
@@ -359,7 +338,7 @@ impl Judging<'_> {
         )
     }
 
-    /// The same verdict with a full disk as its reason: what else fails may fail because of that.
+    /// The same verdict with a full disk as its reason, because the disk may be the cause of the other failures.
     fn with_full_disk(&self, verdict: NodeVerdict) -> NodeVerdict {
         let Some(full) = self.full_disk() else {
             return verdict;
@@ -374,14 +353,14 @@ impl Judging<'_> {
             },
             _ => NodeVerdict {
                 code: Code::DiskFull,
-                // In brackets: a short line has room for the first part only.
+                // In brackets, because a short line has room for the first part only.
                 message: format!("{full} ({})", verdict.message),
                 ..verdict
             },
         }
     }
 
-    /// Where no space is left, by a probe or by a write of Windrow's own that failed.
+    /// The full disk, found by a probe or by a failed write of Windrow itself.
     fn full_disk(&self) -> Option<&str> {
         let is_full = |probe: &&Counted<'_>| {
             probe.state == ProbeState::Failing && probe.track.code() == Some(Code::DiskFull)
@@ -394,8 +373,9 @@ impl Judging<'_> {
             .or(own.map(|trouble| trouble.message.as_str()))
     }
 
-    /// The verdict by a required probe. Where RKE2's unit is what fails, it also says that there is no default route: without one
-    /// RKE2 does not find the node's address, unless that is configured (rancher/rke2#1242). Whether that is the cause is not known.
+    /// The verdict for a failing required probe. If RKE2's unit fails and there is no default route, the message also says so:
+    /// without a route RKE2 does not find the address of the node, unless that is configured (rancher/rke2#1242). Windrow cannot
+    /// tell whether this is the cause.
     fn verdict_of(&self, readiness: Readiness, failing: &Track) -> NodeVerdict {
         let is_rke2 = failing.spec.code == Code::RkeServiceDown;
         let without_route = self
@@ -438,7 +418,8 @@ impl Judging<'_> {
         self.probes.iter().filter(failing).map(|probe| probe.track)
     }
 
-    /// The first wanted probe that has no answer yet, or failures only. One whose answers are Unknown keeps no node from being Ready.
+    /// The first wanted probe that has no answers yet, or only failures. A probe with only Unknown answers does not prevent
+    /// Ready.
     fn pending_and_wanted(&self) -> Option<&Track> {
         let wanted = |probe: &&Counted<'_>| probe.track.severity() == ProbeSeverity::Wanted;
         let mut pending = self.probes.iter().filter(wanted).map(|probe| probe.track);
@@ -457,13 +438,12 @@ impl Judging<'_> {
             .any(|probe| is_chart(probe.track) && probe.state == ProbeState::Passing)
     }
 
-    /// The transition that is shown: the first that excuses, else the first.
+    /// The transition to show: the first one that excuses failures, or else the first one.
     fn transition(&self) -> Option<&TransitionSeen> {
         let first = self.excuses().next();
         first.or_else(|| self.transitions().next())
     }
 
-    /// The transition that explains why a probe fails.
     fn excuse_of(&self, track: &Track) -> Option<&TransitionSeen> {
         self.excuses().find(|transition| excuses(transition, track))
     }
@@ -474,7 +454,7 @@ impl Judging<'_> {
             .filter(move |transition| patience_ends(transition) > now)
     }
 
-    /// What takes too long on this node. That another node takes its turn is not this node's fault.
+    /// The transition of this node that takes too long. A long transition of another node is not a problem of this node.
     fn overdue(&self) -> Option<&TransitionSeen> {
         self.transitions().find(|transition| {
             transition.scope == TransitionScope::Node
@@ -488,7 +468,7 @@ impl Judging<'_> {
         all.filter(move |transition| seen.doubtful_at(transition.kind).is_none_or(|at| at > now))
     }
 
-    /// When a role that is still unknown is more than a first check.
+    /// When an unknown role is no longer just the start of the probes.
     fn role_is_overdue_at(&self) -> Timestamp {
         let started = self.question.seen.started;
         started.checked_add(ROLE_PATIENCE).unwrap_or(Timestamp::MAX)
@@ -513,13 +493,13 @@ impl Judging<'_> {
     }
 }
 
-/// Is it still asked for the first time? Probes of the configuration are not waited for: they may be asked as seldom as you like.
+/// Whether it has no first result yet. Configured probes do not count, because their period may be arbitrarily long.
 fn is_pending(track: &Track) -> bool {
     track.code() == Some(Code::ProbePending) && !track.spec.id.is_user()
 }
 
-/// Does a transition explain why a probe fails? What is done to this node explains every required probe. An upgrade explains what it
-/// rolls out; one that is elsewhere explains what all nodes share, and nothing of this node's own.
+/// Whether a transition explains the failure of a probe. A transition of this node explains every required probe. An upgrade
+/// explains the probes of its targets, and an upgrade on other nodes explains only shared parts.
 fn excuses(transition: &TransitionSeen, track: &Track) -> bool {
     let mut rows = BUILTIN.iter();
     let row = rows.find(|row| row.name == track.spec.id.as_str());
@@ -534,7 +514,7 @@ fn excuses(transition: &TransitionSeen, track: &Track) -> bool {
     }
 }
 
-/// Does it tell that Harvester's chart is installed?
+/// Whether the probe shows that Harvester's chart is installed.
 fn is_chart(track: &Track) -> bool {
     track.spec.id.as_str() == "managed-chart"
 }

@@ -1,4 +1,4 @@
-//! Is the node ready? Probe results come in, a judgement with its reason goes out.
+//! Judges whether the node is ready: probe results are the input, a judgement with its reason is the output.
 //!
 //! ```text
 //!   results ──> Track (rise / fall, per probe) ──┐
@@ -6,9 +6,9 @@
 //!   manifests, findings ─────────────────────────┘
 //! ```
 //!
-//! Three things are kept apart that a console tends to mix: what was seen to fail, what could not be
-//! asked, and what is merely on its way. A refused request is `Unknown` with what was asked, never
-//! "not ready"; everything starts Unknown. Pure: no clock, no I/O; times are passed in.
+//! It distinguishes three cases that a console tends to mix: an observed failure, a check without an answer, and a normal start.
+//! A refused request is `Unknown` with the request as its reason, never "not ready". Everything starts as Unknown. Pure: no
+//! clock, no I/O; times are arguments.
 
 mod custom;
 mod judge;
@@ -52,21 +52,20 @@ use serde::{Deserialize, Serialize};
 /// Readiness of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Readiness {
-    /// Everything that the node is for works.
+    /// All functions of the node work.
     Ready,
-    /// On its way.
+    /// The node is starting.
     SettingUp,
-    /// It works, and something is wrong.
+    /// The node works, but with a problem.
     Degraded,
-    /// It does not work and is not on its way: it lost what it needs after it was Ready, or it is
-    /// proved that it will not get there by itself.
+    /// The node does not work and is not starting: it lost a requirement after it was Ready, or it is proved to need a repair.
     Failed,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
 impl Readiness {
-    /// Its name in documents and in the journal's fields. What people read has other words: `windrow_decide::sentence::word`.
+    /// The name in documents and in fields of the journal. Texts for users use other words: `windrow_decide::sentence::word`.
     pub fn as_str(self) -> &'static str {
         match self {
             Readiness::Ready => "Ready",

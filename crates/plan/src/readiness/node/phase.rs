@@ -1,4 +1,4 @@
-//! The parts of a bootstrap, in the order in which a node goes through them.
+//! The phases of a bootstrap, in order.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -7,23 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::PhaseExpectation;
 use crate::rules::Platform;
 
-/// Part of the bootstrap. A node that is not probed knows the first three only: its manifests are
-/// all that is judged.
+/// Phase of the bootstrap. A node without probes has only the first three, because only its manifests are judged.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Not probed: kube-apiserver has not answered yet.
+    /// Without probes: kube-apiserver has not answered yet.
     WaitingForApi,
-    /// Not probed: manifests are being applied.
+    /// Without probes: manifests are being applied.
     Staging,
-    /// Not probed: every manifest is applied (or kept on purpose).
+    /// Without probes: all manifests are applied (or hidden on purpose).
     Staged,
-    /// Links, routes and, on a node that joins, the VIP.
+    /// Links, routes and, on a joining node, the VIP.
     Network,
-    /// RKE2's unit is on the node.
-    // Spelled out: the derived form would set the digit apart.
+    /// RKE2's unit is installed.
+    // Explicit, because the derived name would separate the digit.
     #[serde(rename = "rke2-installed")]
     Rke2Installed,
     /// RKE2 runs and kube-apiserver is ready.
@@ -32,7 +31,7 @@ pub enum Phase {
     Node,
     /// Rancher (Harvester only).
     Rancher,
-    /// Harvester's chart and what it brings up (Harvester only).
+    /// Harvester's chart and its workloads (Harvester only).
     HarvesterChart,
     /// Harvester's settings (Harvester only).
     Settings,
@@ -40,7 +39,7 @@ pub enum Phase {
     StorageNetwork,
     /// Manifests are being applied.
     Manifests,
-    /// All done.
+    /// Everything is done.
     Ready,
 }
 
@@ -67,7 +66,7 @@ const HARVESTER: &[Phase] = &[
 ];
 
 impl Phase {
-    /// Every phase: those of a node that is not probed first.
+    /// All phases; those of a node without probes come first.
     pub const ALL: &[Self] = &[
         Phase::WaitingForApi,
         Phase::Staging,
@@ -84,7 +83,7 @@ impl Phase {
         Phase::Ready,
     ];
 
-    /// Its name in documents.
+    /// The name in documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Phase::WaitingForApi => "waiting-for-api",
@@ -103,7 +102,7 @@ impl Phase {
         }
     }
 
-    /// The bootstrap of a platform; the shorter one when it is not known.
+    /// The bootstrap of a platform; the shorter one if it is unknown.
     pub fn bootstrap(platform: Option<Platform>) -> &'static [Phase] {
         match platform {
             Some(Platform::Harvester) => HARVESTER,
@@ -111,7 +110,6 @@ impl Phase {
         }
     }
 
-    /// The phase in a few words.
     pub fn title(self) -> &'static str {
         match self {
             Phase::WaitingForApi => "waiting for kube-apiserver",
@@ -131,45 +129,45 @@ impl Phase {
     }
 }
 
-/// Where one phase stands.
+/// State of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseState {
-    /// Everything that it needs is there.
+    /// All requirements of the phase are met.
     Done,
-    /// The node is in it.
+    /// The node is in this phase.
     Current,
-    /// Something in it could not be found out.
+    /// A check of the phase has no result.
     Unknown,
-    /// Later.
+    /// The phase has not begun.
     Pending,
 }
 
-/// One phase of the bootstrap, for whoever shows progress.
+/// A phase of the bootstrap, to show progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseStatus {
-    /// Which.
+    /// Name of the phase.
     pub name: Phase,
-    /// Where it stands.
+    /// State of the phase.
     pub state: PhaseState,
-    /// What of it is done.
+    /// Number of finished steps.
     pub done: usize,
-    /// Out of how much.
+    /// Total number of steps.
     pub total: usize,
-    /// When the node first came to it in this boot; absent as long as it did not.
+    /// When the node first reached it in this boot; absent before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
-    /// How long it took in this boot, in seconds; absent before its first end. Of the current phase, how long earlier stays took.
+    /// Duration in this boot, in seconds; absent before its first end. For the current phase, the duration of earlier visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// How long it may take before it is slow.
+    /// Expected duration, after which the phase is slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<PhaseExpectation>,
 }
 
 impl PhaseStatus {
-    /// The phase in which a node is, where nothing else is known of it.
+    /// The current phase of a node without further data.
     pub fn current(name: Phase) -> Self {
         Self {
             name,

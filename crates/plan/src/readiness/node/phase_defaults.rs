@@ -1,16 +1,15 @@
-//! What is expected of a phase before this node has taught anything: longer is slow. Generous, because a bare-metal
-//! node loads its images from a slow disk.
+//! Default durations of phases, until this node has recorded its own boots; a longer phase is slow. They are generous, because a
+//! bare-metal node loads its images from a slow disk.
 
 use super::Phase;
 use crate::rules::Platform;
 
-/// One row.
 struct PhaseDefault {
     phase: Phase,
-    /// `None` for every platform.
+    /// `None` for all platforms.
     platform: Option<Platform>,
     seconds: u64,
-    /// Why so long: what others wait for it, with the place in their source.
+    /// The reason for the duration: time limits in other projects, with the place in their sources.
     source: &'static str,
 }
 
@@ -18,7 +17,7 @@ const MINUTE: u64 = 60;
 const HARVESTER: Option<Platform> = Some(Platform::Harvester);
 const ESTIMATE: &str = "Windrow's own estimate";
 
-/// A row of a platform comes before the one of all.
+/// The row of a platform comes before the row for all platforms.
 const DEFAULTS: &[PhaseDefault] = &[
     row(Phase::Network, None, 3, ESTIMATE),
     row(
@@ -74,12 +73,12 @@ fn row_of(phase: Phase, platform: Option<Platform>) -> Option<&'static PhaseDefa
         .or_else(|| of_phase().next())
 }
 
-/// How long a phase takes at most, as far as nothing else is known.
+/// The longest normal duration of a phase without other data.
 pub(super) fn default_seconds(phase: Phase, platform: Option<Platform>) -> u64 {
     row_of(phase, platform).map_or(15 * MINUTE, |row| row.seconds)
 }
 
-/// Where that comes from.
+/// The source of this duration.
 pub fn default_source(phase: Phase, platform: Option<Platform>) -> &'static str {
     row_of(phase, platform).map_or(ESTIMATE, |row| row.source)
 }

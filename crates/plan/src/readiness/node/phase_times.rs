@@ -1,14 +1,14 @@
-//! How long the phases of a bootstrap take: in this boot, in earlier ones, and what is expected of each.
+//! Durations of the phases of a bootstrap: in this boot, in earlier boots, and the expected ones.
 //!
 //! ```text
-//!   this boot  network 4 s ── api 2 min ── node (since 20:08)          remembered in the ledger
+//!   this boot  network 4 s ── api 2 min ── node (since 20:08)          stored in the state file
 //!                                             │ Ready
 //!   earlier boots  [boot, boot, boot …] <─────┘   the last ten of the same kind ──> expected
 //! ```
 //!
-//! An installation and a later start are two kinds: the first pulls images and charts, the other has them. A phase in
-//! which a boot stalled teaches nothing of what is usual. Where no boot of this node has taught anything, what was learned
-//! from nodes like it counts ([`LearnedPhase`]), and else a default (`phase_defaults.rs`). The expectation says which.
+//! An installation and a later start are two kinds: only the first one pulls images and charts. A phase in which a boot stalled
+//! does not count as usual. Without recorded boots of this node, the durations learned from similar nodes count
+//! ([`LearnedPhase`]), and otherwise a default (`phase_defaults.rs`). The expectation contains its source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,122 +21,123 @@ use super::{NodeRole, Phase, Readiness};
 use crate::knowledge::{LearnedPhase, phase_of};
 use crate::rules::Platform;
 
-/// How many earlier boots are remembered.
+/// Number of stored boots.
 const REMEMBERED: usize = 10;
-/// A phase is slow when it takes half as long again as nine of ten earlier boots took, and this much longer at least.
+/// A phase is slow if it takes 1.5 times as long as nine of ten earlier boots, and at least this much longer.
 const LEAST_MARGIN: u64 = 60;
-/// What was learned from other nodes makes no phase longer than this many times its default: a node that is ten times slower, or one
-/// that lies, must not hide that this one is slow.
+/// Durations from other nodes extend a phase to at most this multiple of its default. Nodes that are ten times slower, or report
+/// false times, must not hide that this node is slow.
 const MOST_DEFAULTS: u64 = 4;
 
-/// The bootstrap of one boot.
+/// Bootstrap of one boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BootTimes {
-    /// Which boot.
+    /// ID of the boot.
     pub boot: String,
-    /// Was the node installed before it?
+    /// Whether the node was already installed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub installed: bool,
-    /// Was it seen from its beginning? Otherwise it teaches nothing of what is usual.
+    /// Whether it was observed from its beginning. Otherwise its durations do not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// The phase in which the node is.
+    /// Current phase.
     pub phase: Phase,
-    /// Since when.
+    /// Start of the current phase.
     pub since: Timestamp,
-    /// The phases that it went through.
+    /// Finished phases.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub phases: BTreeMap<Phase, PhaseTime>,
-    /// Phases in which nothing moved for a time.
+    /// Phases in which there was no progress for a time.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stalled: BTreeSet<Phase>,
-    /// When the node was Ready for the first time; absent until then.
+    /// When the node was first Ready; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Timestamp>,
 }
 
-/// When a node came to a phase, and how long it was in it.
+/// Start and duration of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseTime {
-    /// When it came to it first.
+    /// When the node first reached it.
     pub began: Timestamp,
-    /// How long it was in it, in seconds: all of its stays that are over.
+    /// Duration in seconds: the sum of all finished visits.
     pub seconds: u64,
 }
 
-/// What an earlier boot teaches: how long each phase took, in seconds.
+/// Durations of the phases in an earlier boot, in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EarlierBoot {
-    /// Which boot.
+    /// ID of the boot.
     pub boot: String,
-    /// Was the node installed before it?
+    /// Whether the node was already installed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub installed: bool,
-    /// Its phases, without those in which it stalled.
+    /// Durations of its phases, without stalled ones.
     pub seconds: BTreeMap<Phase, u64>,
 }
 
-/// What is expected of a phase.
+/// Expected duration of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseExpectation {
-    /// Longer than this many seconds is slow.
+    /// A longer phase is slow, in seconds.
     pub seconds: u64,
-    /// Where that comes from.
+    /// Source of the expectation.
     pub from: ExpectationSource,
-    /// How long it took in those boots; absent for a default.
+    /// Durations in those boots; absent for a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<UsualTime>,
 }
 
-/// Where an expectation comes from.
+/// Source of an expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ExpectationSource {
-    /// Windrow's own value for the platform: this node has taught nothing yet.
+    /// Windrow's default for the platform, because this node has no recorded boots.
     Default,
     /// Earlier boots of this node.
     EarlierBoots,
-    /// Boots of nodes like this one, from which was learned.
+    /// Boots of similar nodes (learned).
     Learned,
 }
 
-/// How long something took in earlier boots.
+/// Usual duration in earlier boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsualTime {
-    /// In how many of them.
+    /// Number of boots.
     pub boots: usize,
-    /// Half of them took no longer, in seconds.
+    /// Median in seconds.
     pub median: u64,
-    /// Nine of ten took no longer, in seconds.
+    /// 90th percentile in seconds.
     pub p90: u64,
 }
 
-/// What one judgement tells of a boot.
+/// The part of a judgement that concerns the boot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BootStep<'a> {
     pub(super) boot: &'a str,
-    /// When the phases before its phase were over.
+    /// When the earlier phases ended.
     pub(super) entered: Timestamp,
     pub(super) readiness: Readiness,
     pub(super) phase: Phase,
-    /// Has every probe of the phases before it been asked often enough to count?
+    /// Whether all probes of the earlier phases have enough answers.
     pub(super) is_certain: bool,
-    /// Was the node Ready in this boot, as far as it was remembered without its times?
+    /// Whether the node was Ready in this boot according to a state without times.
     pub(super) was_ready: bool,
     pub(super) installed: bool,
     pub(super) now: Timestamp,
 }
 
 impl BootTimes {
-    /// The times after one more judgement; `None` as long as nothing is known of this boot.
+    /// The times after one more judgement; `None` as long as nothing is known about this boot.
     pub(super) fn after(before: Option<&Self>, step: &BootStep<'_>) -> Option<Self> {
         let known = before.filter(|times| times.boot == step.boot);
-        // Unknown is no phase, and neither is one behind which an earlier one may show: the node stays where it was seen last.
+        // An Unknown state is not a phase, and while an earlier phase may still be unfinished, the node stays in its last
+        // observed phase.
         let is_known = step.readiness != Readiness::Unknown && step.is_certain;
         if step.boot.is_empty() || !is_known {
             return known.cloned();
@@ -165,7 +166,6 @@ impl BootTimes {
         Some(times)
     }
 
-    /// The stay in the phase is over.
     fn close(&mut self, now: Timestamp) {
         let began = self.since;
         let stay = self.phases.entry(self.phase);
@@ -173,12 +173,12 @@ impl BootTimes {
         stay.seconds += seconds_between(began, now);
     }
 
-    /// Is the node still on its way in this boot?
+    /// Whether the node is still starting in this boot.
     pub fn is_under_way(&self) -> bool {
         self.ready.is_none()
     }
 
-    /// What it teaches, once it is over.
+    /// The durations to store after the boot.
     pub(super) fn lesson(&self) -> Option<EarlierBoot> {
         let seconds = self.phases.iter();
         let seconds = seconds.filter(|(phase, _)| !self.stalled.contains(phase));
@@ -191,7 +191,7 @@ impl BootTimes {
         })
     }
 
-    /// The wall clock was set.
+    /// Adjusts all times after the wall clock was set.
     pub(super) fn clock_jumped(&mut self, by: SignedDuration) {
         let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
         self.since = moved(self.since);
@@ -202,7 +202,7 @@ impl BootTimes {
     }
 }
 
-/// Remembers one more boot, and forgets the oldest.
+/// Stores a boot and removes the oldest one.
 pub(super) fn remember(earlier: &mut Vec<EarlierBoot>, boot: EarlierBoot) {
     if earlier.iter().any(|known| known.boot == boot.boot) {
         return;
@@ -212,26 +212,24 @@ pub(super) fn remember(earlier: &mut Vec<EarlierBoot>, boot: EarlierBoot) {
     earlier.drain(..too_many);
 }
 
-/// What is known of how long phases take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownTimes<'a> {
     pub(super) platform: Option<Platform>,
     pub(super) role: NodeRole,
-    /// The boots that the node remembers.
     pub(super) earlier: &'a [EarlierBoot],
-    /// Of nodes like this one.
+    /// From similar nodes.
     pub(super) learned: &'a [LearnedPhase],
 }
 
 impl KnownTimes<'_> {
-    /// What was learned of a phase in boots of this kind.
+    /// The learned durations of a phase in boots of this kind.
     pub(super) fn learned(&self, phase: Phase, this: Option<&BootTimes>) -> Option<&LearnedPhase> {
         let installed = this?.installed;
         phase_of(self.learned, phase, installed, self.role)
     }
 }
 
-/// What is expected of a phase: from the boots before this one that were of its kind, else from boots of nodes like this one.
+/// The expectation for a phase, from earlier boots of the same kind, or else from similar nodes.
 pub(super) fn expectation(
     phase: Phase,
     known: &KnownTimes<'_>,
@@ -267,7 +265,7 @@ pub(super) fn expectation(
 }
 
 impl UsualTime {
-    /// What boots of other nodes have shown.
+    /// The usual duration in boots of other nodes.
     fn learned(row: &LearnedPhase) -> Self {
         Self {
             boots: usize::try_from(row.seen.boots).unwrap_or(usize::MAX),
@@ -276,18 +274,18 @@ impl UsualTime {
         }
     }
 
-    /// Longer than this many seconds is slow.
+    /// A phase is slow after this many seconds.
     fn slow_after(&self) -> u64 {
         let half_again = self.p90.saturating_add(self.p90 / 2);
         half_again.max(self.p90.saturating_add(LEAST_MARGIN))
     }
 }
 
-/// The middle of some times, and the ninth tenth by its rank; `None` of none.
+/// The median and the 90th percentile by rank; `None` for an empty list.
 fn usual(mut took: Vec<u64>) -> Option<UsualTime> {
     took.sort_unstable();
     let boots = took.len();
-    // Seconds of a boot: far from where a float loses one.
+    // The seconds of a boot are small enough for an exact float.
     let median = median(took.iter().map(|seconds| *seconds as f64).collect())?;
     Some(UsualTime {
         boots,
@@ -296,7 +294,7 @@ fn usual(mut took: Vec<u64>) -> Option<UsualTime> {
     })
 }
 
-/// The middle of some times, and between the two in the middle where their number is even. `None` of none.
+/// The median; the mean of the two middle values if their number is even. `None` for an empty list.
 pub fn median(mut times: Vec<f64>) -> Option<f64> {
     times.sort_by(f64::total_cmp);
     let middle = times.len() / 2;
@@ -307,7 +305,7 @@ pub fn median(mut times: Vec<f64>) -> Option<f64> {
     })
 }
 
-/// Whole seconds from one time to another, and none where the clock went back.
+/// Whole seconds between two times; 0 if the clock went back.
 pub(super) fn seconds_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.duration_since(from).as_secs()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What a probe is and what it answers.
+//! Probes and their answers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use windrow_model::reasons::Code;
 use super::{NodeRole, Phase};
 use crate::rules::Platform;
 
-/// A probe's name: one of the table, or `user/NAME` for one of the configuration.
+/// Name of a probe: a built-in name, or `user/NAME` for one from the configuration.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -21,22 +21,18 @@ use crate::rules::Platform;
 pub struct ProbeId(Cow<'static, str>);
 
 impl ProbeId {
-    /// A probe of the table.
     pub const fn builtin(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// A probe that the configuration defines.
     pub fn user(name: &str) -> Self {
         Self(Cow::Owned(format!("user/{name}")))
     }
 
-    /// Does the configuration define it?
     pub fn is_user(&self) -> bool {
         self.0.starts_with("user/")
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -48,68 +44,59 @@ impl fmt::Display for ProbeId {
     }
 }
 
-/// What follows when a probe fails.
+/// Consequence of a failed probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeSeverity {
     /// The node is not Ready.
     Required,
-    /// The node works, and something is wrong.
+    /// The node works, but with a problem.
     Wanted,
 }
 
-/// One probe, as it is run and counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeSpec {
-    /// Its name.
     pub id: ProbeId,
-    /// How often it is asked.
     pub period: Duration,
-    /// How long an answer may take.
     pub timeout: Duration,
-    /// How many passes in a row make it passing.
+    /// Consecutive passes after which it is passing.
     pub rise: u32,
-    /// How many failures in a row make it failing, or unknown answers in a row unknown.
+    /// Consecutive failures after which it is failing, or consecutive unknown answers after which it is unknown.
     pub fall: u32,
-    /// What follows when it fails.
     pub severity: ProbeSeverity,
-    /// The phase of the bootstrap that waits for it.
+    /// The bootstrap phase that waits for it.
     pub phase: Phase,
-    /// The reason code of its failure.
+    /// The reason code of a failure.
     pub code: Code,
-    /// Does it count until the node was installed once, and not afterwards?
+    /// Whether it counts only until the node was installed once.
     pub day_zero: bool,
-    /// The line of the configuration that switches it off: it is Unknown then, and not asked.
+    /// The line of the configuration that switches it off. It is then Unknown and does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Location>,
-    /// What it measures against, in words; absent where it measures nothing.
+    /// Its limit in words; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }
 
-/// A probe's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// It is as it should be.
     Passed,
-    /// It is not.
     Failed {
-        /// What is wrong, in a line; a figure in it is rounded so that it does not change with every
-        /// answer.
+        /// The problem in one line. Figures in it are rounded, so that it does not change with every answer.
         why: String,
         /// A more exact reason than the probe's own.
         code: Option<Code>,
-        /// Is it proved that it will not come right by itself?
+        /// Whether it is proved to require a repair.
         stuck: bool,
     },
-    /// It could not be found out: refused, timed out, no usable answer.
+    /// There is no usable answer: refused, timed out, invalid.
     Unknown {
-        /// What was asked, of whom.
+        /// The request and its target.
         asked: String,
-        /// Why there is no answer.
+        /// The reason why there is no answer.
         why: String,
-        /// A more exact reason than that there is none.
+        /// A more exact reason than the missing answer.
         code: Option<Code>,
     },
 }
@@ -133,7 +120,7 @@ impl ProbeOutcome {
         }
     }
 
-    /// A failure that is proved to stay.
+    /// A failure that is proved to be permanent.
     pub fn stuck(why: impl Into<String>) -> Self {
         Self::Failed {
             why: why.into(),
@@ -142,7 +129,6 @@ impl ProbeOutcome {
         }
     }
 
-    /// No answer.
     pub fn unknown(asked: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Unknown {
             asked: asked.into(),
@@ -151,7 +137,7 @@ impl ProbeOutcome {
         }
     }
 
-    /// The credential may not ask.
+    /// The credential lacks the permission.
     pub fn refused(asked: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Unknown {
             asked: asked.into(),
@@ -161,30 +147,27 @@ impl ProbeOutcome {
     }
 }
 
-/// An answer and when it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeResult {
-    /// The answer.
     pub outcome: ProbeOutcome,
-    /// When.
     pub at: Timestamp,
 }
 
-/// At rest a probe is asked at least this often, where its own period is not longer.
+/// At rest a probe runs at least this often, unless its own period is longer.
 const AT_REST: Duration = Duration::from_secs(60);
-/// The same for the disks: a full one has to be reported within a minute.
+/// The limit for the disk probes: a full disk must be reported within a minute.
 const DISKS_AT_REST: Duration = Duration::from_secs(45);
-/// And at least once in this many of its periods.
+/// At rest a probe runs at least once in this many of its periods.
 const PERIODS_AT_REST: u32 = 4;
 
-/// The pause between two questions of a wanted probe until its first answers count: the node is not Ready before.
+/// The pause between two checks of a wanted probe until its first answers count, because the node is not Ready before.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// What is rolled out takes minutes, and is believed to fail only after more failures than this.
+/// A rollout takes minutes, so probes of rolled-out targets require more failures than this.
 const SOON_BELIEVED: u32 = 3;
 
 impl ProbeSpec {
-    /// The pause between two questions until its first answers count. A required probe keeps its period, and so does one of what is
-    /// rolled out: after a restart of Windrow, a short outage must not count sooner.
+    /// The pause between two checks until the first answers count. Required probes and probes of rolled-out targets keep their
+    /// period, so that a short outage does not count sooner after a restart of Windrow.
     pub fn first_pause(&self) -> Duration {
         let is_hurried = self.severity == ProbeSeverity::Wanted
             && self.fall <= SOON_BELIEVED
@@ -196,9 +179,8 @@ impl ProbeSpec {
         }
     }
 
-    /// The longest pause between two questions while it goes on passing. Shorter than the silence that
-    /// makes its last answer history ([`super::Track`]), and as configured for a probe of the
-    /// configuration.
+    /// The longest pause between two checks while it passes. It is shorter than the silence that invalidates its last answer
+    /// ([`super::Track`]). A configured probe keeps its configured period.
     pub fn rest(&self) -> Duration {
         if self.id.is_user() {
             return self.period;
@@ -211,12 +193,12 @@ impl ProbeSpec {
         rest.min(most).max(self.period)
     }
 
-    /// How long its last answer stands while none comes.
+    /// How long its last answer remains valid without a new one.
     pub(super) fn longest_silence(&self) -> Duration {
         (self.period + self.timeout) * (self.fall + 1)
     }
 
-    /// Is it of use on such a node? See [`super::specs`].
+    /// Whether it applies to such a node. See [`super::specs`].
     pub(super) fn applies(
         roles: &[NodeRole],
         only: Option<Platform>,

@@ -1,7 +1,7 @@
-//! Slow, stalled, stuck: three things.
+//! Distinguishes slow, stalled and stuck nodes.
 //!
-//! *Slow* takes longer than usual and still moves. *Stalled* has not moved in anything that can be
-//! observed for a time, which proves nothing. *Stuck* is proved: it will not come right by itself.
+//! *Slow* takes longer than usual and still makes progress. *Stalled* has made no observable progress for a time, which proves
+//! nothing. *Stuck* is proved to require a repair.
 
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::knowledge::LearnedPhase;
 
-/// Nothing observable moved for so long: stalled. Longer than RKE2's own pauses: its server gives
-/// kube-apiserver 15 minutes before it starts over.
+/// A phase without observable progress for this time is stalled. Longer than RKE2's own pauses: its server gives kube-apiserver
+/// 15 minutes before it starts over.
 pub(super) const STALLED_AFTER: SignedDuration = SignedDuration::from_mins(20);
 
-/// No phase is taken to be silent for longer than this, whatever was learned of it.
+/// The longest silence that a phase may have, regardless of learned durations.
 const STALLED_AT_MOST: SignedDuration = SignedDuration::from_mins(60);
 
-/// After how long without a movement a phase is stalled. One that is known to last longer than that in ordinary boots may be silent
-/// for as long; what was learned never makes it shorter.
+/// The time without progress after which a phase is stalled. A phase that usually takes longer may be silent for as long; learned
+/// durations never shorten the time.
 pub(super) fn stalled_after(learned: Option<&LearnedPhase>) -> SignedDuration {
     let longest = learned.map(|row| SignedDuration::try_from(row.times.p95));
     match longest {
@@ -27,22 +27,21 @@ pub(super) fn stalled_after(learned: Option<&LearnedPhase>) -> SignedDuration {
     }
 }
 
-/// How a node that is not Ready gets on.
+/// Progress of a node that is not Ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
     /// As usual.
     Moving,
-    /// Longer than usual, and still moving.
+    /// Slower than usual, but with progress.
     Slow,
-    /// Nothing observable has moved for a time.
+    /// No observable progress for a time.
     Stalled,
-    /// Proved that it will not come right by itself.
+    /// Proved to require a repair.
     Stuck,
 }
 
 impl Pace {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Pace::Moving => "moving",
@@ -53,8 +52,8 @@ impl Pace {
     }
 }
 
-/// The pace, and when it changes though nothing happens. `slow`: when its phase takes longer than expected. `stalled_after`: after how
-/// long without a movement it is stalled.
+/// The pace, and when it changes without a new event. `slow` is when the phase exceeds its expected duration. `stalled_after` is
+/// the time without progress after which it is stalled.
 pub(super) fn pace(
     slow: Timestamp,
     moved: Timestamp,

@@ -1,4 +1,4 @@
-//! What is known of the node itself, and how events change it.
+//! The observations of the node, and how events change them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use windrow_model::reasons::Code;
 
 use super::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, ProbeState, Track, question_of};
 
-/// What a node is in its cluster. Read again and again: a node can be promoted.
+/// Role of a node in its cluster. It is read repeatedly, because a node can be promoted.
 #[derive(
     Debug,
     Clone,
@@ -27,21 +27,21 @@ use super::{ProbeId, ProbeOutcome, ProbeResult, ProbeSpec, ProbeState, Track, qu
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeRole {
-    /// The server that made the cluster.
+    /// Server that created the cluster.
     FirstServer,
-    /// A server that joined it, by its configuration or by promotion.
+    /// Server that joined the cluster, by its configuration or by promotion.
     JoinedServer,
-    /// A worker.
+    /// Worker.
     Agent,
-    /// A server that only keeps etcd's quorum.
+    /// Server that only keeps etcd's quorum.
     Witness,
-    /// Its files do not tell (yet).
+    /// Not (yet) visible in its files.
     #[default]
     Unknown,
 }
 
 impl NodeRole {
-    /// Those that a node can have.
+    /// The roles that a node can have.
     pub const KNOWN: [Self; 4] = [
         Self::FirstServer,
         Self::JoinedServer,
@@ -49,7 +49,7 @@ impl NodeRole {
         Self::Witness,
     ];
 
-    /// As files have it.
+    /// The notation in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FirstServer => "first-server",
@@ -60,18 +60,15 @@ impl NodeRole {
         }
     }
 
-    /// Does RKE2's server run on it?
     pub fn is_server(self) -> bool {
         self.serves_api() || self == NodeRole::Witness
     }
 
-    /// Does it run kube-apiserver?
     pub fn serves_api(self) -> bool {
         matches!(self, NodeRole::FirstServer | NodeRole::JoinedServer)
     }
 
-    /// Does RKE2 read the manifests directory here? Its deploy controller runs where
-    /// kube-apiserver does.
+    /// Whether RKE2 reads the manifests directory here. Its deploy controller runs on every node with kube-apiserver.
     pub fn applies_manifests(self) -> bool {
         self.serves_api() || self == NodeRole::Unknown
     }
@@ -89,8 +86,7 @@ impl fmt::Display for NodeRole {
     }
 }
 
-/// Something that is done to the node on purpose, during which probes fail without anything being
-/// wrong.
+/// A deliberate operation on the node, during which failing probes are normal.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -104,12 +100,12 @@ pub enum Transition {
     Drain,
     /// The node becomes a server.
     Promotion,
-    /// RKE2's unit is restarted by hand.
+    /// A user restarts RKE2's unit.
     Restart,
 }
 
 impl Transition {
-    /// How long it excuses failures: beyond, it is itself what is wrong.
+    /// How long it excuses failures. After that, the transition itself is the problem.
     pub fn patience(self) -> SignedDuration {
         SignedDuration::from_mins(match self {
             Transition::Shutdown => 15,
@@ -117,12 +113,13 @@ impl Transition {
             Transition::Restart => 20,
             Transition::Promotion => 45,
             Transition::Drain => 60,
-            // The usual times of all stages of a node (`windrow_harvester::upgrade::usual_minutes_of_a_node`).
+            // The sum of the usual times of all stages of a node (`windrow_harvester::upgrade::usual_minutes_of_a_node`).
             Transition::Upgrade => 215,
         })
     }
 
-    /// Does this question report it? Of an upgrade, Harvester's servers ask Harvester; other nodes go by its signs.
+    /// Whether this check reports the transition. Harvester's servers query Harvester about an upgrade, and other nodes use its
+    /// signs.
     fn is_reported_by(self, question: &str, asks_harvester: bool) -> bool {
         match self {
             Transition::Shutdown | Transition::Restart => question == "rke2-service",
@@ -132,7 +129,7 @@ impl Transition {
         }
     }
 
-    /// Is it read from kube-apiserver?
+    /// Whether it is read from kube-apiserver.
     pub(super) fn is_in_the_cluster(self) -> bool {
         matches!(
             self,
@@ -140,7 +137,6 @@ impl Transition {
         )
     }
 
-    /// Its reason code.
     pub fn code(self) -> Code {
         match self {
             Transition::Shutdown => Code::ShuttingDown,
@@ -152,14 +148,14 @@ impl Transition {
     }
 }
 
-/// What a transition changes.
+/// Scope of a transition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TransitionScope {
     /// This node.
     #[default]
     Node,
-    /// Other nodes, or what all share: this node's own parts are as before.
+    /// Other nodes, or parts that all nodes share. This node's own parts are unchanged.
     Cluster,
 }
 
@@ -169,14 +165,12 @@ impl TransitionScope {
     }
 }
 
-/// What tells of a transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransitionSign {
-    /// What tells so, in a line.
+    /// The sign in one line.
     pub message: String,
-    /// Since when it goes on; `None` if only this process's own observation tells.
+    /// Start of the transition; `None` if only this process has observed it.
     pub since: Option<Timestamp>,
-    /// What it changes.
     pub scope: TransitionScope,
 }
 
@@ -190,69 +184,63 @@ impl From<String> for TransitionSign {
     }
 }
 
-/// A transition that is going on.
+/// A running transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitionSeen {
-    /// What is done.
+    /// Kind of the transition.
     pub kind: Transition,
-    /// Since when it goes on, or was first seen.
+    /// Start of the transition, or its first observation.
     pub since: Timestamp,
-    /// What tells so.
+    /// Sign of the transition.
     pub message: String,
-    /// What it changes.
+    /// Scope of the transition.
     #[serde(default, skip_serializing_if = "TransitionScope::is_node")]
     pub scope: TransitionScope,
 }
 
-/// One thing learned of the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeEvent {
-    /// The node is probed, in this role, by these probes and no others. Sent again when the role,
-    /// the platform or the configuration changes; what is known of probes that stay is kept.
+    /// The node is probed in this role, with exactly these probes. Sent again when the role, the platform or the configuration
+    /// changes. Results of remaining probes are kept.
     Probing {
-        /// The role.
         role: NodeRole,
-        /// Which boot this is (`/proc/sys/kernel/random/boot_id`); empty when not known.
+        /// ID of this boot (`/proc/sys/kernel/random/boot_id`); empty if unknown.
         boot: String,
-        /// The probes.
         specs: Vec<ProbeSpec>,
     },
-    /// Probes were switched off.
     NotProbing,
-    /// A probe answered, now.
     Probed(ProbeId, ProbeOutcome),
-    /// A transition goes on (with what tells so), or does not.
+    /// A transition is running (with its sign), or not.
     Transition(Transition, Option<TransitionSign>),
-    /// The cluster's VIP was found.
     Vip(Vip),
-    /// The own Node is cordoned, or is not.
+    /// Whether the own Node is cordoned.
     Cordoned(bool),
 }
 
-/// The cluster's virtual address.
+/// Virtual IP address of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Vip {
-    /// The address, or the name that a node joined by.
+    /// The address, or the name through which the node joined.
     pub address: String,
-    /// Where the address comes from, where that is known.
+    /// Source of the address, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<VipMode>,
 }
 
-/// Where a VIP's address comes from.
+/// Source of the address of a VIP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VipMode {
-    /// From a DHCP server.
+    /// A DHCP server.
     Dhcp,
-    /// From the configuration.
+    /// The configuration.
     Static,
 }
 
 impl VipMode {
-    /// As Harvester writes it.
+    /// Parses Harvester's notation.
     pub fn read(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             "dhcp" => Some(VipMode::Dhcp),
@@ -261,7 +249,6 @@ impl VipMode {
         }
     }
 
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             VipMode::Dhcp => "dhcp",
@@ -270,32 +257,27 @@ impl VipMode {
     }
 }
 
-/// What is known of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSeen {
-    /// Its role.
     pub role: NodeRole,
-    /// Which boot this is; empty when not known.
+    /// ID of this boot; empty if unknown.
     pub boot: String,
-    /// Since when it is probed.
+    /// When the probes started.
     pub started: Timestamp,
-    /// Its probes.
     pub probes: BTreeMap<ProbeId, Track>,
-    /// What is being done to it.
     pub transitions: BTreeMap<Transition, TransitionSeen>,
-    /// When each was last confirmed.
+    /// When each transition was last confirmed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub confirmed: BTreeMap<Transition, Timestamp>,
-    /// The cluster's VIP, once it was found.
+    /// The VIP of the cluster, once it was found.
     pub vip: Option<Vip>,
-    /// Is its Node cordoned, so that it takes no new pods?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cordoned: bool,
 }
 
 impl NodeSeen {
-    /// Takes an event in; `None` is a node that is not probed.
+    /// Applies an event; `None` is a node without probes.
     pub fn apply(seen: &mut Option<Self>, event: NodeEvent, now: Timestamp) {
         match event {
             NodeEvent::Probing { role, boot, specs } => {
@@ -316,7 +298,7 @@ impl NodeSeen {
                 }
             }
             NodeEvent::Probed(id, outcome) => {
-                // An answer that came too late for a probe that is not wanted any more.
+                // A late answer of a probe that was removed.
                 let track = seen.as_mut().and_then(|seen| seen.probes.get_mut(&id));
                 if let Some(track) = track {
                     track.take(ProbeResult { outcome, at: now });
@@ -345,12 +327,12 @@ impl NodeSeen {
         }
     }
 
-    /// Takes other probes. What only a probe reports that is not asked any more is forgotten: nothing would ever end it.
+    /// Replaces the probes. Transitions that only a removed probe reports are dropped, because nothing would ever end them.
     fn probe(&mut self, specs: Vec<ProbeSpec>, now: Timestamp) {
         let mut tracks = std::mem::take(&mut self.probes);
         let probes = specs.into_iter().map(|spec| {
             let track = match tracks.remove(&spec.id) {
-                // Counted so far by other rules: the state stands, the rules are new.
+                // It was counted with other settings: the state stays, and the settings are new.
                 Some(track) if track.spec.off == spec.off => track.counted_by(spec),
                 _ => Track::new(spec, now),
             };
@@ -405,8 +387,8 @@ impl NodeSeen {
         self.confirmed.remove(&kind);
     }
 
-    /// When a transition that is no longer confirmed stops counting. While kube-apiserver does not answer, as when it is upgraded, the
-    /// last answer stands.
+    /// When a transition without confirmation stops counting. While kube-apiserver does not answer, for example during its own
+    /// upgrade, the last answer stays valid.
     pub(super) fn doubtful_at(&self, kind: Transition) -> Option<Timestamp> {
         let confirmed = *self.confirmed.get(&kind)?;
         let mut apiserver = self.probes.values();
@@ -425,7 +407,7 @@ impl NodeSeen {
         confirmed.max(answers_since).checked_add(silence).ok()
     }
 
-    /// The wall clock was set: what is remembered moves along.
+    /// Adjusts all times after the wall clock was set.
     pub fn clock_jumped(&mut self, by: SignedDuration) {
         let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
         self.started = moved(self.started);

@@ -1,5 +1,5 @@
-//! The probes that come with Windrow: one table, from which the scheduler, the judgement and
-//! `docs/readiness.md` take what is asked, how often, on which role, and what follows.
+//! The built-in probes. The scheduler, the judgement and `docs/readiness.md` use this one table for their checks, periods, roles
+//! and consequences.
 
 use std::time::Duration;
 
@@ -8,49 +8,44 @@ use windrow_model::reasons::Code;
 use super::{NodeRole, Phase, ProbeId, ProbeLimit, ProbeSeverity, ProbeSpec};
 use crate::rules::Platform;
 
-/// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
-    /// The probe's name.
     pub name: &'static str,
-    /// Seconds between two questions.
+    /// Seconds between two checks.
     pub period: u64,
-    /// Seconds that an answer may take.
+    /// Time limit for an answer, in seconds.
     pub timeout: u64,
-    /// Passes in a row that make it passing.
+    /// Consecutive passes after which it is passing.
     pub rise: u32,
-    /// Failures in a row that make it failing.
+    /// Consecutive failures after which it is failing.
     pub fall: u32,
-    /// What follows when it fails.
+    /// Consequence of a failure.
     pub severity: ProbeSeverity,
-    /// The phase that waits for it.
+    /// The bootstrap phase that waits for it.
     pub phase: Phase,
-    /// The reason code of its failure.
     pub code: Code,
-    /// The roles it applies to.
     pub roles: &'static [NodeRole],
-    /// The platform it applies to; `None` for every one.
+    /// The platform that it applies to; `None` for all.
     pub platform: Option<Platform>,
-    /// Does it count on day 0 only?
+    /// Whether it counts only on day 0.
     pub day_zero: bool,
-    /// What it measures against, if it measures something.
     pub limit: Option<ProbeLimit>,
-    /// Does an upgrade roll out what it asks for, so that it fails meanwhile?
+    /// Whether an upgrade rolls out its target, so that it fails during the upgrade.
     pub rolled_out: bool,
-    /// What it asks, for the documentation.
+    /// The check in words, for the documentation.
     pub asks: &'static str,
 }
 
-/// A server that has kube-apiserver.
+/// Servers with kube-apiserver.
 const SERVERS: &[NodeRole] = &[NodeRole::FirstServer, NodeRole::JoinedServer];
 const FIRST: &[NodeRole] = &[NodeRole::FirstServer];
-/// Where `rke2-server` runs.
+/// Nodes with `rke2-server`.
 const SUPERVISORS: &[NodeRole] = &[
     NodeRole::FirstServer,
     NodeRole::JoinedServer,
     NodeRole::Witness,
 ];
-/// A node that needs another one to get into the cluster.
+/// Nodes that join through another node.
 const JOINED: &[NodeRole] = &[NodeRole::JoinedServer, NodeRole::Agent, NodeRole::Witness];
 const KNOWN: &[NodeRole] = &[
     NodeRole::FirstServer,
@@ -67,7 +62,7 @@ const ANY: &[NodeRole] = &[
 ];
 const HARVESTER: Option<Platform> = Some(Platform::Harvester);
 
-/// Where machines run: every node but a witness.
+/// Nodes that run VMs: all except a witness.
 const HOSTS: &[NodeRole] = &[
     NodeRole::FirstServer,
     NodeRole::JoinedServer,
@@ -91,7 +86,7 @@ const REQUIRED: Builtin = Builtin {
     asks: "",
 };
 
-/// What a node can do without for a while: asked less often, believed more slowly.
+/// Probes of parts that may be missing for a while: they run less often and need more failures.
 const WANTED: Builtin = Builtin {
     period: 60,
     rise: 1,
@@ -100,7 +95,7 @@ const WANTED: Builtin = Builtin {
     ..REQUIRED
 };
 
-/// What is rolled out now and then, which takes minutes.
+/// Probes of parts that are rolled out from time to time, which takes minutes.
 const ROLLED_OUT: Builtin = Builtin {
     period: 30,
     timeout: 10,
@@ -112,7 +107,7 @@ const ROLLED_OUT: Builtin = Builtin {
     ..WANTED
 };
 
-/// Every probe. A name appears twice where a role makes the difference; a node has it once.
+/// All probes. A name appears twice if the role makes a difference; a node has only one of them.
 pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "default-route",
@@ -475,7 +470,7 @@ pub const BUILTIN: &[Builtin] = &[
     },
 ];
 
-/// The probe whose question answers this one, too.
+/// The probe whose check also answers this one.
 pub fn question_of(probe: &str) -> &str {
     match probe {
         "etcd-member" | "node-conditions" | "virt-handler" => "node",
@@ -484,14 +479,13 @@ pub fn question_of(probe: &str) -> &str {
     }
 }
 
-/// A probe of the table for a node of this role and platform.
+/// The built-in probe for a node with this role and platform.
 pub fn builtin(name: &str, role: NodeRole, platform: Option<Platform>) -> Option<&'static Builtin> {
     BUILTIN
         .iter()
         .find(|row| row.name == name && ProbeSpec::applies(row.roles, row.platform, role, platform))
 }
 
-/// The probes of the table that apply to a node.
 pub fn specs(role: NodeRole, platform: Option<Platform>) -> Vec<ProbeSpec> {
     BUILTIN
         .iter()

@@ -1,4 +1,4 @@
-//! The node's judgement: by hand, by what was recorded in the field, and by properties.
+//! Tests the judgement of a node with examples, with reports from the field, and with properties.
 
 mod custom;
 mod issues;
@@ -18,7 +18,7 @@ use super::*;
 use crate::knowledge::LearnedPhase;
 use crate::rules::Platform;
 
-/// A node with its probes, a clock, and a memory that outlives restarts.
+/// A node with its probes, a clock, and a state that is kept across restarts.
 struct Node {
     seen: Option<NodeSeen>,
     platform: Option<Platform>,
@@ -79,7 +79,6 @@ impl Node {
         seen.probes.keys().map(ToString::to_string).collect()
     }
 
-    /// One answer of a probe.
     fn answer(&mut self, probe: &str, outcome: ProbeOutcome) {
         let seen = self.seen.as_ref().unwrap();
         let id = seen.probes.keys().find(|id| id.as_str() == probe);
@@ -87,7 +86,7 @@ impl Node {
         self.event(NodeEvent::Probed(id.clone(), outcome));
     }
 
-    /// The same answer often enough to be believed, 10 s apart.
+    /// The same answer often enough to count, 10 s apart.
     fn settles(&mut self, probe: &str, outcome: &ProbeOutcome) {
         let seen = self.seen.as_ref().unwrap();
         let track = seen.probes.iter().find(|(id, _)| id.as_str() == probe);
@@ -105,7 +104,7 @@ impl Node {
         self.settles(probe, &ProbeOutcome::unknown("GET something", why));
     }
 
-    /// Every probe passes, but for those named.
+    /// Every probe passes except for these.
     fn passes_but(&mut self, others: &[&str]) {
         for probe in self.probes() {
             if !others.contains(&probe.as_str()) {
@@ -114,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Time passes, and every probe answers on as it did.
+    /// Advances the time while every probe repeats its answer.
     fn later(&mut self, minutes: i64) {
         self.now += SignedDuration::from_mins(minutes);
         let seen = self.seen.as_ref().unwrap();
@@ -236,7 +235,7 @@ fn a_machine_whose_role_is_not_known_is_asked_what_any_machine_can_answer() {
     );
 }
 
-/// The roles of a probe as the documentation has them.
+/// The roles of a probe in the words of the documentation.
 fn in_words(roles: &[NodeRole]) -> &'static str {
     let has = |role| roles.contains(&role);
     match (

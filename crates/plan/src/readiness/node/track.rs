@@ -1,4 +1,4 @@
-//! One probe's answers, counted: a state changes only after enough answers in a row that contradict it.
+//! Counts the answers of one probe. A state changes only after enough consecutive answers that contradict it.
 //!
 //! ```text
 //!              rise × passed
@@ -9,8 +9,8 @@
 //!      └──── fall × failed ───┴> Failing ── fall × unknown ──> Unknown
 //! ```
 //!
-//! Every probe starts Unknown, and one whose answers stop coming is Unknown again. Failures and unknown answers that alternate end
-//! `Passing` too: after `fall` of them the probe is Failing if most of them failed, and else Unknown.
+//! Every probe starts as Unknown, and becomes Unknown again if its answers stop. Alternating failures and unknown answers end
+//! `Passing` too: after `fall` of them the probe is Failing if most of them failed, and otherwise Unknown.
 
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
@@ -19,27 +19,25 @@ use windrow_model::reasons::Code;
 
 use super::{ProbeOutcome, ProbeResult, ProbeSeverity, ProbeSpec, unanswered};
 
-/// How many different messages of one state are remembered: a new one means that something moved, one
-/// seen before does not.
+/// Number of stored messages per state. A new message means progress, a repeated one does not.
 const REMEMBERED: usize = 8;
 
 const NOT_ASKED: &str = "not asked yet";
 const NOT_ENOUGH: &str = "first checks running";
 
-/// What a probe's answers amount to.
+/// State of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProbeState {
-    /// As it should be.
+    /// The requirement is met.
     Passing,
-    /// Not as it should be.
+    /// The requirement is not met.
     Failing,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
 impl ProbeState {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             ProbeState::Passing => "passing",
@@ -49,7 +47,7 @@ impl ProbeState {
     }
 }
 
-/// Answers that are no passes, and of which no kind came often enough in a row.
+/// Answers that did not pass, without enough consecutive ones of either kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct MixedAnswers {
     failed: u32,
@@ -73,7 +71,7 @@ impl MixedAnswers {
         *last = Some(Box::new(answer.clone()));
     }
 
-    /// What they amount to after `fall` of them: a failure if most of them failed.
+    /// The result after `fall` of them: a failure if most of them failed.
     fn amount_to(&self, fall: u32) -> Option<&Answer> {
         if self.failed.saturating_add(self.unknown) < fall {
             return None;
@@ -87,7 +85,7 @@ impl MixedAnswers {
     }
 }
 
-/// An answer as a probe shows it.
+/// An answer in the form that a probe shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Answer {
     kind: ProbeState,
@@ -115,36 +113,33 @@ impl From<ProbeOutcome> for Answer {
     }
 }
 
-/// A probe and what its answers amount to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Track {
-    /// The probe.
     pub spec: ProbeSpec,
-    /// Its state.
     pub state: ProbeState,
-    /// Since when.
+    /// Start of the state.
     pub since: Timestamp,
-    /// Why it is failing or unknown; empty when it passes.
+    /// The reason for failing or unknown; empty if it passes.
     pub message: String,
-    /// A more exact reason than the probe's own, or than that there is no answer.
+    /// A more exact reason than the probe's own, or than the missing answer.
     pub code: Option<Code>,
-    /// Is it proved that it will not come right by itself?
+    /// Whether it is proved to require a repair.
     pub stuck: bool,
-    /// When something about it last moved.
+    /// When it last made progress.
     pub moved: Timestamp,
-    /// The answers' kind, and how many in a row there were of it.
+    /// The kind of the last answers, and how many of them were consecutive.
     run: (ProbeState, u32),
-    /// The answers since the state last was certain.
+    /// The answers since the last certain state.
     #[serde(default, skip_serializing_if = "MixedAnswers::is_empty")]
     mixed: MixedAnswers,
-    /// When the last answer came.
+    /// When the last answer arrived.
     last: Timestamp,
     told: Vec<String>,
 }
 
 impl Track {
-    /// A probe that was never asked.
+    /// A probe that has never run.
     pub fn new(spec: ProbeSpec, now: Timestamp) -> Self {
         let message = match &spec.off {
             Some(at) => format!("switched off by {at}"),
@@ -165,13 +160,12 @@ impl Track {
         }
     }
 
-    /// The same answers under a new description.
+    /// The same answers with new settings.
     pub(super) fn counted_by(mut self, spec: ProbeSpec) -> Self {
         self.spec = spec;
         self
     }
 
-    /// The reason code of what it says now.
     pub fn code(&self) -> Option<Code> {
         match self.state {
             ProbeState::Passing => None,
@@ -182,8 +176,9 @@ impl Track {
         }
     }
 
-    /// What follows from what it says now. Under an alarm etcd refuses every write of the whole cluster, and no other probe
-    /// notices: a dry run writes nothing, and the Nodes stay as they were. So do they without any kube-controller-manager.
+    /// The consequence of the current state. During an alarm etcd rejects all writes of the cluster, which no other probe
+    /// notices: a dry run writes nothing, and the Nodes stay unchanged. They also stay unchanged without any
+    /// kube-controller-manager.
     pub fn severity(&self) -> ProbeSeverity {
         match self.code() {
             Some(Code::EtcdAlarm | Code::NoActiveLeader) => ProbeSeverity::Required,
@@ -191,13 +186,12 @@ impl Track {
         }
     }
 
-    /// Is it unknown only because it was not asked often enough yet?
+    /// Whether it is unknown only because it has not run often enough yet.
     pub fn is_pending(&self) -> bool {
         self.state == ProbeState::Unknown
             && [NOT_ASKED, NOT_ENOUGH].contains(&self.message.as_str())
     }
 
-    /// Takes an answer in.
     pub fn take(&mut self, result: ProbeResult) {
         let ProbeResult { outcome, at } = result;
         let answer = Answer::from(outcome);
@@ -207,7 +201,7 @@ impl Track {
             _ => (answer.kind, 1),
         };
         let enough = match answer.kind {
-            // A figure that the kernel reports, not an answer that may be lost: the first one counts.
+            // The kernel reports this figure, so the answer is reliable and the first one counts.
             ProbeState::Failing if answer.code == Some(Code::DiskFull) => 1,
             ProbeState::Passing => self.spec.rise,
             ProbeState::Failing | ProbeState::Unknown => self.spec.fall,
@@ -221,13 +215,14 @@ impl Track {
             self.mixed = MixedAnswers::default();
         }
         self.mixed.add(&answer);
-        // Failing stays until enough answers of another kind came in a row: two kinds that alternate are no news each time.
+        // Failing persists until there are enough consecutive answers of another kind, so that two alternating kinds do not cause
+        // a change each time.
         let mixed = self.mixed.amount_to(self.spec.fall);
         let mixed = mixed.filter(|_| self.state != ProbeState::Failing);
         if let Some(mixed) = mixed.cloned() {
             self.settle(mixed, at);
         } else if self.state == answer.kind {
-            // A first answer that tells nothing says at least why.
+            // A first answer without a result at least has a reason.
             self.settle(answer, at);
         } else if self.message == NOT_ASKED {
             NOT_ENOUGH.clone_into(&mut self.message);
@@ -256,7 +251,7 @@ impl Track {
         self.stuck = stuck;
     }
 
-    /// When its silence means that it is not known any more.
+    /// When its last answer becomes invalid without a new one.
     pub(super) fn stale_at(&self) -> Timestamp {
         SignedDuration::try_from(self.spec.longest_silence())
             .ok()
@@ -264,12 +259,12 @@ impl Track {
             .unwrap_or(Timestamp::MAX)
     }
 
-    /// The answers have stopped: what they said is history.
+    /// Whether its answers have stopped, so that the last one is outdated.
     pub(super) fn is_stale(&self, now: Timestamp) -> bool {
         now >= self.stale_at()
     }
 
-    /// The wall clock was set.
+    /// Adjusts all times after the wall clock was set.
     pub(super) fn clock_jumped(&mut self, by: SignedDuration) {
         for at in [&mut self.since, &mut self.moved, &mut self.last] {
             *at = at.saturating_add(by).unwrap_or(*at);

@@ -1,5 +1,5 @@
-//! What the configuration changes about the probes of the table. A probe that it switches off stays in
-//! the list: it is Unknown, with the line that says so.
+//! Changes of built-in probes by the configuration. A disabled probe stays in the list: it is Unknown, with the line of the
+//! configuration that disables it.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,22 +9,21 @@ use windrow_model::findings::Location;
 use super::{NodeRole, ProbeSeverity, ProbeSpec, specs};
 use crate::rules::Platform;
 
-/// What a probe measures against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeLimit {
-    /// The least that has to be free, in percent.
+    /// Required free space, in percent.
     FreePercent(u8),
-    /// The least that has to be free, in bytes.
+    /// Required free space, in bytes.
     FreeBytes(u64),
-    /// The inodes that have to be free at least, in percent.
+    /// Required free inodes, in percent.
     InodesPercent(u8),
-    /// The highest load for each core, in hundredths.
+    /// Highest load per core, in hundredths.
     LoadPerCore(u32),
-    /// How many degrees have to be left below what a sensor calls critical.
+    /// Required distance to the critical temperature, in degrees.
     Degrees(u8),
-    /// How many packets of a million may be lost to errors.
+    /// Tolerated errors per million packets.
     ErrorsPerMillion(u32),
-    /// How long a certificate has to be valid at least.
+    /// Required remaining validity of a certificate.
     Left(Duration),
 }
 
@@ -45,20 +44,15 @@ impl fmt::Display for ProbeLimit {
     }
 }
 
-/// What the configuration changes about one probe of the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProbeTuning {
-    /// The probe's name.
     pub name: String,
-    /// The line that switches it off.
+    /// The line of the configuration that disables it.
     pub off: Option<Location>,
-    /// Another period.
     pub period: Option<Duration>,
-    /// Another number of failures in a row.
     pub fall: Option<u32>,
-    /// It is wanted only, though the table requires it.
+    /// Makes a required probe wanted.
     pub only_wanted: bool,
-    /// Another limit.
     pub limit: Option<ProbeLimit>,
 }
 
@@ -76,7 +70,7 @@ impl ProbeTuning {
     }
 }
 
-/// The probes of the table that apply to a node, as the configuration has them.
+/// The built-in probes that apply to a node, with the changes of the configuration.
 pub fn tuned_specs(
     role: NodeRole,
     platform: Option<Platform>,
@@ -92,7 +86,7 @@ pub fn tuned_specs(
     specs
 }
 
-/// What the probe measures against.
+/// The limit of a probe with its changes.
 pub fn limit_of(name: &str, tunings: &[ProbeTuning]) -> Option<ProbeLimit> {
     let configured = tunings.iter().find(|tuning| tuning.name == name);
     let rows = super::BUILTIN.iter();

@@ -1,8 +1,8 @@
-//! How a question without an answer is told: why first, then what was asked, which few want to know.
+//! The message about a check without an answer: first the reason, then the request, which few users need.
 
 use windrow_model::reasons::Code;
 
-/// In a line: `why (asked)` where a request was sent, `asked: why` elsewhere. A refusal begins with what is forbidden.
+/// In one line: `why (asked)` for a request, otherwise `asked: why`. A refusal begins with the forbidden action.
 pub(super) fn in_words(asked: &str, why: &str, code: Option<Code>) -> String {
     let Some((method, rest)) = asked
         .split_once(' ')
@@ -22,7 +22,7 @@ fn is_method(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// What people call it: kube-apiserver's plural for an object, or else the path without its server's scheme.
+/// The usual name of the target: kube-apiserver's plural for an object, or otherwise the path without the scheme of its server.
 fn subject(target: &str) -> &str {
     let path = target.split_once("://").map_or(target, |(_, rest)| rest);
     let mut parts = path.split('/').skip(1);
@@ -32,7 +32,7 @@ fn subject(target: &str) -> &str {
         _ => None,
     };
     let plural = match below {
-        // Of an object in a namespace, unless the namespace itself was asked for.
+        // For an object in a namespace, unless the request was for the namespace itself.
         Some("namespaces") => parts.nth(1).or(below),
         below => below,
     };

@@ -111,7 +111,7 @@ fn the_shipped_readiness_rules_judge_real_states() {
         ("kubevirt.io/KubeVirt", phase("Deployed"), Ready),
         ("kubevirt.io/KubeVirt", phase("Deploying"), Progressing),
         ("kubevirt.io/KubeVirt", json!({}), Unknown),
-        // It has said something, and not yet what the rule reads.
+        // The controller has written a status, but not the field that the rule reads.
         (
             "kubevirt.io/KubeVirt",
             json!({"status": {"observedGeneration": 1}}),

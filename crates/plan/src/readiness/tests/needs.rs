@@ -202,7 +202,7 @@ fn the_machine_rules_are_met_by_a_harvester_that_is_up_and_by_no_less() {
     }
 }
 
-/// JSON whose keys are those that the judging reads, with values of any type under them.
+/// JSON with the keys that the judgement reads, and values of any type.
 fn any_json() -> impl Strategy<Value = Value> {
     let key = prop::sample::select(vec![
         "metadata",
@@ -262,7 +262,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object whose spec, status and metadata are arbitrary.
+/// An object with arbitrary spec, status and metadata.
 fn any_object() -> impl Strategy<Value = Value> {
     (any_json(), any_json(), any_json()).prop_map(
         |(metadata, spec, status)| json!({"metadata": metadata, "spec": spec, "status": status}),

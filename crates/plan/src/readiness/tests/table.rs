@@ -9,7 +9,7 @@ pub(super) fn check(rows: Vec<Row>, seen: &World) {
     }
 }
 
-/// `base` with a map laid over its status.
+/// Merges a map into the status of `base`.
 pub(super) fn with_status(base: &Value, changes: Value) -> Value {
     let mut object = base.clone();
     if let (Some(status), Value::Object(changes)) = (object["status"].as_object_mut(), changes) {
@@ -333,7 +333,7 @@ fn kinds_without_a_status_are_ready_as_soon_as_they_exist() {
             "{kind}"
         );
     }
-    // The group counts: a custom kind of the same name is another kind.
+    // The group matters: a custom kind of the same name is another kind.
     assert_eq!(
         verdict("example.io/Secret", &json!({}), &World::default()),
         (Unknown, "NoStatus")

@@ -1,4 +1,4 @@
-//! How far the bootstrap is: each phase, since when, how long it took, and whether it goes on.
+//! The progress of the bootstrap: the start, duration and progress of each phase.
 
 use super::super::phase_times::{BootStep, KnownTimes, expectation};
 use super::super::progress::{pace, stalled_after};
@@ -7,7 +7,7 @@ use super::{Judging, Manifests, NodeInputs, NodeMemory, NodeVerdict, is_pending}
 use jiff::{SignedDuration, Timestamp};
 
 impl Judging<'_> {
-    /// How long the phases of this boot took so far.
+    /// The durations of the phases in this boot so far.
     pub(super) fn times(&self, verdict: &NodeVerdict) -> Option<BootTimes> {
         let NodeInputs {
             seen, memory, now, ..
@@ -25,7 +25,7 @@ impl Judging<'_> {
         BootTimes::after(memory.bootstrap.as_deref(), &step)
     }
 
-    /// Is a probe of an earlier phase still asked for the first time?
+    /// Whether a probe of an earlier phase has no first result yet.
     fn first_checks_run_before(&self, phase: Phase) -> bool {
         let earlier = self.phases_before(phase);
         self.required()
@@ -107,7 +107,7 @@ impl Judging<'_> {
         order.copied().take_while(|one| *one != phase).collect()
     }
 
-    /// When the phases before it were over.
+    /// When the earlier phases ended.
     fn entered(&self, phase: Phase) -> Timestamp {
         let earlier = self.phases_before(phase);
         self.required()
@@ -116,7 +116,6 @@ impl Judging<'_> {
             .fold(self.question.seen.started, Timestamp::max)
     }
 
-    /// What is known of how long phases take.
     fn known_times<'m>(&'m self, memory: &'m NodeMemory) -> KnownTimes<'m> {
         KnownTimes {
             platform: self.question.platform,
@@ -149,7 +148,7 @@ impl Judging<'_> {
         let stuck = self.stuck().is_some();
         let known = self.known_times(memory);
         let expected = expectation(verdict.phase, &known, times).seconds;
-        // What earlier stays in the phase took counts as well; and what began before this process did.
+        // Earlier visits of the phase count too, and so does the time before this process started.
         let (entered, spent) = times
             .filter(|times| times.is_under_way() && times.phase == verdict.phase)
             .map_or((self.entered(verdict.phase), 0), |times| {

@@ -1,4 +1,4 @@
-//! Probes of the configuration count as the others do.
+//! Tests that configured probes count like built-in ones.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn a_required_one_keeps_the_node_from_being_ready_and_a_wanted_one_degrades_it()
 
 #[test]
 fn its_last_answer_counts_until_one_more_is_missed_than_makes_it_fail() {
-    // Every 30 s, with 5 s for an answer, and three of them make it fail.
+    // Every 30 s, with a time limit of 5 s, and three failures until it is failing.
     let mut asked = node(
         Platform::Harvester,
         probe(ProbeSeverity::Required, Phase::Node),

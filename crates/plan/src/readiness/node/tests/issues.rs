@@ -1,18 +1,16 @@
-//! What was reported in the field: what could be observed, what Harvester's console said of it, and
-//! what is said here. The console's verdict is that of its code (`pkg/console/dashboard_panels.go`)
-//! for what it could see.
+//! Reports from the field: the observations, the verdict of Harvester's console, and Windrow's verdict. The console's verdict
+//! follows from its code (`pkg/console/dashboard_panels.go`) for the same observations.
 
 use windrow_model::reasons::Code;
 
 use super::*;
 
-/// One report.
 struct Recorded {
     issue: &'static str,
     role: NodeRole,
-    /// Was the node set up in an earlier boot?
+    /// Whether the node was set up in an earlier boot.
     installed: bool,
-    /// What did not pass, in the order in which it was seen: probe, outcome.
+    /// The probes that did not pass, in the order of observation, with their outcomes.
     seen: &'static [(&'static str, Seen)],
     console: &'static str,
     ours: (Readiness, Code),
@@ -27,7 +25,7 @@ enum Seen {
 use Seen::{Failed, Passed, Refused};
 
 const RECORDED: &[Recorded] = &[
-    // The URL was shown as Ready and answered 503: the object existed, Harvester was not up.
+    // The URL was shown as Ready and answered 503: the object existed, but Harvester was not up.
     Recorded {
         issue: "harvester#2022",
         role: NodeRole::FirstServer,
@@ -45,7 +43,7 @@ const RECORDED: &[Recorded] = &[
         console: "Ready",
         ours: (Readiness::Ready, Code::NodeReady),
     },
-    // The kubelet's credential had expired: Unauthorized was read as NotReady.
+    // The kubelet's credential had expired: the console read Unauthorized as NotReady.
     Recorded {
         issue: "harvester#2481",
         role: NodeRole::JoinedServer,
@@ -54,8 +52,8 @@ const RECORDED: &[Recorded] = &[
         console: "NotReady",
         ours: (Readiness::Unknown, Code::ProbeUnknown),
     },
-    // Asked for: know of a node, from outside and before there is a credential. The console showed
-    // the Node object's existence as Ready while its kubelet was NotReady.
+    // A feature request: show the state of a node, from outside and before there is a credential. The console showed the
+    // existence of the Node object as Ready although its kubelet was NotReady.
     Recorded {
         issue: "harvester#5303",
         role: NodeRole::Agent,
@@ -67,7 +65,7 @@ const RECORDED: &[Recorded] = &[
         console: "Ready",
         ours: (Readiness::SettingUp, Code::NodeNotReady),
     },
-    // The ManagedChart's condition had another shape: `Setting up Harvester` forever.
+    // The condition of the ManagedChart had another structure, so the console showed `Setting up Harvester` forever.
     Recorded {
         issue: "harvester#6690",
         role: NodeRole::FirstServer,
@@ -76,7 +74,7 @@ const RECORDED: &[Recorded] = &[
         console: "Setting up Harvester",
         ours: (Readiness::Ready, Code::NodeReady),
     },
-    // A refused list of pods was read as NotReady. Here no pods are asked for.
+    // The console read a refused list of pods as NotReady. Windrow requests no pods here.
     Recorded {
         issue: "harvester#7963",
         role: NodeRole::JoinedServer,
@@ -85,7 +83,7 @@ const RECORDED: &[Recorded] = &[
         console: "NotReady",
         ours: (Readiness::Ready, Code::NodeReady),
     },
-    // And were something refused, that is what would be said.
+    // If a request were refused, this would be the verdict.
     Recorded {
         issue: "harvester#7963, refused",
         role: NodeRole::Agent,
@@ -97,7 +95,7 @@ const RECORDED: &[Recorded] = &[
         console: "NotReady",
         ours: (Readiness::Unknown, Code::ProbeUnknown),
     },
-    // A healthy cluster after a reboot; Fleet says Modified since a deployment was edited.
+    // A healthy cluster after a reboot; Fleet has reported Modified since a deployment was edited.
     Recorded {
         issue: "harvester#8655",
         role: NodeRole::FirstServer,
@@ -106,7 +104,7 @@ const RECORDED: &[Recorded] = &[
         console: "Setting up Harvester",
         ours: (Readiness::Ready, Code::NodeReady),
     },
-    // On day 0 the same probe holds Ready back.
+    // On day 0 the same probe prevents Ready.
     Recorded {
         issue: "harvester#8655, day 0",
         role: NodeRole::FirstServer,

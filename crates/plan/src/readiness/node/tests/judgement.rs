@@ -1,4 +1,4 @@
-//! Each line of the judgement's table, and what stands beside it.
+//! Tests each row of the judgement's table, and the rules around it.
 
 use windrow_model::reasons::Code;
 
@@ -28,7 +28,7 @@ fn a_first_failure_is_not_believed_and_not_called_unasked_either() {
     assert_eq!(node.judge().code, Code::ProbeUnknown, "asked often enough");
 }
 
-/// Answers of one kind each.
+/// Alternating answers of these kinds.
 fn alternating(node: &mut Node, probe: &str, answers: &str) {
     for answer in answers.chars() {
         let outcome = match answer {
@@ -121,7 +121,7 @@ fn a_degraded_node_is_not_ready_between_a_restart_and_the_first_answers_that_cou
     node.passes_but(&["clock"]);
     node.fails("clock", "not synchronised");
     assert_eq!(node.judge().readiness, Readiness::Degraded);
-    // Windrow starts again in the same boot.
+    // Windrow restarts in the same boot.
     node.boots(NodeRole::Agent, "boot-1");
     node.passes_but(&["clock"]);
     let pending = (Readiness::Unknown, Phase::Ready, Code::ProbePending);
@@ -189,7 +189,7 @@ fn a_control_loop_that_is_down_degrades_and_without_any_leader_the_node_is_not_r
         node.verdict(),
         (Readiness::Failed, Phase::Api, Code::NoActiveLeader)
     );
-    // A server that does not run it: a witness, or `disable-scheduler`.
+    // A server without it: a witness, or `disable-scheduler`.
     node.refused("scheduler", "no static pod on this node yet");
     assert_eq!(node.judge().readiness, Readiness::Ready);
 }
@@ -223,7 +223,7 @@ fn a_refusal_is_unknown_and_never_not_ready() {
         "{}",
         judged.message
     );
-    // Not even when the node was Ready before.
+    // Not even if the node was Ready before.
     node.passes_but(&[]);
     assert_eq!(node.judge().readiness, Readiness::Ready);
     node.refused("node", "401: Unauthorized");
@@ -240,7 +240,7 @@ fn what_was_ready_in_this_boot_and_lost_what_it_needs_has_failed_and_after_a_reb
         node.verdict(),
         (Readiness::Failed, Phase::Node, Code::KubeletUnhealthy)
     );
-    // Windrow starts again in the same boot: still lost, not on its way.
+    // Windrow restarts in the same boot: the node has still lost it, and is not starting.
     node.boots(NodeRole::Agent, "boot-1");
     node.fails("kubelet", "connection refused");
     assert_eq!(node.judge().readiness, Readiness::Failed);
@@ -296,7 +296,7 @@ fn an_upgrade_excuses_what_it_rolls_out_and_nothing_else_that_is_wanted() {
         node.judge();
         node.fails(probe, "it rolls out");
         assert_eq!(node.judge().readiness, Readiness::Degraded, "{probe}");
-        // A drain alone does not explain it, nor does it keep an upgrade from doing so.
+        // A drain alone does not explain it, and does not prevent an upgrade from explaining it.
         node.event(NodeEvent::Transition(
             Transition::Drain,
             Some("told".to_owned().into()),
@@ -350,7 +350,7 @@ fn slow_stalled_and_stuck_are_three_things() {
     );
     node.later(8);
     assert_eq!(node.judge().pace, Some(Pace::Stalled));
-    // What was seen before is no movement: two errors that take turns do not hide a stall.
+    // A repeated message is not progress: two alternating errors do not hide a stall.
     node.fails("apiserver", "etcd failed");
     assert_eq!(node.judge().pace, Some(Pace::Stalled));
     node.settles("apiserver", &ProbeOutcome::stuck("the unit is masked"));
@@ -556,7 +556,7 @@ fn where_rke2_does_not_run_and_there_is_no_default_route_the_reason_names_both()
         node.judge().message,
         "RKE2 does not run: no default route; rke2-server has ended 5+ times (last with exit code 1)"
     );
-    // What is proved needs no other explanation.
+    // A proved failure needs no other explanation.
     node.settles(
         "rke2-service",
         &ProbeOutcome::stuck("rke2-server.service is masked"),
@@ -565,7 +565,7 @@ fn where_rke2_does_not_run_and_there_is_no_default_route_the_reason_names_both()
         node.judge().message,
         "RKE2 does not run: rke2-server.service is masked"
     );
-    // And RKE2 that runs is not explained by it.
+    // A running RKE2 is not explained by it.
     node.answer("rke2-service", ProbeOutcome::Passed);
     node.fails("supervisor", "HTTP 503");
     assert!(!node.judge().message.contains("default route"));

@@ -1,8 +1,8 @@
-//! What is announced of a node, held to what it is really like.
+//! Compares the reported state of a node with its real state.
 //!
-//! Each probe asks for a part that works or is down, and gets an answer that tells so, tells nothing, alternates, or does not come.
-//! Windrow and the node restart, probes are switched off and on, transitions come and go. The oracle knows the parts and what the
-//! documentation promises; of the code under test it reads what is announced and nothing else.
+//! Each probe checks a part that works or is down. Its answers are correct, unknown, alternating or missing. Windrow and the node
+//! restart, probes are switched off and on, and transitions start and end. The oracle knows the parts and the promises of the
+//! documentation, and reads only the reported state from the code under test.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,16 @@ use windrow_model::findings::Location;
 
 use super::*;
 
-/// How the questions about a part are answered.
+/// How a part answers its probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answering {
-    /// As the part is.
+    /// With its real state.
     Truly,
-    /// With what tells nothing.
+    /// With unknown answers.
     Unknown,
     /// Not at all.
     Never,
-    /// As the part is, or with what tells nothing, by turns that these bits draw.
+    /// With its real state or unknown answers, in turns that these bits determine.
     Mixed(u8),
 }
 
@@ -28,7 +28,7 @@ enum Answering {
 enum Happening {
     Part(prop::sample::Index, bool),
     Answers(prop::sample::Index, Answering),
-    /// Every part works and is answered for.
+    /// All parts work and answer.
     AllWell,
     WindrowRestarts,
     Reboots,
@@ -37,19 +37,19 @@ enum Happening {
     Transition(Transition, bool),
 }
 
-/// What the oracle knows of a part.
+/// The oracle's state of a part.
 #[derive(Debug, Clone)]
 struct Part {
     works: bool,
     answering: Answering,
-    /// Since when it works, or is down.
+    /// When it last started to work, or went down.
     since: Timestamp,
-    /// Since when it is answered for in this way.
+    /// Since when it answers like this.
     answered_since: Timestamp,
-    /// Since when this process asks for it.
+    /// Since when this process checks it.
     asked_since: Timestamp,
     next: Timestamp,
-    /// The last answers, the newest first: did they pass?
+    /// Whether the last answers passed, the newest first.
     answers: VecDeque<bool>,
     count: u8,
 }
@@ -59,12 +59,12 @@ struct World {
     role: NodeRole,
     boots: u32,
     parts: BTreeMap<String, Part>,
-    /// Since when each goes on, or does not.
+    /// Whether each transition is running, and since when.
     transitions: BTreeMap<Transition, (bool, Timestamp)>,
 }
 
 const NODE_QUESTION: &[&str] = &["node", "node-conditions", "etcd-member", "virt-handler"];
-/// Of an upgrade by system-upgrade-controller or by hand.
+/// The signs of an upgrade by system-upgrade-controller or by a user.
 const UPGRADE_SIGNS: &[&str] = &[
     "node",
     "node-conditions",
@@ -78,17 +78,17 @@ fn seconds(duration: std::time::Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap()
 }
 
-/// `docs/readiness.md`: within this time the answers show that a part is down, or that nothing tells.
+/// `docs/readiness.md`: within this time the answers show that a part is down, or that its state is unknown.
 fn shown_within(spec: &ProbeSpec) -> SignedDuration {
     let silence = (spec.period + spec.timeout) * (spec.fall + 1);
-    // Resting costs the first of the answers that count a minute at most.
+    // A resting probe delays the first answer that counts by at most a minute.
     let resting = spec.period * spec.fall + std::time::Duration::from_secs(60);
     seconds(silence.max(resting)) + SECOND
 }
 
-/// And within this time that it works again, or a new process knows of it.
+/// Within this time the answers show that it works again, or a new process has its state.
 const RECOVERED: SignedDuration = SignedDuration::from_secs(90);
-/// Within this time a transition that is over excuses nothing, if what reports it answers.
+/// Within this time a finished transition excuses nothing any more, if its reporters answer.
 const FORGOTTEN: SignedDuration = SignedDuration::from_mins(6);
 
 impl World {
@@ -103,7 +103,7 @@ impl World {
             node,
         };
         for spec in specs(role, Some(platform)) {
-            // The stories are too short for what is asked more seldom, and begin after day 0.
+            // The test runs are too short for probes with a longer period, and begin after day 0.
             if spec.period.as_secs() <= 60 && !spec.day_zero {
                 let part = Part {
                     works: true,
@@ -122,7 +122,7 @@ impl World {
         world
     }
 
-    /// The probes that are on.
+    /// The probes that are switched on.
     fn on(&self) -> Vec<(ProbeSpec, &Part)> {
         let all = tuned_specs(self.role, self.node.platform, &self.node.tunings);
         let on = all.into_iter().filter(|spec| spec.off.is_none());
@@ -222,7 +222,6 @@ impl World {
         }
     }
 
-    /// The probes whose answers report a transition.
     fn reporters(&self, kind: Transition) -> &'static [&'static str] {
         let on_harvester = self.node.platform == Some(Platform::Harvester);
         match kind {
@@ -233,7 +232,7 @@ impl World {
         }
     }
 
-    /// Asks what is due, as often as the documentation says.
+    /// Runs the probes that are due, as often as the documentation promises.
     fn ask(&mut self) {
         let now = self.node.now;
         let due = self.on().into_iter().filter(|(_, part)| part.next <= now);
@@ -281,7 +280,7 @@ impl World {
         }
     }
 
-    /// Has it worked, or been down, and been answered for truly, for so long?
+    /// Whether it has worked, or been down, with real answers for this long.
     fn for_long(&self, part: &Part, works: bool, long: SignedDuration) -> bool {
         let since = part.since.max(part.answered_since).max(part.asked_since);
         part.works == works
@@ -354,7 +353,7 @@ impl World {
                 .filter(|(spec, _)| reporters.contains(&spec.id.as_str()))
                 .map(|(_, part)| *part)
                 .collect();
-            // A probe that is off reports nothing; one that is on and answered truly tells that it is over.
+            // A probe that is off reports nothing. One that is on and answers correctly reports the end.
             let is_told = reports.is_empty()
                 || reports.iter().any(|part| {
                     part.answering == Answering::Truly

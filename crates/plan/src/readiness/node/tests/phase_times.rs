@@ -1,8 +1,8 @@
-//! How long phases take, and what a node learns from its boots.
+//! Tests the durations of phases, and what a node learns from its boots.
 
 use super::*;
 
-/// A first server of plain RKE2 whose boots take as long as is said of each: minutes at `api`, then at `node`.
+/// A first server of plain RKE2 with boots of these durations: minutes in `api`, then in `node`.
 fn boots(minutes: &[(i64, i64)]) -> Node {
     let mut node = Node::new(NodeRole::FirstServer, Platform::Rke2);
     node.memory.installed = true;
@@ -113,7 +113,7 @@ fn a_boot_teaches_the_same_whichever_of_its_probes_has_failed_often_enough_first
     let begun = node.now;
     let refused = ProbeOutcome::failed("refuses connections");
     node.answer("rke2-installed", ProbeOutcome::Passed);
-    // The kubelet's third answer comes before the second of what it waits for.
+    // The third answer of the kubelet arrives before the second answer of its dependency.
     node.answer("apiserver", refused.clone());
     node.settles("kubelet", &refused);
     assert_eq!(node.judge().phase, Phase::Node);
@@ -148,7 +148,7 @@ fn a_node_that_has_booted_once_or_never_expects_the_default_of_its_platform() {
     assert_eq!(phase(&first.judge(), Phase::Api).expected, Some(by_default));
     first.boots(NodeRole::FirstServer, "boot-1");
     boot(&mut first, 9, 9);
-    // An installation is no measure for a start.
+    // The duration of an installation does not count for a start.
     first.boots(NodeRole::FirstServer, "boot-2");
     first.passes_but(&["apiserver"]);
     first.fails("apiserver", "refuses connections");
@@ -222,7 +222,7 @@ fn what_is_remembered_moves_with_the_clock_and_a_clock_that_goes_back_takes_no_t
     let judged = node.judge();
     assert_eq!(judged.phase_since, Some(node.now));
     assert_eq!(judged.pace, Some(Pace::Moving));
-    // A jump that was not seen.
+    // A jump that was not observed.
     node.now -= SignedDuration::from_hours(5);
     node.passes_but(&[]);
     assert_eq!(phase(&node.judge(), Phase::Api).seconds, Some(0));
@@ -239,7 +239,7 @@ fn each_default_names_where_it_comes_from() {
     }
 }
 
-/// Rows of a knowledge file, as a node of plain RKE2 v1.35.3 with this hardware takes them.
+/// The rows of a knowledge file that apply to a node of plain RKE2 v1.35.3 with this hardware.
 fn learned(rows: &[&str], hardware: Option<&str>) -> Vec<LearnedPhase> {
     let rows: Vec<String> = rows.iter().map(|row| format!("  - {{{row}}}\n")).collect();
     let text = format!(
@@ -256,7 +256,7 @@ fn learned(rows: &[&str], hardware: Option<&str>) -> Vec<LearnedPhase> {
 const API: &str = "phase: api, platform: rke2, versions: '>=1.35.3 <1.35.4', installed: true, \
     times: {p5: 1m, p25: 80s, half: 90s, p75: 2m, p95: 4m}, seen: {boots: 14, of: 14, last: 2026-11-23}";
 
-/// What a node that knows this and is installed expects of its phase `api`.
+/// The expectation for phase `api` of an installed node with this knowledge.
 fn expects(node: &mut Node) -> PhaseExpectation {
     node.memory.installed = true;
     node.boots(NodeRole::FirstServer, "now");
@@ -271,7 +271,7 @@ fn a_node_that_has_not_booted_expects_what_nodes_like_it_have_shown_and_then_its
     node.learned = learned(&[API], None);
     let expected = expects(&mut node);
     assert_eq!(expected.from, ExpectationSource::Learned);
-    // 2 min 0 s to 4 min 0 s: three quarters of the way, and half as long again.
+    // From 2 min 0 s to 4 min 0 s: three quarters of the way, and 1.5 times that.
     let usual = UsualTime {
         boots: 14,
         median: 90,
@@ -286,7 +286,7 @@ fn a_node_that_has_not_booted_expects_what_nodes_like_it_have_shown_and_then_its
     let mut own = boots(&[(2, 1)]);
     own.learned.clone_from(&node.learned);
     assert_eq!(expects(&mut own).from, ExpectationSource::EarlierBoots);
-    // An installation is no measure for a start, of other nodes neither.
+    // The duration of an installation does not count for a start, not even from other nodes.
     let mut first = Node::new(NodeRole::FirstServer, Platform::Rke2);
     first.learned = learned(&[&API.replace("installed: true", "installed: false")], None);
     assert_eq!(expects(&mut first).from, ExpectationSource::Default);
@@ -317,7 +317,7 @@ fn what_was_learned_counts_where_platform_version_and_hardware_are_those_of_the_
     assert_eq!(from(&[&API.replace("rke2", "harvester")], None), 0);
     let few = API.replace("boots: 14, of: 14", "boots: 2, of: 2");
     assert_eq!(from(&[&few], None), 0);
-    // Of two files the later one counts.
+    // The later of two files counts.
     assert_eq!(
         from(&[API, &API.replace("half: 90s", "half: 95s")], None),
         95
@@ -340,7 +340,7 @@ fn what_was_learned_of_another_role_does_not_count() {
     assert_eq!(from(&[&joined]), 0);
     assert_eq!(from(&[&joined, &first]), 110);
     assert_eq!(from(&[&first, API, &joined]), 110);
-    // One of no role is of all of them.
+    // A row without a role applies to all roles.
     assert_eq!(from(&[&joined, API]), 90);
 }
 
@@ -475,7 +475,7 @@ fn the_usual_time_of_two_boots_lies_between_them() {
     assert_eq!(median(Vec::new()), None);
 }
 
-/// As an older version left it: it remembered that the node was Ready, and no times.
+/// As an older version left it: with the fact that the node was Ready, but without times.
 #[test]
 fn a_node_that_was_ready_before_times_were_remembered_is_not_on_its_way_again() {
     let mut node = boots(&[]);

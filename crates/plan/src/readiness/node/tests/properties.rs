@@ -1,4 +1,4 @@
-//! What holds whatever the answers are.
+//! Tests properties that hold for all answers.
 
 use proptest::prelude::*;
 
@@ -127,7 +127,7 @@ proptest! {
 }
 
 proptest! {
-    // Each case is a day of some hundred thousand answers.
+    // Each case is a day with several hundred thousand answers.
     #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
@@ -141,13 +141,13 @@ proptest! {
         prop_assert_eq!(ready.readiness, Readiness::Ready);
         let mut noise = seed | 1;
         let mut draw = move |below: u64| {
-            // xorshift64*: enough for noise, and the same for the same seed.
+            // xorshift64*: good enough for noise, and reproducible for the same seed.
             noise ^= noise >> 12;
             noise ^= noise << 25;
             noise ^= noise >> 27;
             noise.wrapping_mul(0x2545_F491_4F6C_DD1D) % below
         };
-        // When each probe is next asked, and how many of its last answers were hiccups.
+        // When each probe runs next, and how many of its last answers were hiccups.
         let mut due: Vec<(ProbeSpec, Timestamp, u32)> = specs(role, node.platform)
             .into_iter()
             .map(|spec| (spec, node.now, 0))
@@ -158,7 +158,7 @@ proptest! {
             let next = due.iter_mut().min_by_key(|(_, at, _)| *at).unwrap();
             let (spec, at, hiccups) = next;
             node.now = node.now.max(*at);
-            // A hiccup now and then: a slow answer or a refused one, but never `fall` in a row.
+            // An occasional hiccup: a slow or refused answer, but never `fall` in a row.
             let hiccup = draw(20) == 0 && *hiccups + 1 < spec.fall;
             let said = match (hiccup, draw(2)) {
                 (false, _) => ProbeOutcome::Passed,

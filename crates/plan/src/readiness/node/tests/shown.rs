@@ -1,4 +1,4 @@
-//! What is shown of the way to Ready: the phases in their order, and words for people.
+//! Tests the shown progress: the phases in their order, and the texts for users.
 
 use windrow_model::reasons::Code;
 
@@ -200,7 +200,7 @@ fn each_phase_is_slow_when_it_takes_longer_than_usual_and_time_alone_says_so() {
         assert_eq!(i64::try_from(seconds), Ok(minutes * 60), "{phase:?}");
         let slow = began + SignedDuration::from_mins(minutes);
         let before = slow - SignedDuration::from_secs(1);
-        // Something moved a moment ago: it is not stalled.
+        // There was progress a moment ago, so it is not stalled.
         let pace = |now| super::progress::pace(slow, before, stalled_after(None), false, now);
         assert_eq!(pace(before), (Pace::Moving, Some(slow)), "{phase:?}");
         let stalled = before + SignedDuration::from_mins(20);

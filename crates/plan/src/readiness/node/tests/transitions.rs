@@ -1,4 +1,4 @@
-//! Transitions: what they explain, since when, and how they end.
+//! Tests transitions: the failures that they explain, their start, and their end.
 
 use windrow_model::reasons::Code;
 
@@ -121,7 +121,7 @@ fn an_upgrade_that_nobody_confirms_while_kube_apiserver_answers_is_over() {
     node.later(5);
     node.fails("kubelet", "connection refused");
     assert_eq!(node.judge().readiness, Readiness::Failed);
-    // While it does not answer, as when it is upgraded itself, the last answer stands.
+    // While kube-apiserver does not answer, for example during its own upgrade, the last answer stays valid.
     let mut node = ready_server();
     node.event(upgrade(TransitionScope::Node, None));
     node.fails("apiserver", "refused");

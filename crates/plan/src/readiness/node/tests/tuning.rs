@@ -1,4 +1,4 @@
-//! What the configuration changes about the probes of the table.
+//! Tests changes of built-in probes by the configuration.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn a_required_probe_that_is_switched_off_keeps_the_node_from_being_called_ready(
         judged.message,
         "harvester is switched off by windrow.yaml:7"
     );
-    // What it answered before it was switched off counts no more, and neither does what comes late.
+    // Answers from before it was switched off no longer count, and neither do late ones.
     let track = &node.seen.as_ref().unwrap().probes[&ProbeId::builtin("harvester")];
     assert_eq!(track.state, ProbeState::Unknown);
     node.tunings.clear();
