@@ -1,4 +1,4 @@
-//! Charts that a directory installs: what they are called, in which version, with which values.
+//! The charts that a directory installs: their names, versions and values.
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, Object, ObjectRef, yaml};
@@ -7,61 +7,60 @@ use super::SwitchedOff;
 use super::range::{Numbers, numbers};
 use crate::SourceMap;
 
-/// Longest name: no API server takes a longer one.
+/// Longest name: no API server accepts a longer one.
 const LONGEST_NAME: usize = 1000;
 
 /// A chart that helm-controller installs.
 #[derive(Debug, Clone)]
 pub struct InstalledChart {
     name: String,
-    /// The release: the HelmChart's own name.
+    /// The release, which is the name of the HelmChart.
     release: String,
-    /// Where its objects go.
+    /// The namespace of its objects.
     namespace: String,
     /// The namespace that it creates.
     creates: Option<ObjectRef>,
-    /// Its repository, or the whole address of the chart.
+    /// The repository, or the complete URL of the chart.
     address: String,
     version: Option<Numbers>,
-    /// What it is given, in the order in which it counts: `spec.set`, then HelmChartConfigs, then `spec.valuesContent`.
+    /// The values in order of precedence: `spec.set`, then HelmChartConfigs, then `spec.valuesContent`.
     values: Vec<ChartValues>,
-    /// Are there values in Secrets, too? They come before all but `spec.set`.
+    /// Whether there are also values in Secrets. They take precedence over all except `spec.set`.
     has_secret_values: bool,
 }
 
-/// Values of a chart. Its lines are those of the manifest.
+/// Values of a chart, with the lines of the manifest.
 #[derive(Debug, Clone)]
 struct ChartValues {
     root: Node,
     from: ValueSource,
 }
 
-/// Where values of a chart are written.
 #[derive(Debug, Clone)]
 enum ValueSource {
-    /// `spec.set` of the HelmChart: all of it is text.
+    /// `spec.set` of the HelmChart, whose values are all texts.
     Set,
     /// `spec.valuesContent` of the HelmChart.
     Content,
-    /// `spec.valuesContent` of a HelmChartConfig, which stands there.
+    /// `spec.valuesContent` of a HelmChartConfig, with its position.
     Config(SourceMap),
 }
 
-/// What a HelmChartConfig adds to the HelmChart of its name.
+/// The values that a HelmChartConfig adds to the HelmChart of the same name.
 #[derive(Debug, Clone)]
 pub(crate) struct ChartConfig {
     values: Option<Node>,
     has_secret_values: bool,
 }
 
-/// The chart of a HelmChart. `None` where it is none, or names no chart.
+/// The chart of a HelmChart. `None` for other objects, and for a HelmChart without a chart.
 pub fn installed_chart(object: &Object) -> Option<InstalledChart> {
     if object.id.group != "helm.cattle.io" || object.id.kind != "HelmChart" {
         return None;
     }
     let spec = object.node.get("spec")?;
     let written = spec.str_at(&["chart"]).filter(|text| !text.is_empty());
-    // A chart whose content stands in the object is called like the object.
+    // If the object contains the chart, the chart has the name of the object.
     let content = spec
         .str_at(&["chartContent"])
         .map(|_| object.id.name.as_str());
@@ -92,7 +91,7 @@ pub fn installed_chart(object: &Object) -> Option<InstalledChart> {
     })
 }
 
-/// What a HelmChartConfig says. `None` where it is none.
+/// The content of a HelmChartConfig. `None` for other objects.
 pub(crate) fn chart_config(object: &Object) -> Option<ChartConfig> {
     if object.id.group != "helm.cattle.io" || object.id.kind != "HelmChartConfig" {
         return None;
@@ -109,8 +108,8 @@ fn has_secret_values(spec: &Node) -> bool {
     secrets.is_some_and(|secrets| !secrets.items().is_empty())
 }
 
-/// The namespace that a chart creates (helm-controller since v0.15.0: `helm install
-/// --create-namespace --namespace TARGET`). Without a target it is the chart's own, which is there.
+/// The namespace that a chart creates (helm-controller since v0.15.0: `helm install --create-namespace --namespace TARGET`).
+/// Without a target it is the chart's own namespace, which already exists.
 fn created_namespace(spec: &Node) -> Option<ObjectRef> {
     let name = spec.str_at(&["targetNamespace"])?;
     let creates = spec.get("createNamespace")?.as_bool() == Some(true);
@@ -126,7 +125,7 @@ fn values_content(spec: &Node) -> Option<Node> {
     let opens = entry.value.line;
     let last = opens.saturating_add(u32::try_from(text.lines().count()).unwrap_or(u32::MAX));
     let mut others = spec.entries().iter();
-    // A block stands in the lines below its `|`; a quoted text may be broken anywhere.
+    // A block begins in the line after its `|`, while a quoted text may have line breaks anywhere.
     let is_block =
         text.contains('\n') && others.all(|other| other.line <= entry.line || other.line > last);
     place_lines(&mut values, &|line| match is_block {
@@ -136,7 +135,7 @@ fn values_content(spec: &Node) -> Option<Node> {
     Some(values)
 }
 
-/// Gives every part of a value the line that it has elsewhere.
+/// Sets the line of every part of a value.
 fn place_lines(node: &mut Node, place: &impl Fn(u32) -> u32) {
     node.line = place(node.line);
     match &mut node.value {
@@ -155,8 +154,8 @@ fn place_lines(node: &mut Node, place: &impl Fn(u32) -> u32) {
     }
 }
 
-/// The version of a chart, by which knowledge compares. Of one that Rancher packages again (`104.1.0+up57.0.3`, rancher/charts) that of
-/// the original. `None` for what is not a version of its own, such as `1.x`.
+/// The version of a chart for comparisons with knowledge. For a chart that Rancher repackages (`104.1.0+up57.0.3`,
+/// rancher/charts) it is the original version. `None` for a version range such as `1.x`.
 pub fn upstream_version(text: &str) -> Option<[u32; 3]> {
     match text.split_once("+up") {
         Some((own, upstream)) => numbers(own).and_then(|_| numbers(upstream)),
@@ -164,7 +163,7 @@ pub fn upstream_version(text: &str) -> Option<[u32; 3]> {
     }
 }
 
-/// A chart's name without its repository, and the version in an archive's name.
+/// The name of a chart without its repository, and the version from the name of an archive.
 fn split(chart: &str) -> (&str, Option<Numbers>) {
     let name = chart
         .trim_end_matches('/')
@@ -182,44 +181,42 @@ fn split(chart: &str) -> (&str, Option<Numbers>) {
 }
 
 impl InstalledChart {
-    /// Is it this chart?
     pub(super) fn is_called(&self, name: &str, repository: Option<&str>) -> bool {
         self.name == name && repository.is_none_or(|part| self.address.contains(part))
     }
 
-    /// Its version, as [`upstream_version`] reads it; `None` where the HelmChart names none.
+    /// The version, parsed by [`upstream_version`]; `None` if the HelmChart has none.
     pub fn version(&self) -> Option<[u32; 3]> {
         self.version
     }
 
-    /// What it is called, without its repository.
+    /// The name without the repository.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The Helm release: the HelmChart's own name.
+    /// The Helm release, which is the name of the HelmChart.
     pub fn release(&self) -> &str {
         &self.release
     }
 
-    /// Its repository, or the whole address of the chart; empty where it is neither.
+    /// The repository, or the complete URL of the chart; otherwise empty.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Do its values carry objects of their own? Many charts have `extraObjects`, `extraManifests` or `extraDeploy`.
+    /// Whether its values contain additional objects. Many charts have `extraObjects`, `extraManifests` or `extraDeploy`.
     pub(crate) fn carries_objects(&self) -> bool {
         let entries = self.values.iter().flat_map(|values| values.root.entries());
         let mut keys = entries.map(|entry| entry.key.as_str());
         keys.any(|key| key.starts_with("extra"))
     }
 
-    /// The namespace that its objects go to.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// What Helm's templates usually call a release of this chart: `helm create` writes that rule into every chart.
+    /// The usual name of a release of this chart in Helm's templates: `helm create` writes this rule into every chart.
     pub(super) fn fullname(&self) -> String {
         match self.release.contains(&self.name) {
             true => self.release.clone(),
@@ -227,12 +224,11 @@ impl InstalledChart {
         }
     }
 
-    /// The namespace that it creates, where it creates one.
     pub(crate) fn created_namespace(&self) -> Option<&ObjectRef> {
         self.creates.as_ref()
     }
 
-    /// The same with what a HelmChartConfig of its name says, which stands there.
+    /// The chart with the values of a HelmChartConfig of the same name.
     #[must_use]
     pub(crate) fn configured_by(&self, config: &ChartConfig, shown: &SourceMap) -> Self {
         let mut chart = self.clone();
@@ -246,7 +242,7 @@ impl InstalledChart {
         chart
     }
 
-    /// A value that is set: the key of `spec.set`, or the place in the values.
+    /// A value: the key in `spec.set`, or the path in the other values.
     pub(super) fn value(&self, path: &str) -> Option<&Node> {
         self.written_value(path).map(|(value, _)| value)
     }
@@ -260,7 +256,7 @@ impl InstalledChart {
         })
     }
 
-    /// Is one of these values true, if any has to be?
+    /// Whether one of these values is true, or the list is empty.
     pub(super) fn sets_one_of(&self, values: &[String]) -> bool {
         let is_true =
             |value: &Node| value.as_bool() == Some(true) || value.as_str() == Some("true");
@@ -268,13 +264,13 @@ impl InstalledChart {
         values.is_empty() || values.iter().any(sets)
     }
 
-    /// Is this value false? Text is false in `spec.set` alone: in other values Helm takes it for text.
+    /// Whether this value is false. A text can be false only in `spec.set`; elsewhere Helm treats it as a text.
     pub(super) fn switches_off(&self, path: &str) -> bool {
         self.written_value(path)
             .is_some_and(|(value, from)| is_false(value, from))
     }
 
-    /// Of these values, the first that is false, where no Secret can say otherwise. `shown` says where the HelmChart stands.
+    /// The first of these values that is false, if no Secret can override it. `shown` is the position of the HelmChart.
     pub(super) fn switched_off(&self, values: &[String], shown: &SourceMap) -> Option<SwitchedOff> {
         values.iter().find_map(|path| {
             let (value, from) = self.written_value(path)?;
@@ -293,7 +289,7 @@ fn is_false(value: &Node, from: &ValueSource) -> bool {
 }
 
 impl ValueSource {
-    /// Where a line of these values stands.
+    /// The position of a line of these values.
     fn place(&self, line: u32, chart: &SourceMap) -> Location {
         match self {
             Self::Set | Self::Content => chart.at(Some(line)),

@@ -1,8 +1,8 @@
-//! Which API groups belong to the platform. A release that was not read may have more kinds in them than the data knows.
+//! The API groups of the platform. An unexamined release may have more kinds in them than the data contain.
 
 use super::{Bringer, Brings, Knowledge, NodeFacts, is_kubernetes_group};
 
-/// Domains in which unrelated projects have groups: a known group there says nothing of its neighbours.
+/// Domains in which unrelated projects have groups, so that a known group proves nothing about others.
 const SHARED_DOMAINS: [&str; 5] = [
     "banzaicloud.io",
     "cncf.io",
@@ -12,8 +12,8 @@ const SHARED_DOMAINS: [&str; 5] = [
 ];
 
 impl Knowledge {
-    /// Does kube-apiserver, RKE2 or Harvester own a group on this node? `backup.kubevirt.io` belongs to KubeVirt, because
-    /// `kubevirt.io` does.
+    /// Whether a group belongs to kube-apiserver, RKE2 or Harvester on this node. `backup.kubevirt.io` belongs to KubeVirt,
+    /// because `kubevirt.io` does.
     pub(super) fn platform_owns(&self, group: &str, node: &NodeFacts) -> bool {
         if is_kubernetes_group(group) || group.ends_with(".k8s.io") {
             return true;
@@ -33,7 +33,7 @@ fn groups_of(brings: &Brings) -> impl Iterator<Item = &str> {
     of_kinds.chain(brings.groups.iter().map(|group| group.as_str()))
 }
 
-/// The domain that a group's project owns: its last two labels, or the whole group if others share these.
+/// The domain of a group's project: its last two labels, or the whole group if other projects share these.
 fn domain_of(group: &str) -> &str {
     let Some((rest, _)) = group.rsplit_once('.') else {
         return group;

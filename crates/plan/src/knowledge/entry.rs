@@ -1,4 +1,4 @@
-//! One entry: who brings something, in which versions, and whether that is there on a node.
+//! An entry: a provider, its versions, its kinds and objects, and whether it is present on a node.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,75 +11,69 @@ use super::{
     LearnedTimes, NodeFacts, Presence, Seen, VersionRange,
 };
 
-/// One thing that brings others.
+/// A provider and the things that it provides.
 #[derive(Debug, Clone)]
 pub struct KnowledgeEntry {
-    /// `file/name`, by which a later entry takes its place.
+    /// `file/name`. A later entry with the same name replaces it.
     pub name: String,
-    /// Where it is written.
     pub at: Location,
-    /// Who brings.
     pub bringer: Bringer,
-    /// In which versions.
     pub versions: VersionRange,
-    /// What is brought.
     pub brings: Brings,
-    /// The webhooks that come with it.
+    /// The webhooks that are installed with it.
     pub webhooks: Vec<KnownWebhook>,
-    /// After how long at least and at most: from when its Job is complete or its controller has seen its object.
+    /// The shortest and the longest time, starting when its Job is complete or its controller has seen its object.
     pub after: Option<(Duration, Duration)>,
-    /// How long it took in the boots that it was learned from; absent where a person wrote it.
+    /// Times from the boots that it was learned from; absent if the entry was written.
     pub times: Option<LearnedTimes>,
-    /// The same on some classes of hardware.
+    /// The same for some hardware classes.
     pub times_on: Vec<ClassTimes>,
-    /// From how many boots it was learned.
+    /// Number of boots that it was learned from.
     pub seen: Option<Seen>,
-    /// Which project says so, in which version and file; or that it was learned.
+    /// The project, version and file that prove it, or a note that it was learned.
     pub source: String,
 }
 
-/// Who brings something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bringer {
     /// kube-apiserver, in these versions of Kubernetes.
     Kubernetes {
-        /// Only where its configuration switches the API on.
+        /// Only if its configuration enables the API.
         optional: bool,
     },
-    /// RKE2 itself or a chart that it packages, in these versions of Kubernetes.
+    /// RKE2 itself or one of its packaged charts, in these versions of Kubernetes.
     Rke2 {
-        /// Its name in `disable`; absent for RKE2 itself.
+        /// Name in `disable`; absent for RKE2 itself.
         component: Option<String>,
-        /// The setting and the word of it that select the chart; absent where it is always there.
+        /// The setting and its value that select the chart; absent if it is always installed.
         selected_by: Option<(Selection, String)>,
     },
-    /// Harvester, in these versions of it.
+    /// Harvester, in these versions of Harvester.
     Harvester {
-        /// Which part of it.
+        /// Part of Harvester.
         part: String,
-        /// When in its start it comes.
+        /// Phase of its start.
         phase: Option<Phase>,
-        /// Only once this addon is enabled.
+        /// Only if this addon is enabled.
         addon: Option<String>,
     },
-    /// A Helm chart, in these versions of it.
+    /// A Helm chart, in these versions of the chart.
     Chart {
-        /// What it is called in its repository.
+        /// Name in its repository.
         name: String,
-        /// A part of its repository's address, where the name alone says too little.
+        /// Part of the repository's URL, if the name alone is ambiguous.
         repository: Option<String>,
-        /// Values, one of which has to be true for it to bring anything.
+        /// Values of which one must be true, otherwise it provides nothing.
         values: Vec<String>,
-        /// The value that leaves the kinds out where it is false.
+        /// If this value is false, the kinds are left out.
         kinds_unless_false: Option<String>,
-        /// What it brings installs further things.
+        /// Whether its objects install further things.
         installs: bool,
     },
-    /// A controller.
     Operator {
-        /// It brings something once there is an object of this kind; absent where it does so as soon as its pods run.
+        /// It provides something once there is an object of this kind; absent if it does so as soon as its pods run.
         acts_on: Option<GroupKind>,
-        /// How its Deployment is called.
+        /// Name of its Deployment.
         deployment: String,
     },
 }
@@ -87,14 +81,12 @@ pub enum Bringer {
 /// A setting of RKE2 that selects charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
-    /// `cni`
     Cni,
-    /// `ingress-controller`
     IngressController,
 }
 
 impl Selection {
-    /// As RKE2's configuration has it.
+    /// The name in RKE2's configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cni => "cni",
@@ -103,19 +95,19 @@ impl Selection {
     }
 }
 
-/// When in a Harvester's start something comes.
+/// A phase of Harvester's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// With Rancher.
     Rancher,
-    /// With the chart harvester-crd and those that rancherd applies beside it.
+    /// With the chart harvester-crd and the charts that rancherd applies together with it.
     Definitions,
-    /// virt-operator and CDI's operator have made their kinds.
+    /// After virt-operator and CDI's operator have created their kinds.
     Operators,
 }
 
 impl KnowledgeEntry {
-    /// Is what brings it on this node, if the platform brings it at all?
+    /// Whether the provider is present on this node, if it is a part of the platform.
     pub fn presence(&self, node: &NodeFacts) -> Presence {
         match &self.bringer {
             Bringer::Kubernetes { optional } => match self.versions.includes(node.kubernetes()) {
@@ -141,7 +133,7 @@ impl KnowledgeEntry {
         }
     }
 
-    /// What this release of a chart brings: without the kinds, where its values leave them out.
+    /// The kinds and objects of this release of a chart, without the kinds if its values leave them out.
     pub(crate) fn brings_with(&self, chart: &InstalledChart) -> Cow<'_, Brings> {
         match &self.bringer {
             Bringer::Chart {
@@ -152,13 +144,13 @@ impl KnowledgeEntry {
         }
     }
 
-    /// The webhooks that refuse objects until the pods of this release answer.
+    /// The webhooks that reject objects until the pods of this release answer.
     pub(crate) fn guarding(&self, chart: &InstalledChart) -> impl Iterator<Item = GuardingWebhook> {
         let webhooks = self.webhooks.iter();
         webhooks.filter_map(|webhook| webhook.of_release(chart))
     }
 
-    /// The webhooks that refuse objects until the pods answer that this operator makes for an object in this namespace.
+    /// The webhooks that reject objects until the pods that this operator creates for an object in this namespace answer.
     pub(crate) fn guarding_beside(
         &self,
         namespace: Option<&str>,
@@ -167,7 +159,7 @@ impl KnowledgeEntry {
         webhooks.filter_map(move |webhook| webhook.of_operator(namespace))
     }
 
-    /// The name of the chart that RKE2 packages, where it is one.
+    /// The name of the chart, if RKE2 packages it.
     pub fn component(&self) -> Option<&str> {
         match &self.bringer {
             Bringer::Rke2 { component, .. } => component.as_deref(),
@@ -175,7 +167,7 @@ impl KnowledgeEntry {
         }
     }
 
-    /// Who brings it, in words.
+    /// The provider in words.
     pub fn by(&self) -> String {
         match &self.bringer {
             Bringer::Kubernetes { .. } => KUBE_APISERVER.to_owned(),
@@ -192,7 +184,7 @@ impl KnowledgeEntry {
     }
 }
 
-/// How a chart that RKE2 packages is called where it brings something.
+/// The name of a packaged chart of RKE2 as a provider.
 pub fn name_of_chart(component: &str) -> String {
     format!("RKE2's chart {component}")
 }

@@ -1,4 +1,4 @@
-//! The kinds that are served before any manifest is applied: those of kube-apiserver, which the crate `windrow-apischema` knows with
+//! The kinds that are served before any manifest is applied: those of kube-apiserver, from the crate `windrow-apischema` with
 //! their versions, and those of RKE2 itself.
 
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use windrow_apischema::{BuiltInKind, Minors, built_in_kinds};
 
 use super::{Bringer, Knowledge, NodeFacts, Presence};
 
-/// Who serves a kind from the start.
+/// The server of a kind that exists from the start.
 #[derive(Debug, Clone, Copy)]
 enum ServedKind {
     /// kube-apiserver, in some versions.
     Kubernetes(BuiltInKind),
-    /// RKE2 itself, before it looks at manifests; namespaced or not.
+    /// RKE2 itself, before it reads manifests.
     Rke2 { namespaced: bool },
 }
 
@@ -46,14 +46,14 @@ fn served_kind(group: &str, kind: &str) -> Option<ServedKind> {
     KINDS.get(group)?.get(kind).copied()
 }
 
-/// The minor of a node. One that is not known is taken for the newest, as everywhere.
+/// The minor version of a node. As everywhere, an unknown version counts as the newest.
 fn minors(node: &NodeFacts) -> Minors {
     let minor = node.kubernetes().map(|[_, minor, _]| minor);
     Minors::nearest(minor.map(|minor| u16::try_from(minor).unwrap_or(u16::MAX)))
 }
 
-/// Is this kind served from the start by this node's Kubernetes, and is it namespaced? `None` for a kind that a
-/// CustomResourceDefinition has to bring. A version that is not known is taken for the newest.
+/// The scope of this kind, if the Kubernetes of this node serves it from the start. `None` for a kind that requires a
+/// CustomResourceDefinition. An unknown version counts as the newest.
 pub fn kubernetes_scope(group: &str, kind: &str, node: &NodeFacts) -> Option<bool> {
     match served_kind(group, kind)? {
         ServedKind::Kubernetes(known) => {
@@ -63,7 +63,7 @@ pub fn kubernetes_scope(group: &str, kind: &str, node: &NodeFacts) -> Option<boo
     }
 }
 
-/// Does kube-apiserver of this node serve a kind of its own? `None` for a kind that it does not have.
+/// Whether kube-apiserver of this node serves one of its kinds. `None` for any other kind.
 pub(super) fn kubernetes_presence(group: &str, kind: &str, node: &NodeFacts) -> Option<Presence> {
     let ServedKind::Kubernetes(known) = served_kind(group, kind)? else {
         return None;
@@ -78,7 +78,7 @@ pub(super) fn kubernetes_presence(group: &str, kind: &str, node: &NodeFacts) -> 
     })
 }
 
-/// Is this kind served from the start by every version of Kubernetes that is known?
+/// Whether every known version of Kubernetes serves this kind from the start.
 pub(crate) fn serves_every_version(group: &str, kind: &str) -> bool {
     match served_kind(group, kind) {
         Some(ServedKind::Kubernetes(known)) => known.is_served_by_all(),
@@ -87,7 +87,7 @@ pub(crate) fn serves_every_version(group: &str, kind: &str) -> bool {
     }
 }
 
-/// Is anything of this group served from the start by some version?
+/// Whether some version serves a kind of this group from the start.
 pub fn is_kubernetes_group(group: &str) -> bool {
     KINDS.get(group).is_some_and(|kinds| {
         kinds.values().any(|served| match served {

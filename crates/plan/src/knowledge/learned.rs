@@ -1,5 +1,5 @@
-//! What `windrow knowledge learn` adds to knowledge: from how many boots something is known, how long it took in them, how long a phase
-//! takes, and what was refused. A person may write or change all of it.
+//! The additions of `windrow knowledge learn`: the number of boots behind a fact, its times, the durations of phases, and
+//! rejections. A user may write or change all of them.
 //!
 //! ```yaml
 //! entries:
@@ -38,8 +38,8 @@ use crate::rules::fields::{Errors, Fields};
 use crate::rules::parts::required_kind;
 use crate::rules::{Platform, parse_duration};
 
-/// A knowledge file without its `boots`, which only learning reads: nothing else keeps them in memory or records them. The lines keep
-/// their numbers.
+/// A knowledge file without its `boots`, which only learning reads: other code neither keeps them in memory nor records them. The
+/// lines keep their numbers.
 pub fn without_boots(text: String) -> String {
     let is_begin = |line: &str| {
         let style = line.strip_prefix("boots:").map(str::trim);
@@ -63,13 +63,10 @@ pub fn without_boots(text: String) -> String {
     kept
 }
 
-/// The keys of `seen`.
 pub(super) const SEEN_KEYS: &[&str] = &["boots", "of", "last"];
-/// The keys of `times`.
 pub(super) const TIMES_KEYS: &[&str] = &["p5", "p25", "half", "p75", "p95"];
-/// The keys of the times of a class of hardware.
+/// The keys of the times of a hardware class.
 pub(super) const CLASS_TIMES_KEYS: &[&str] = &["hardware", "times"];
-/// The keys of a phase.
 pub(super) const PHASE_KEYS: &[&str] = &[
     "phase",
     "platform",
@@ -80,54 +77,51 @@ pub(super) const PHASE_KEYS: &[&str] = &[
     "times",
     "seen",
 ];
-/// The keys of a refusal.
 pub(super) const REFUSAL_KEYS: &[&str] = &["kind", "said", "cause", "seen"];
 
-/// In how many boots something was so.
+/// The number of boots in which a fact was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// In how many boots it was so.
+    /// Boots with the observation.
     pub boots: u32,
-    /// Of how many in which it could have been seen. Those of them in which it was not so contradict it.
+    /// Boots in which the observation was possible. Those without it contradict the fact.
     pub of: u32,
-    /// The day of the last boot in which it was so.
+    /// Day of the last boot with the observation.
     pub last: Date,
 }
 
-/// How long something took in earlier boots, as intervals that a next one falls into: `p25` to `p75` in half of all cases,
-/// `p5` to `p95` in nine of ten.
+/// Times from earlier boots, as prediction intervals: `p25` to `p75` contains half of all cases, `p5` to `p95` nine of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LearnedTimes {
-    /// One of twenty takes at most this.
+    /// One of twenty takes at most this time.
     pub p5: Duration,
-    /// One of four takes at most this.
+    /// One of four takes at most this time.
     pub p25: Duration,
-    /// Half of them take at most this.
+    /// Half of them take at most this time.
     pub half: Duration,
-    /// Three of four take at most this.
+    /// Three of four take at most this time.
     pub p75: Duration,
-    /// Nineteen of twenty take at most this.
+    /// Nineteen of twenty take at most this time.
     pub p95: Duration,
 }
 
 impl LearnedTimes {
-    /// Nine of ten take at most this: between `p75` and `p95`, in whole milliseconds, so that every machine comes to the same.
+    /// Nine of ten take at most this time: between `p75` and `p95`, in whole milliseconds, so that all machines get the same
+    /// result.
     pub fn p90(&self) -> Duration {
         let more = self.p95.saturating_sub(self.p75) * 3 / 4;
         Duration::from_millis(u64::try_from((self.p75 + more).as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-/// How long something takes on machines of one class.
+/// The times on machines of one hardware class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassTimes {
-    /// The class of hardware.
     pub hardware: SmolStr,
-    /// How long.
     pub times: LearnedTimes,
 }
 
-/// The times of a class of hardware, or else those of all.
+/// The times for a hardware class, or else for all machines.
 pub fn times_on(
     hardware: Option<&str>,
     of_classes: &[ClassTimes],
@@ -138,28 +132,25 @@ pub fn times_on(
     own.map(|one| one.times).or(all)
 }
 
-/// How long a phase of the bootstrap takes on machines of one class.
+/// The duration of a bootstrap phase on machines of one hardware class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedPhase {
-    /// Which.
     pub phase: Phase,
-    /// On which platform; `None` on every.
+    /// `None` for all platforms.
     pub platform: Option<Platform>,
-    /// In which versions of the platform: Harvester's, or on plain RKE2 those of Kubernetes.
+    /// Versions of Harvester, or of Kubernetes on plain RKE2.
     pub versions: VersionRange,
-    /// On nodes of which role; `None` on all.
+    /// `None` for all roles.
     pub role: Option<NodeRole>,
-    /// On which class of hardware; `None` on every.
+    /// `None` for all hardware classes.
     pub hardware: Option<SmolStr>,
-    /// Was the node installed before? The first boot pulls images and charts.
+    /// Whether the node was already installed. The first boot pulls images and charts.
     pub installed: bool,
-    /// How long.
     pub times: LearnedTimes,
-    /// In how many boots.
     pub seen: Seen,
 }
 
-/// What is known of a phase on a node of this role: of its role before of any.
+/// The durations of a phase for this role, or else for all roles.
 pub fn phase_of(
     rows: &[LearnedPhase],
     phase: Phase,
@@ -174,20 +165,19 @@ pub fn phase_of(
     of(Some(role)).or_else(|| of(None))
 }
 
-/// What kube-apiserver refused in earlier boots.
+/// A rejection by kube-apiserver in earlier boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedRefusal {
-    /// An object of this kind.
+    /// Kind of the rejected object.
     pub kind: GroupKind,
-    /// In these words, without values.
+    /// Message of the rejection, without values.
     pub said: String,
-    /// Why, where it was found.
+    /// Its cause, if it was found.
     pub cause: Option<String>,
-    /// In how many boots.
     pub seen: Seen,
 }
 
-/// `seen` of an entry, a phase or a refusal.
+/// Reads `seen` of an entry, a phase or a refusal.
 pub(super) fn seen(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Seen> {
     let node = fields.get("seen")?;
     let before = errors.count();
@@ -228,7 +218,7 @@ pub(super) fn seen(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Seen>
     })
 }
 
-/// `times` of an entry or a phase.
+/// Reads `times` of an entry or a phase.
 pub(super) fn times(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<LearnedTimes> {
     let node = fields.get("times")?;
     let before = errors.count();
@@ -261,7 +251,7 @@ pub(super) fn times(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Lear
     Some(times)
 }
 
-/// `timesOn` of an entry.
+/// Reads `timesOn` of an entry.
 pub(super) fn class_times(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<ClassTimes> {
     let rows = fields.list("timesOn", errors).iter();
     rows.filter_map(|node| {
@@ -278,7 +268,7 @@ pub(super) fn class_times(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<C
     .collect()
 }
 
-/// A row of `phases`.
+/// Reads a row of `phases`.
 pub(super) fn phase(node: &Node, errors: &mut Errors<'_>) -> Vec<LearnedPhase> {
     let before = errors.count();
     let Some(fields) = Fields::new(node, "the phase", PHASE_KEYS, errors) else {
@@ -324,7 +314,7 @@ pub(super) fn phase(node: &Node, errors: &mut Errors<'_>) -> Vec<LearnedPhase> {
     versions.into_iter().map(of_range).collect()
 }
 
-/// A row of `refusals`.
+/// Reads a row of `refusals`.
 pub(super) fn refusal(node: &Node, errors: &mut Errors<'_>) -> Option<LearnedRefusal> {
     let fields = Fields::new(node, "the refusal", REFUSAL_KEYS, errors)?;
     let kind = required_kind(&fields, "kind", ": what was refused", errors);

@@ -1,4 +1,4 @@
-//! Knowledge from YAML, checked in full and with every error at its line.
+//! Loads knowledge from YAML. It checks everything and reports each error with its line.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::rules::fields::{Errors, Fields, group_error, kind_error};
 use crate::rules::parts::{object, required_kind};
 use crate::rules::{RuleError, parse_duration};
 
-/// The keys of a file. `boots` is what `windrow knowledge learn` merges: one boot a line, which nothing else reads.
+/// The keys of a file. `windrow knowledge learn` merges `boots`: one boot per line, which other code ignores.
 pub(super) const FILE_KEYS: &[&str] = &[
     "apiVersion",
     "kind",
@@ -24,7 +24,6 @@ pub(super) const FILE_KEYS: &[&str] = &[
     "refusals",
     "boots",
 ];
-/// The keys of an entry.
 pub(super) const ENTRY_KEYS: &[&str] = &[
     "name",
     "by",
@@ -43,9 +42,8 @@ pub(super) const ENTRY_KEYS: &[&str] = &[
 ];
 /// The keys of the kinds of a group.
 pub(super) const KIND_KEYS: &[&str] = &["group", "namespaced", "cluster", "versions"];
-/// The keys of a storage class.
 pub(super) const CLASS_KEYS: &[&str] = &["name", "provisioner", "default"];
-/// The keys of who brings it.
+/// The keys of the provider.
 pub(super) const BY_KEYS: &[&str] = &[
     "kubernetes",
     "rke2",
@@ -63,7 +61,7 @@ pub(super) const BY_KEYS: &[&str] = &[
     "kind",
 ];
 
-/// Reads a file into what is known; what is wrong with it is left out.
+/// Adds a file. Invalid parts are left out.
 pub(super) fn add_text(knowledge: &mut Knowledge, file: &str, text: &str) -> Vec<RuleError> {
     let mut errors = Errors::new(file);
     match yaml::parse_configuration(text) {
@@ -78,7 +76,7 @@ pub(super) fn add_text(knowledge: &mut Knowledge, file: &str, text: &str) -> Vec
     errors.into_found()
 }
 
-/// Takes in a document of the kind `Knowledge`.
+/// Adds a document of the kind `Knowledge`.
 pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut Errors<'_>) {
     let keys = FILE_KEYS;
     let Some(file) = Fields::new(document, "the knowledge file", keys, errors) else {
@@ -115,7 +113,7 @@ pub(crate) fn add_file(knowledge: &mut Knowledge, document: &Node, errors: &mut 
     }
 }
 
-/// An entry as one part for each range of versions: those of the entry, and those of kinds that have their own.
+/// An entry as one part for each version range: the ranges of the entry, and those of kinds with separate ranges.
 fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<KnowledgeEntry>> {
     let before = errors.count();
     let fields = Fields::new(node, "the entry", ENTRY_KEYS, errors)?;
@@ -172,7 +170,7 @@ fn entry(node: &Node, file: &str, errors: &mut Errors<'_>) -> Option<Vec<Knowled
     Some(parts)
 }
 
-/// The ranges of `versions`, which `||` separates.
+/// The ranges of `versions`, which are separated by `||`.
 pub(super) fn ranges(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<VersionRange> {
     let Some(text) = fields.text("versions", errors) else {
         return vec![VersionRange::default()];
@@ -189,7 +187,8 @@ pub(super) fn ranges(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<Versio
     })
 }
 
-/// What an entry brings, which has to be something: in all of its versions, and in those that some kinds have of their own.
+/// The things that an entry provides, which must not be empty: in all of its versions, and in the separate versions of some
+/// kinds.
 fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(VersionRange, Brings)>) {
     let mut brings = Brings::default();
     let mut later: Vec<(VersionRange, Brings)> = Vec::new();
@@ -240,7 +239,7 @@ fn brings(fields: &Fields<'_>, errors: &mut Errors<'_>) -> (Brings, Vec<(Version
             brings.classes.push(class);
         }
     }
-    // What comes with Windrow lasts as long as the process.
+    // Built-in knowledge stays in memory as long as the process runs.
     brings.kinds.shrink_to_fit();
     if brings == Brings::default() && later.is_empty() {
         let words =
@@ -350,7 +349,7 @@ fn bringer(node: &Node, errors: &mut Errors<'_>) -> Option<Bringer> {
     }
 }
 
-/// A least and a longest time.
+/// The shortest and the longest time.
 fn span(node: &Node, errors: &mut Errors<'_>) -> Option<(Duration, Duration)> {
     let fields = Fields::new(node, "`after`", &["from", "to"], errors)?;
     let mut bound = |key| {

@@ -1,7 +1,7 @@
-//! What is known of other systems: who brings which kinds, namespaces and objects, from which version on. Data: files of the
-//! kind `Knowledge`, those that come with Windrow (`data/knowledge`) and those of a site (`knowledge.d`).
+//! Knowledge about other systems: which of them provide which kinds, namespaces and objects, from which version on. The data are
+//! files of the kind `Knowledge`, either built in (`data/knowledge`) or from a site (`knowledge.d`).
 //!
-//! `plan`, `rehearse` and the daemon ask here, and nowhere else. Pure: texts come in, entries go out.
+//! It is the only source of such facts for `plan`, `rehearse` and the daemon. Pure: texts are the input, entries are the output.
 
 mod brings;
 mod chart;
@@ -48,10 +48,10 @@ pub use self::webhook::{GuardingWebhook, KnownWebhook};
 use crate::SourceMap;
 use crate::rules::RuleError;
 
-/// Who brings Kubernetes' own kinds, in words.
+/// The provider of Kubernetes' own kinds, in words.
 const KUBE_APISERVER: &str = "kube-apiserver";
 
-/// The files that come with Windrow.
+/// The built-in files.
 const SHIPPED: &[(&str, &str)] = &[
     (
         "kubernetes.yaml",
@@ -72,7 +72,6 @@ const SHIPPED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Everything that is known.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     entries: Vec<KnowledgeEntry>,
@@ -80,32 +79,29 @@ pub struct Knowledge {
     refusals: Vec<LearnedRefusal>,
 }
 
-/// Is something there, as far as it is known?
+/// Whether something is present, as far as Windrow can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It is.
     There,
-    /// It is not known; it is, on this condition.
+    /// Unknown: it is present on this condition.
     Where(String),
-    /// It is not.
     Absent,
 }
 
-/// Who of the platform brings something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// In words.
     pub by: String,
-    /// On which condition, where it is not known to be met.
+    /// The condition, unless it is known to be met.
     pub condition: Option<String>,
-    /// Is it a chart of RKE2's that is switched off, and nothing else brings it?
+    /// Whether it is a disabled chart of RKE2 and the only provider.
     pub is_switched_off: bool,
-    /// What was learned of it in earlier boots.
+    /// The learned knowledge about it from earlier boots.
     pub learned: Option<Arc<Reliance>>,
 }
 
 impl Provider {
-    /// One that is known to be there.
+    /// A provider that is known to be present.
     pub(crate) fn certain(by: &str) -> Self {
         Self {
             by: by.to_owned(),
@@ -115,7 +111,7 @@ impl Provider {
         }
     }
 
-    /// Is it known from earlier boots alone?
+    /// Whether only earlier boots show it.
     pub fn is_only_learned(&self) -> bool {
         let learned = self.learned.as_ref();
         learned.is_some_and(|learned| learned.written.is_none())
@@ -123,24 +119,24 @@ impl Provider {
 }
 
 impl Knowledge {
-    /// What comes with Windrow. That it loads without an error is held by a test.
+    /// The built-in knowledge. A test proves that it loads without errors.
     pub fn shipped() -> &'static Arc<Self> {
         static SHIPPED: LazyLock<Arc<Knowledge>> = LazyLock::new(|| Arc::new(load_shipped().0));
         &SHIPPED
     }
 
-    /// Every entry.
     pub fn entries(&self) -> &[KnowledgeEntry] {
         &self.entries
     }
 
-    /// How long phases take, as it was learned: those of later files follow.
+    /// The learned durations of phases, in the order of their files.
     pub fn phases(&self) -> &[LearnedPhase] {
         &self.phases
     }
 
-    /// How long phases take on such a node, as enough boots have shown: one row for each role and phase of an installation and of a later start.
-    /// One of its class of hardware comes before one of any, and that of a later file before others.
+    /// The durations of phases on such a node that are based on enough boots: one row for each role and phase, of an installation
+    /// and of a later start. A row for its hardware class takes precedence over a general one, and a row of a later file over
+    /// earlier ones.
     pub fn phases_on(&self, node: &NodeFacts) -> Vec<LearnedPhase> {
         let mut found: Vec<&LearnedPhase> = Vec::new();
         for row in self.phases.iter().filter(|row| row.is_of(node)) {
@@ -156,12 +152,11 @@ impl Knowledge {
         found.into_iter().cloned().collect()
     }
 
-    /// What was refused in earlier boots.
     pub fn refusals(&self) -> &[LearnedRefusal] {
         &self.refusals
     }
 
-    /// Who of the platform brings a kind; one that is known to be there before others.
+    /// The provider of a kind in the platform. One that is known to be present comes first.
     pub fn provider_of_kind(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
         match kubernetes_presence(&kind.group, &kind.kind, node) {
             Some(Presence::There) => return Some(Provider::certain(KUBE_APISERVER)),
@@ -179,7 +174,7 @@ impl Knowledge {
             .or_else(|| self.provider_of_an_unread_release(kind, node))
     }
 
-    /// Who brings other kinds of the group: another version may have more of them.
+    /// The provider of other kinds in the group, because another version may have more of them.
     fn provider_of_another_version(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
         if is_kubernetes_group(&kind.group) {
             return None;
@@ -191,7 +186,7 @@ impl Knowledge {
         Some(provider)
     }
 
-    /// A release that was not read may bring any kind of the platform's groups.
+    /// An unexamined release may provide any kind in the groups of the platform.
     fn provider_of_an_unread_release(
         &self,
         kind: &GroupKind,
@@ -206,14 +201,13 @@ impl Knowledge {
         })
     }
 
-    /// Do objects of a kind live in namespaces, whoever brings it?
+    /// Whether objects of a kind have a namespace, regardless of the provider.
     pub(crate) fn scope_of(&self, kind: &GroupKind) -> Option<bool> {
         let mut known = self.entries.iter().flat_map(|entry| &entry.brings.kinds);
         let known = known.find(|known| known.kind == *kind)?;
         Some(known.namespaced)
     }
 
-    /// Who of the platform brings an object.
     pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
         let is_role = object.group == "rbac.authorization.k8s.io" && object.kind == "ClusterRole";
         if is_role && is_default_cluster_role(&object.name) {
@@ -222,7 +216,7 @@ impl Knowledge {
         self.provider(node, |brings| brings.objects.contains(object))
     }
 
-    /// Who brings something: an entry that was not learned decides where there is one, and what was learned is told beside it.
+    /// The provider of something. A written entry decides if there is one, and learned knowledge is reported in addition.
     fn provider(&self, node: &NodeFacts, brings: impl Fn(&Brings) -> bool) -> Option<Provider> {
         let entries = self.entries.iter().filter(|entry| brings(&entry.brings));
         let (written, mut learned): (Vec<_>, Vec<_>) =
@@ -242,7 +236,6 @@ impl Knowledge {
         }
     }
 
-    /// What a chart is known to bring.
     pub(crate) fn brought_by_chart<'k>(
         &'k self,
         chart: &'k InstalledChart,
@@ -254,7 +247,7 @@ impl Knowledge {
         })
     }
 
-    /// What a chart would bring beside that, if one of its values were true. `shown` says where its HelmChart stands.
+    /// The additional things that a chart would provide if one of its values were true. `shown` is the position of its HelmChart.
     pub(crate) fn brought_if_set(
         &self,
         chart: &InstalledChart,
@@ -293,13 +286,13 @@ impl Knowledge {
         entries.collect()
     }
 
-    /// Does a chart install what others describe, so that anything may come of it?
+    /// Whether a chart installs things that other objects describe, so that it may provide anything.
     pub(crate) fn installs_others(&self, chart: &InstalledChart) -> bool {
         let mut entries = self.brought_by_chart(chart);
         entries.any(|entry| matches!(entry.bringer, Bringer::Chart { installs: true, .. }))
     }
 
-    /// What the controllers of a kind are known to bring, and the Deployments that they run in.
+    /// The things that the controllers of a kind are known to provide, and their Deployments.
     pub(crate) fn brought_by_operator<'k>(
         &'k self,
         kind: &'k GroupKind,
@@ -317,7 +310,7 @@ impl Knowledge {
 }
 
 impl LearnedPhase {
-    /// Is it of nodes like this, and was it seen in enough boots?
+    /// Whether it applies to such nodes, and was observed in enough boots.
     fn is_of(&self, node: &NodeFacts) -> bool {
         self.seen.boots >= FEWEST_BOOTS
             && self.versions.includes(node.release())
@@ -326,7 +319,7 @@ impl LearnedPhase {
     }
 }
 
-/// Of entries that bring the same, one whose bringer is known to be there before others.
+/// The best of several entries that provide the same: one whose provider is known to be present comes first.
 fn best_of<'k>(
     entries: &[&'k KnowledgeEntry],
     node: &NodeFacts,
@@ -356,12 +349,12 @@ fn best_of<'k>(
     maybe.or(switched_off)
 }
 
-/// Is it the text of a file that comes with Windrow?
+/// Whether it is the text of a built-in file.
 pub fn is_shipped(text: &str) -> bool {
     SHIPPED.iter().any(|(_, shipped)| *shipped == text)
 }
 
-/// The shipped entries, and what is wrong with them.
+/// The built-in entries, and their errors.
 fn load_shipped() -> (Knowledge, Vec<RuleError>) {
     let mut knowledge = Knowledge::default();
     let mut wrong = Vec::new();

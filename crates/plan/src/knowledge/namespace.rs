@@ -1,6 +1,6 @@
-//! The platform's own namespaces: it puts more into them than is known.
+//! The platform's own namespaces, which contain more than the knowledge lists.
 
-/// Does Kubernetes, RKE2, Rancher, Longhorn or Harvester make this namespace for itself?
+/// Whether Kubernetes, RKE2, Rancher, Longhorn or Harvester creates this namespace for itself.
 pub fn is_platforms_namespace(name: &str) -> bool {
     const NAMES: [&str; 11] = [
         "calico-system",
@@ -15,7 +15,7 @@ pub fn is_platforms_namespace(name: &str) -> bool {
         "longhorn-system",
         "tigera-operator",
     ];
-    // Rancher's, of which each release has others.
+    // Rancher's namespaces differ between its releases.
     NAMES.contains(&name) || name.starts_with("cattle-")
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a node before it boots: its platform, the versions, what RKE2's configuration selects.
+//! Facts about a node before it boots: its platform, the versions, and the selections in RKE2's configuration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,46 +10,46 @@ use crate::rke2::config::{ConfigItem, Rke2ConfigFile};
 use crate::rules::Platform;
 use crate::version::Version;
 
-/// What RKE2 takes where `cni` says nothing.
+/// RKE2's default for `cni`.
 const DEFAULT_CNI: &str = "canal";
-/// What Harvester writes into RKE2's configuration.
+/// The value that Harvester writes into RKE2's configuration.
 const HARVESTER_CNI: [&str; 2] = ["multus", "canal"];
 
-/// What is known of a node.
+/// Facts about a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeFacts {
-    /// What the node is.
+    /// Platform of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// Does nothing say that it is this platform?
+    /// Whether the platform is only assumed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_assumed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<Numbers>,
     #[serde(skip_serializing_if = "Option::is_none")]
     harvester: Option<Numbers>,
-    /// RKE2's configuration, where it is known.
+    /// RKE2's configuration, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     rke2: Option<Rke2Selections>,
-    /// Components that are switched off.
+    /// Disabled components.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     disabled: Vec<String>,
-    /// Harvester's addons that are enabled.
+    /// Enabled addons of Harvester.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     addons: Vec<String>,
-    /// The release that is on the machine: Harvester's, or Kubernetes' where RKE2 is alone. Only what was learned depends on it.
+    /// Release on the machine: that of Harvester, or of Kubernetes on plain RKE2. Only learned knowledge depends on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     release: Option<Numbers>,
-    /// The class of the machine's hardware. Only what was learned depends on it.
+    /// Hardware class of the machine. Only learned knowledge depends on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hardware: Option<String>,
-    /// The platform's release, such as `Harvester v1.9.0`, if the data does not cover it.
+    /// Release of the platform, for example `Harvester v1.9.0`, if the data do not cover it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread_release: Option<String>,
 }
 
-/// What RKE2's configuration selects. Empty: it says nothing.
+/// Selections in RKE2's configuration; empty if it contains none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 struct Rke2Selections {
@@ -73,29 +73,28 @@ impl From<&Self> for NodeFacts {
 }
 
 impl NodeFacts {
-    /// The same with a version of Kubernetes, where it is known.
     #[must_use]
     pub fn with_kubernetes(mut self, version: Option<Version>) -> Self {
         self.kubernetes = version.and_then(|version| numbers(&version.to_string()));
         self
     }
 
-    /// The same with a version of Harvester, as text, where it is known.
+    /// Sets the version of Harvester as text, if known.
     #[must_use]
     pub fn with_harvester(mut self, version: Option<&str>) -> Self {
         self.harvester = version.and_then(numbers);
         self
     }
 
-    /// The same with the platform's release, such as `Harvester v1.9.0`, if the data does not cover it: it may bring more kinds than
-    /// are known.
+    /// Sets the release of the platform, for example `Harvester v1.9.0`, if the data do not cover it. It may provide more kinds
+    /// than the data contain.
     #[must_use]
     pub fn with_unread_release(mut self, release: Option<String>) -> Self {
         self.unread_release = release;
         self
     }
 
-    /// The same with components that are switched off.
+    /// Adds disabled components.
     #[must_use]
     pub fn without<'c>(mut self, components: impl IntoIterator<Item = &'c str>) -> Self {
         self.disabled
@@ -103,8 +102,8 @@ impl NodeFacts {
         self
     }
 
-    /// The same with RKE2's configuration: what a node's own files say, or those that a configuration writes. Without any file it is not
-    /// known.
+    /// Sets RKE2's configuration from the files on the node, or from the files that a configuration writes. Without files it
+    /// stays unknown.
     #[must_use]
     pub fn with_rke2_files(mut self, files: &[Rke2ConfigFile]) -> Self {
         if files.is_empty() {
@@ -121,14 +120,14 @@ impl NodeFacts {
         self
     }
 
-    /// The same with addons of Harvester's that are enabled.
+    /// Adds enabled addons of Harvester.
     #[must_use]
     pub fn with_addons(mut self, addons: impl IntoIterator<Item = String>) -> Self {
         self.addons.extend(addons);
         self
     }
 
-    /// The same with the machine's own release and class of hardware, where they are known: how long something takes depends on them.
+    /// Sets the machine's own release and hardware class, if known: times depend on them.
     #[must_use]
     pub fn with_machine(mut self, release: Option<&str>, hardware: Option<String>) -> Self {
         self.release = release.and_then(numbers);
@@ -136,7 +135,7 @@ impl NodeFacts {
         self
     }
 
-    /// The same where the platform is only taken to be this one: what another platform brings may come.
+    /// Marks the platform as assumed, so that things of other platforms are possible.
     #[must_use]
     pub fn assumed(self) -> Self {
         Self {
@@ -145,18 +144,17 @@ impl NodeFacts {
         }
     }
 
-    /// The same on a platform.
     #[must_use]
     pub fn on(self, platform: Option<Platform>) -> Self {
         Self { platform, ..self }
     }
 
-    /// Is nothing known?
+    /// Whether no fact is known.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Is an addon of Harvester's enabled? One that is not can be, later.
+    /// Whether an addon of Harvester is enabled. A disabled one can be enabled later.
     pub(super) fn enables(&self, addon: &str) -> Presence {
         match self.addons.iter().any(|one| one == addon) {
             true => Presence::There,
@@ -164,12 +162,10 @@ impl NodeFacts {
         }
     }
 
-    /// Is a component switched off?
     pub fn is_disabled(&self, component: &str) -> bool {
         self.disabled.iter().any(|one| one == component)
     }
 
-    /// May it be another platform?
     pub(super) fn may_be_another(&self) -> bool {
         self.is_assumed || self.platform.is_none()
     }
@@ -190,7 +186,6 @@ impl NodeFacts {
         self.harvester
     }
 
-    /// The release of its platform.
     pub(super) fn release(&self) -> Option<Numbers> {
         self.release.or(match self.platform? {
             Platform::Harvester => self.harvester,
@@ -198,12 +193,12 @@ impl NodeFacts {
         })
     }
 
-    /// The machine's class of hardware, where it is known.
+    /// The hardware class, if known.
     pub fn hardware(&self) -> Option<&str> {
         self.hardware.as_deref()
     }
 
-    /// Does RKE2's configuration select a chart by this word?
+    /// Whether RKE2's configuration selects a chart with this word.
     pub(super) fn selects(&self, setting: Selection, word: &str) -> Presence {
         let written = self.rke2.as_ref().map(|rke2| match setting {
             Selection::Cni => &rke2.cni,
@@ -219,7 +214,7 @@ impl NodeFacts {
         let is_default = match setting {
             Selection::Cni if self.is_harvester() => HARVESTER_CNI.contains(&word),
             Selection::Cni => word == DEFAULT_CNI,
-            // ingress-nginx up to 1.35, traefik from then on; an older cluster keeps what it has.
+            // ingress-nginx up to 1.35, traefik from then on; an older cluster keeps its controller.
             Selection::IngressController => match self.kubernetes {
                 Some(version) => (version >= [1, 36, 0]) == (word == "traefik"),
                 None => return self.unknown(setting, word),

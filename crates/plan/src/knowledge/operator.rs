@@ -1,14 +1,14 @@
-//! Operators: under which name their pods run, and so who of a directory runs them.
+//! Operators: the names of their workloads, by which the objects in a directory that run them are found.
 
 use windrow_model::manifest::ObjectRef;
 
 use super::{Bringer, InstalledChart, Knowledge, KnowledgeEntry};
 
-/// Kinds in `apps` that operators run as.
+/// Kinds in `apps` as which operators run.
 const WORKLOADS: &[&str] = &["DaemonSet", "Deployment", "StatefulSet"];
 
-/// The name of an operator that an object runs: its own where it makes pods, and for a chart what Helm's templates usually call a
-/// release's Deployment.
+/// The name of the operator that an object runs: the name of a workload, and for a chart the usual name of a Deployment in Helm's
+/// templates.
 pub(crate) fn operator_name(id: &ObjectRef, chart: Option<&InstalledChart>) -> Option<String> {
     let is_workload = id.group == "apps" && WORKLOADS.contains(&id.kind.as_str());
     let own = is_workload.then(|| id.name.to_string());
@@ -16,7 +16,7 @@ pub(crate) fn operator_name(id: &ObjectRef, chart: Option<&InstalledChart>) -> O
 }
 
 impl Knowledge {
-    /// What an operator of this name is known to bring as soon as its pods run.
+    /// The things that an operator with this name is known to provide as soon as its pods run.
     pub(crate) fn brought_by_pods<'k>(
         &'k self,
         name: &'k str,

@@ -1,11 +1,11 @@
-//! Ranges of versions: `>=1.34`, `>=1.5 <1.8`.
+//! Version ranges such as `>=1.34` and `>=1.5 <1.8`.
 
 use std::fmt;
 
-/// Release numbers, the most significant first; what follows them (`-rc1`, `+rke2r1`) is left out.
+/// Release numbers, the most significant first. Suffixes (`-rc1`, `+rke2r1`) are ignored.
 pub(super) type Numbers = [u32; 3];
 
-/// Versions from one on, and before another.
+/// Versions from a lower bound on, and below an upper bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VersionRange {
     from: Option<Numbers>,
@@ -13,7 +13,7 @@ pub struct VersionRange {
 }
 
 impl VersionRange {
-    /// Reads a range. Absent bounds are open.
+    /// Parses a range. Absent bounds are open.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut range = Self::default();
         for part in text.split_whitespace() {
@@ -35,7 +35,7 @@ impl VersionRange {
         Ok(range)
     }
 
-    /// Is a version in it? One that is not known is taken for the newest.
+    /// Whether it contains a version. An unknown version counts as the newest.
     pub(super) fn includes(&self, version: Option<Numbers>) -> bool {
         let Some(version) = version else {
             return self.before.is_none();
@@ -57,7 +57,7 @@ impl fmt::Display for VersionRange {
     }
 }
 
-/// The release numbers of a version. `None` for what is not a version of its own, such as `1.x` or `^1.2`.
+/// The release numbers of a version. `None` for a version range such as `1.x` or `^1.2`.
 pub(super) fn numbers(text: &str) -> Option<Numbers> {
     let text = text.trim().trim_start_matches('v');
     let release = text.split(['-', '+']).next().unwrap_or_default();

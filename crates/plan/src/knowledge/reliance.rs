@@ -1,14 +1,14 @@
-//! How much may rest on what was learned. What a person wrote or what comes with Windrow says what is so; what was learned
-//! says in how many boots it was so.
+//! How far a verdict may rely on learned knowledge. A written or built-in entry states a fact; a learned entry states in how many
+//! boots something was observed.
 //!
-//! | known by | of how many boots | it is |
+//! | known from | number of boots | meaning |
 //! |---|---|---|
-//! | an entry without `seen` | | taken for so |
-//! | an entry with `seen` | enough ([`Seen::is_firm`]) | taken for so, with its count |
+//! | an entry without `seen` | | a fact |
+//! | an entry with `seen` | enough ([`Seen::is_firm`]) | a fact, shown with its count |
 //! | an entry with `seen` | fewer | expected: the verdict stays *unknown*, with the count |
-//! | one of each, about the same chart and version | | as the one without `seen` says; both are told |
+//! | one of each, about the same chart and version | | the one without `seen` decides; both are shown |
 //!
-//! What was learned never counts for what a rule or an annotation requires, only for what was inferred.
+//! Learned knowledge never counts for explicit requirements in a rule or an annotation, only for inferred ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use windrow_model::findings::Location;
 use super::{Brings, ClassTimes, KnowledgeEntry, LearnedTimes, NodeFacts, Seen, times_on};
 use crate::rules::NeedTarget;
 
-/// In fewer boots than this something may have been there by chance. After two boots that agree, one more that does not is still to
-/// be expected in one of four cases, after three in one of five (Laplace's rule of succession).
+/// In fewer boots, an observation may be a coincidence. After two boots that agree, the next one contradicts them in one of four
+/// cases, after three in one of five (Laplace's rule of succession).
 pub const FEWEST_BOOTS: u32 = 3;
-/// Of ten boots in which it could have been seen, it has to have been in this number: the share that a prediction of 90 % claims.
+/// The required number of observations in ten possible boots, which is the share that a prediction of 90 % claims.
 const FEWEST_OF_TEN: u64 = 9;
 
 impl Seen {
-    /// Was it so often enough to take it for so?
+    /// Whether it was observed often enough to count as a fact.
     pub fn is_firm(&self) -> bool {
         self.boots >= FEWEST_BOOTS
             && u64::from(self.boots) * 10 >= u64::from(self.of) * FEWEST_OF_TEN
@@ -41,32 +41,28 @@ impl fmt::Display for Seen {
     }
 }
 
-/// What was learned of who brings something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reliance {
-    /// Who brings it, in words.
+    /// The provider in words.
     pub by: String,
     /// The entry, as `file/name`.
     pub entry: String,
-    /// Where the entry is written.
     pub at: Location,
-    /// In how many boots.
     pub seen: Seen,
-    /// After how long, where that was learned.
+    /// The learned times, if there are any.
     pub times: Option<LearnedTimes>,
-    /// The same on some classes of hardware.
+    /// The same for some hardware classes.
     pub times_on: Vec<ClassTimes>,
-    /// The entry that says the same and was not learned: it decides.
+    /// The written entry about the same, which decides.
     pub written: Option<String>,
 }
 
 impl Reliance {
-    /// May a verdict rest on it?
     pub fn is_firm(&self) -> bool {
         self.written.is_some() || self.seen.is_firm()
     }
 
-    /// With the times of this node's class of hardware, where there are some.
+    /// With the times for the hardware class of this node, if there are any.
     pub(crate) fn on(self: Arc<Self>, node: &NodeFacts) -> Arc<Self> {
         let times = times_on(node.hardware(), &self.times_on, self.times);
         if times == self.times {
@@ -78,7 +74,7 @@ impl Reliance {
         })
     }
 
-    /// After how long it was there, in a sentence; `None` where no time was learned.
+    /// The time until it was present, as a sentence; `None` without learned times.
     pub fn usual(&self) -> Option<String> {
         let times = self.times?;
         let [from, to] = [times.p5, times.p95].map(in_words);
@@ -88,7 +84,6 @@ impl Reliance {
         })
     }
 
-    /// As a document shows it.
     pub fn report(&self) -> LearnedReport {
         LearnedReport {
             by: self.by.clone(),
@@ -113,7 +108,7 @@ impl fmt::Display for Reliance {
     }
 }
 
-/// A time as people say it, without more figures than it has.
+/// A time in words, without unjustified precision.
 pub fn in_words(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_millis() >= 500);
     match (seconds / 3600, seconds / 60, seconds % 60) {
@@ -128,56 +123,56 @@ pub fn in_words(time: Duration) -> String {
     }
 }
 
-/// What was learned of who brings something, for programs.
+/// Learned knowledge about a provider, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LearnedReport {
-    /// Who brings it.
+    /// Provider.
     pub by: String,
-    /// The entry of the knowledge, as `file/name`.
+    /// Entry of the knowledge, as `file/name`.
     pub entry: String,
-    /// Where the entry is written.
+    /// Position of the entry.
     pub at: Location,
-    /// In how many boots it was so.
+    /// Number of boots with the observation.
     pub boots: u32,
-    /// Of how many in which it could have been seen.
+    /// Number of boots in which the observation was possible.
     pub of: u32,
-    /// The day of the last boot in which it was so.
+    /// Day of the last boot with the observation.
     pub last: String,
-    /// May a verdict rest on it? Otherwise it stays unknown.
+    /// Whether a verdict may rely on it. Otherwise it stays unknown.
     pub enough: bool,
-    /// The entry that says the same and was not learned, where there is one: it decides.
+    /// Written entry about the same, if there is one; it decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<String>,
 }
 
-/// How much of what the files of a plan cannot do without is known from earlier boots.
+/// How many requirements of the files in a plan are known from earlier boots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LearnedShare {
-    /// How many things the files cannot do without.
+    /// Number of requirements.
     pub needs: usize,
-    /// How many of them are known from earlier boots alone.
+    /// Number of those that only earlier boots show.
     pub learned: usize,
-    /// How many of those were seen too seldom for a verdict to rest on them.
+    /// Number of those that were observed too rarely for a verdict.
     pub weak: usize,
-    /// What was learned, each thing that is needed once; also where something written decides.
+    /// Learned knowledge about each requirement, once; also if a written entry decides.
     pub things: Vec<LearnedThing>,
 }
 
-/// Something that is needed and was seen in earlier boots.
+/// A requirement that was observed in earlier boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LearnedThing {
-    /// What.
+    /// The requirement.
     pub what: String,
-    /// Who brings it, and how often that was seen.
+    /// Its provider, and how often that was observed.
     #[serde(flatten)]
     pub learned: LearnedReport,
 }
 
 impl LearnedShare {
-    /// Adds what another node needs.
+    /// Adds the requirements of another node.
     pub fn merge(&mut self, other: Self) {
         self.needs += other.needs;
         self.learned += other.learned;
@@ -189,13 +184,13 @@ impl LearnedShare {
         }
     }
 
-    /// The thing that was seen in the fewest boots, of those that only earlier boots say.
+    /// The requirement with the fewest observations, among those that only earlier boots show.
     pub fn least_sure(&self) -> Option<&LearnedThing> {
         let alone = self
             .things
             .iter()
             .filter(|one| one.learned.written.is_none());
-        // By the share of the boots, without fractions.
+        // Compares the shares of boots without fractions.
         alone.min_by(|one, other| {
             let (one, other) = (&one.learned, &other.learned);
             let share = u64::from(one.boots) * u64::from(other.of);
@@ -203,7 +198,7 @@ impl LearnedShare {
         })
     }
 
-    /// In a sentence; `None` where nothing rests on earlier boots alone.
+    /// A sentence; `None` if nothing depends on earlier boots only.
     pub fn sentence(&self) -> Option<String> {
         let least = &self.least_sure()?.learned;
         let weak = match self.weak {
@@ -222,17 +217,16 @@ impl LearnedShare {
     }
 }
 
-/// What an object is known to bring by one learned entry.
+/// The consequences of an object according to one learned entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedBrings {
-    /// How much may rest on it.
+    /// How far a verdict may rely on it.
     pub reliance: Arc<Reliance>,
-    /// What comes.
     pub brings: Brings,
 }
 
 impl KnowledgeEntry {
-    /// What was learned of it; `None` where it was not learned. `written` is the entry that says the same and was not.
+    /// The learned knowledge of this entry; `None` if it was written. `written` is the written entry about the same.
     pub(super) fn reliance(&self, written: Option<&Self>) -> Option<Arc<Reliance>> {
         Some(Arc::new(Reliance {
             by: self.by(),
@@ -245,7 +239,7 @@ impl KnowledgeEntry {
         }))
     }
 
-    /// The more it is to be relied on, the greater.
+    /// The greater, the more reliable.
     pub(super) fn strength(&self) -> impl Ord + use<> {
         let seen = self.seen;
         (
@@ -255,7 +249,8 @@ impl KnowledgeEntry {
     }
 }
 
-/// What learned entries say that an object brings, the strongest first: what a written one says too, and what they alone say.
+/// The consequences of an object according to learned entries, the strongest first: those that a written entry shares, and the
+/// others.
 pub(crate) fn learned_brings<'k>(
     entries: impl Iterator<Item = &'k KnowledgeEntry>,
     more_written: &Brings,
@@ -285,7 +280,7 @@ fn learned_part(
 }
 
 impl Brings {
-    /// What another does not bring, and what both bring.
+    /// The part that is not in `other`, and the common part.
     fn split(self, other: &Self) -> (Self, Self) {
         let (both_kinds, kinds) = self
             .kinds
@@ -318,7 +313,6 @@ impl Brings {
         (alone, both)
     }
 
-    /// Is this brought?
     pub fn brings(&self, target: &NeedTarget) -> bool {
         match target {
             NeedTarget::Kind(kind) => self.brings_kind(kind),

@@ -8,7 +8,7 @@ use crate::rules::{Platform, RuleSet};
 const HEAD: &str =
     "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: site}\nentries:\n";
 
-/// The errors of one file whose entries begin on line 5.
+/// The errors of a file whose entries begin on line 5.
 fn errors_of(entries: &str) -> Vec<String> {
     let text = format!("{HEAD}{entries}");
     let (_, errors) = RuleSet::load(&[("site.yaml".to_owned(), text)]);
@@ -39,7 +39,7 @@ fn what_is_shipped_loads_without_an_error_and_names_its_source() {
     }
 }
 
-/// Two scopes of one kind would make one of the two wrong.
+/// If a kind had two scopes, one of them would be wrong.
 #[test]
 fn a_kind_has_one_scope_in_everything_that_is_shipped() {
     let mut scopes = std::collections::BTreeMap::new();
@@ -51,7 +51,7 @@ fn a_kind_has_one_scope_in_everything_that_is_shipped() {
     }
 }
 
-/// They stand in the data of the crate `windrow-apischema`, with the minors that serve them, and nowhere else.
+/// They are only in the data of the crate `windrow-apischema`, with the minors that serve them.
 #[test]
 fn kinds_of_kube_apiserver_are_listed_by_no_entry_that_is_shipped() {
     for entry in Knowledge::shipped().entries() {
@@ -110,11 +110,11 @@ fn what_brings_a_kind_depends_on_platform_versions_and_configuration() {
             .condition
             .is_some()
     );
-    // A kind of a group that is there, which another version may have.
+    // A kind of a present group, which another version may have.
     let newer = by("longhorn.io", "Shard", &harvester).unwrap();
     assert!(newer.condition.is_some(), "{newer:?}");
     assert_eq!(by("apps", "Deploymnt", &rke2), None);
-    // A kind that kube-apiserver has, but not in this version.
+    // A kind of kube-apiserver that this version does not have.
     let old = rke2
         .clone()
         .with_kubernetes(Some("v1.31.0".parse().unwrap()));
@@ -175,7 +175,7 @@ fn a_sites_entry_takes_the_place_of_a_shipped_one_of_its_name_and_adds_others() 
             .filter(|entry| entry.name == "charts/metallb");
         named.cloned().collect::<Vec<_>>()
     };
-    // The shipped one has a part for each range of versions, and all of them go.
+    // The built-in one has a part for each version range, and all of them are replaced.
     let shipped = Knowledge::shipped().entries();
     assert!(of_name(shipped).len() > 1);
     let metallb = of_name(entries);
@@ -217,7 +217,7 @@ fn every_mistake_is_an_error_with_its_line() {
     assert_eq!(said, expected);
 }
 
-/// Versions of one chart: what it brought once, what it brings from a version on, and what in two lines of versions.
+/// Versions of one chart: the kinds of old versions, the kinds from a version on, and those in two version ranges.
 #[test]
 fn kinds_of_an_entry_may_have_versions_of_their_own() {
     let text = HEAD.to_owned()
@@ -246,7 +246,7 @@ fn helm_chart(text: &str) -> InstalledChart {
     installed_chart(file.objects().next().unwrap()).unwrap()
 }
 
-/// What guards the kinds of a release: webhook, configuration and Deployment.
+/// The guards of a release's kinds: webhook, configuration and Deployment.
 fn guarding(chart: &str) -> Vec<String> {
     let chart = helm_chart(chart);
     let entries = Knowledge::shipped().brought_by_chart(&chart);
@@ -286,7 +286,7 @@ fn a_chart_s_webhooks_are_named_after_its_release_and_refuse_only_where_they_fai
         "chart: metallb, set: {crds.validationFailurePolicy: Ignore}",
         "chart: metallb, valuesContent: '{crds: {validationFailurePolicy: Ignore}}'",
         "chart: cloudnative-pg, set: {webhook.validating.create: false}",
-        // Its pods make the configuration.
+        // Its pods create the configuration.
         "chart: kyverno",
         // They ignore failures.
         "chart: keda",
@@ -310,11 +310,11 @@ fn an_operator_s_webhooks_are_beside_its_object_or_where_it_says() {
     assert!(virt.iter().any(|one| one == api), "{virt:?}");
     let cdi = guarding("cdi.kubevirt.io", "CDI", None);
     assert!(cdi.iter().all(|one| one.ends_with("cdi/cdi-apiserver")) && !cdi.is_empty());
-    // Without a namespace nothing is known of where its pods are.
+    // Without a namespace, the location of its pods is unknown.
     assert_eq!(guarding("kubevirt.io", "KubeVirt", None), [""; 0]);
 }
 
-/// The schema is written by hand: its keys are those that are read.
+/// The schema is written by hand, so its keys must match those in the code.
 #[test]
 fn the_schema_knows_every_key_that_is_read_and_no_other() {
     let text = std::fs::read_to_string(concat!(

@@ -1,4 +1,4 @@
-//! Webhooks that guard kinds: while their pods do not answer, kube-apiserver refuses what they are asked about.
+//! Webhooks that guard kinds: while their pods do not answer, kube-apiserver rejects the objects.
 
 use windrow_model::manifest::{GroupKind, Node, ObjectRef};
 
@@ -7,7 +7,6 @@ use super::chart::InstalledChart;
 use super::load::ranges;
 use crate::rules::fields::{Errors, Fields, kind_error};
 
-/// The keys of a webhook.
 pub(super) const WEBHOOK_KEYS: &[&str] = &[
     "name",
     "guards",
@@ -23,49 +22,48 @@ pub(super) const WEBHOOK_KEYS: &[&str] = &[
     "versions",
 ];
 
-/// A webhook, as an entry has it. Names of a chart's may have `{fullname}`, Helm's usual name for a release of the chart.
+/// A webhook of an entry. The names of a chart may contain `{fullname}`, Helm's usual name for a release of the chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownWebhook {
-    /// What kube-apiserver calls it when it refuses.
+    /// Its name in rejections of kube-apiserver.
     name: String,
-    /// The kinds that it is asked about.
+    /// The kinds that it reviews.
     guards: Vec<GroupKind>,
-    /// What happens to them while nothing answers.
+    /// Whether their objects are rejected while nothing answers.
     fails_closed: bool,
-    /// The chart's value that says so as well.
+    /// The chart value that also sets the failure policy.
     policy_value: Option<String>,
-    /// The chart's value that leaves it out where it is false.
+    /// The chart value that leaves it out if it is false.
     enabled_value: Option<String>,
-    /// Do its pods register it? Then it is there only once they answer.
+    /// Whether its pods register it, so that it exists only once they answer.
     registered_by_pods: bool,
     configuration: String,
-    /// Does it change objects, and so is asked before those that only judge?
+    /// Whether it changes objects, so that it runs before validating webhooks.
     mutates: bool,
     service: String,
     /// The Deployment whose pods answer.
     answered_by: String,
-    /// Where they are, if the object of an operator has no namespace.
+    /// Namespace of the pods, if the object of an operator has none.
     namespace: Option<String>,
     versions: VersionRange,
 }
 
-/// A webhook that comes with a chart or an operator of a directory, is there before its pods answer, and fails closed.
+/// A webhook of a chart or an operator in a directory that exists before its pods answer, and fails closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardingWebhook {
-    /// What kube-apiserver calls it when it refuses.
+    /// Its name in rejections of kube-apiserver.
     pub name: String,
-    /// The kinds that it is asked about.
+    /// The kinds that it reviews.
     pub guards: Vec<GroupKind>,
-    /// Its configuration.
     pub configuration: ObjectRef,
     /// The Deployment whose pods answer.
     pub backend: ObjectRef,
-    /// The Service that leads to them.
+    /// The Service of these pods.
     pub service: String,
 }
 
 impl KnownWebhook {
-    /// The webhook of this release, where it can refuse anything.
+    /// The webhook of this release, if it can reject objects.
     pub(super) fn of_release(&self, chart: &InstalledChart) -> Option<GuardingWebhook> {
         let enabled = self.enabled_value.as_ref();
         let enabled = enabled.and_then(|path| chart.value(path));
@@ -88,7 +86,7 @@ impl KnownWebhook {
         Some(self.guarding(&chart.fullname(), chart.namespace()))
     }
 
-    /// The webhook of an operator that acts on an object in this namespace, where it can refuse anything.
+    /// The webhook of an operator that acts on an object in this namespace, if it can reject objects.
     pub(super) fn of_operator(&self, namespace: Option<&str>) -> Option<GuardingWebhook> {
         let namespace = namespace.or(self.namespace.as_deref())?;
         (self.fails_closed && !self.registered_by_pods).then(|| self.guarding("", namespace))
@@ -116,13 +114,12 @@ impl KnownWebhook {
     }
 }
 
-/// The webhooks of an entry.
 pub(super) fn webhooks(entry: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
     let nodes = entry.list("webhooks", errors).iter();
     nodes.flat_map(|node| webhook(node, errors)).collect()
 }
 
-/// One webhook, once for each range of versions.
+/// One webhook, once for each version range.
 fn webhook(node: &Node, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
     let Some(fields) = Fields::new(node, "the webhook", WEBHOOK_KEYS, errors) else {
         return Vec::new();
