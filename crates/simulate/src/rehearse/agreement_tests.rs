@@ -1,4 +1,4 @@
-//! A plan and a rehearsal of the same files never contradict each other.
+//! Tests that a plan and a rehearsal of the same files never contradict each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::guesses::add_what_comes;
 use super::{Ending, rehearse};
 use crate::{Chance, Scenario, Setup, SimulatedDirectory};
 
-/// Documents of which small sets are drawn: declared and undeclared kinds and namespaces, what the platform brings or may bring,
-/// what annotations and rules wait for, charts that are known and one that is not, an operator and what comes of it.
+/// Documents from which small sets are drawn: declared and undeclared kinds and namespaces, certain and possible parts of the
+/// platform, targets of annotations and rules, known charts and an unknown one, and an operator with its consequences.
 const DOCUMENTS: &[&str] = &[
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain, namespace: default}\n",
     "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n",
@@ -56,7 +56,6 @@ fn rules() -> RuleSet {
     rules
 }
 
-/// A small set of files.
 fn drawn(seed: u64) -> BTreeMap<String, String> {
     let mut chance = Chance::new(seed);
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -73,7 +72,7 @@ fn drawn(seed: u64) -> BTreeMap<String, String> {
     joined.collect()
 }
 
-/// What the plan says of files, and how a rehearsal of them ends with Windrow.
+/// The plan's verdict on the files, and the end of their rehearsal with Windrow.
 fn verdicts(
     files: &BTreeMap<String, String>,
     platform: Platform,

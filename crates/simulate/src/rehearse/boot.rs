@@ -1,11 +1,11 @@
-//! Where the time of one rehearsed bootstrap went, as `windrow blame` would say it of the node.
+//! The time breakdown of one simulated bootstrap, as `windrow blame` would show it for the node.
 
 use windrow_decide::flight::{BootTimeline, Flights, boots};
 
 use crate::{Faults, Setup, recorded};
 
-/// The last boot of the node that founds the cluster, with Windrow, by one seed. `packs` are its rules as texts. `None` where Windrow
-/// decided nothing.
+/// The last boot of the node that creates the cluster, with Windrow, for one seed. `packs` contains its rules as texts. `None` if
+/// Windrow made no decision.
 pub fn boot_timeline(setup: &Setup, packs: &[(String, String)], seed: u64) -> Option<BootTimeline> {
     let (_, lines) = recorded(setup, packs, &Faults::NONE, seed);
     let flights = Flights::from_lines(lines)?;

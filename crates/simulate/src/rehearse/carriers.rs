@@ -1,17 +1,17 @@
-//! What is wrong with a configuration that carries manifests, beside the manifests: and the same
-//! configuration corrected, where that is mechanical.
+//! Finds errors in a configuration that contains manifests, apart from the manifests themselves, and corrects those that allow a
+//! mechanical correction.
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::extract::{Extraction, FileKind, InnerLines, extract};
 use windrow_model::manifest::{ReadLimits, yaml};
 use windrow_model::reasons::Code;
 
-/// How the key is called that every version of the installer is known to read.
+/// The spelling of the key that every version of the installer accepts.
 const WRITE_FILES: &str = "writeFiles";
-/// What yip makes two opening braces of.
+/// The notation with which yip writes two opening braces.
 const BRACES: &str = "{{ \"{{\" }}";
 
-/// What is wrong with a configuration. `shown` is how it is called in messages.
+/// The errors in a configuration. `shown` is its name in messages.
 pub fn findings(shown: &str, text: &str, limits: &ReadLimits) -> Vec<Finding> {
     let extraction = extract(shown, text, limits);
     let mut found = Vec::new();
@@ -32,8 +32,7 @@ pub fn findings(shown: &str, text: &str, limits: &ReadLimits) -> Vec<Finding> {
     found
 }
 
-/// The configuration without what [`findings`] finds, as far as that can be done line by line; `None`
-/// when nothing was changed.
+/// The configuration with corrections of the [`findings`] that can be corrected line by line; `None` if there are none.
 pub fn corrected(shown: &str, text: &str, limits: &ReadLimits) -> Option<String> {
     let extraction = extract(shown, text, limits);
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
@@ -64,7 +63,7 @@ pub fn corrected(shown: &str, text: &str, limits: &ReadLimits) -> Option<String>
     (corrected != text).then_some(corrected)
 }
 
-/// `os.write_files` and the like, in a Harvester configuration.
+/// A misspelt key such as `os.write_files` in a Harvester configuration.
 fn misspelt(text: &str, extraction: &Extraction) -> Option<(String, u32)> {
     if extraction.kind != FileKind::HarvesterConfig {
         return None;
@@ -84,7 +83,7 @@ fn misspelt(text: &str, extraction: &Extraction) -> Option<(String, u32)> {
         .map(|entry| (entry.key.clone(), entry.line))
 }
 
-/// What yip renders of what is looked at here: Harvester's installer turns its own configuration into a yip file.
+/// The parts that yip renders: Harvester's installer converts its own configuration into a yip file.
 fn rendered(
     extraction: &Extraction,
 ) -> impl Iterator<Item = &windrow_model::manifest::extract::Extracted> {
@@ -110,7 +109,7 @@ fn templates(extraction: &Extraction) -> Vec<(u32, String)> {
     found
 }
 
-/// Braces that are written so that they come out as braces are as they should be.
+/// Escaped braces are correct, because they come out as braces.
 fn has_template(line: &str) -> bool {
     line.replace(BRACES, "").contains("{{")
 }

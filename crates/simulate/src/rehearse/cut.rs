@@ -1,12 +1,12 @@
-//! A manifest in two, for a simulation of the other layout.
+//! Splits a manifest, to simulate another layout.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use windrow_model::manifest::{self, FileContent, ManifestPath, ObjectRef, ReadLimits};
 
-/// A manifest in two: what stays, and the objects of these lines. Each document keeps its bytes and its comments. `None` where a document
-/// has some of them and others, or nothing would stay.
+/// Splits a manifest into the remaining part and the objects in these lines. Each document keeps its bytes and comments. `None`
+/// if a document contains both selected and other objects, or if nothing would remain.
 pub(super) fn cut(
     path: &ManifestPath,
     content: &[u8],
@@ -23,7 +23,7 @@ pub(super) fn cut(
     let moving: BTreeSet<ObjectRef> = moving.map(|object| object.id.clone()).collect();
     let all: Vec<&str> = text.split_inclusive('\n').collect();
     let begins = |number: usize| match (number, file.documents.get(number)) {
-        // What stands above the first document goes with it.
+        // The text above the first document moves with it.
         (0, _) => 0,
         (_, Some(document)) => first_line(&all, document.line),
         (_, None) => all.len(),
@@ -54,7 +54,7 @@ pub(super) fn cut(
     (ids(&stays) == others && ids(&moves) == second).then_some((stays, moves))
 }
 
-/// The first line of a document, with the comments above it, up to the line that parts it from the one before.
+/// The first line of a document including the comments above it, after the separator.
 fn first_line(lines: &[&str], document: u32) -> usize {
     let mut line = usize::try_from(document).unwrap_or(1).saturating_sub(1);
     let belongs = |line: &&str| {
@@ -67,7 +67,6 @@ fn first_line(lines: &[&str], document: u32) -> usize {
     line
 }
 
-/// The documents one below the other.
 fn join(lines: &[&str], documents: impl Iterator<Item = Range<usize>>) -> String {
     let texts: Vec<String> = documents
         .map(|document| {

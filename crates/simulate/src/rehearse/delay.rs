@@ -1,6 +1,6 @@
-//! How much later the last file is applied with Windrow than without it, and which held file comes later by most.
+//! Measures how much later the last file is applied with Windrow than without it, and which held file is delayed most.
 //!
-//! Files are compared, not the end of the bootstrap: how long a workload needs to start is drawn in each run, and says nothing of
+//! It compares files and not the end of the bootstrap: the start time of a workload is random in each run, and independent of
 //! Windrow.
 
 use std::collections::BTreeMap;
@@ -21,30 +21,29 @@ use crate::times::POLL;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delay {
-    /// The held file that comes later by most.
+    /// Held file with the largest delay.
     pub file: ManifestPath,
-    /// By how many seconds the last file of the cluster is applied later than by RKE2 alone: the median of the seeds.
+    /// Delay of the last file of the cluster compared with plain RKE2, in seconds: the median of the simulated boots.
     pub seconds: f64,
     /// The same as a prediction.
     pub in_boots: Prediction,
 }
 
-/// When each file of each node was applied first.
+/// When each file of each node was first applied.
 type FirstApplied<'r> = BTreeMap<(usize, &'r ManifestPath), Timestamp>;
 
-/// The comparisons of all seeds so far.
 #[derive(Default)]
 pub(super) struct Delays {
-    /// By how many seconds the last file came later, one for each seed in which everything came up on both sides.
+    /// The delay of the last file in seconds, for each seed in which everything came up on both sides.
     last: Vec<f64>,
-    /// The files that Windrow held, by node: the seconds by which they came later, summed up.
+    /// The held files by node, with the sum of their delays in seconds.
     held: BTreeMap<(usize, ManifestPath), f64>,
-    /// Did RKE2 alone not get there, in some seed?
+    /// Whether plain RKE2 did not complete in some seed.
     alone_fails: bool,
 }
 
 impl Delays {
-    /// Compares one seed.
+    /// Adds the comparison of one seed.
     pub(super) fn take(&mut self, with: &Run, without: &Run) {
         self.alone_fails |= ended(without) != Ending::Complete;
         if self.alone_fails || ended(with) != Ending::Complete {
@@ -68,7 +67,7 @@ impl Delays {
         }
     }
 
-    /// Takes in the comparisons of later seeds.
+    /// Adds the comparisons of later seeds.
     pub(super) fn merge(&mut self, later: Self) {
         self.last.extend(later.last);
         self.alone_fails |= later.alone_fails;
@@ -77,14 +76,14 @@ impl Delays {
         }
     }
 
-    /// The delay, and the node whose file makes it. `None` where it is no more than RKE2's poll, or RKE2 alone does not get there
+    /// The delay, and the node whose file causes it. `None` if it does not exceed RKE2's poll, or if plain RKE2 does not complete
     /// in every seed.
     pub(super) fn worst(mut self) -> Option<(usize, Delay)> {
         if self.alone_fails {
             return None;
         }
         self.last.sort_by(f64::total_cmp);
-        // The lower one of two: chance alone has to make half of the seeds late.
+        // The lower of the two middle values, so that chance alone must delay half of the seeds.
         let median = *self.last.get(self.last.len().checked_sub(1)? / 2)?;
         if median <= POLL.as_secs_f64() {
             return None;

@@ -1,4 +1,4 @@
-//! How one bootstrap ended, and what is held at its end.
+//! How one bootstrap ended, and the files that are held at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use windrow_plan::rules::NeedTarget;
 use super::rehearsal::{Ending, StillHeld};
 use crate::{BootstrapVerdict, MayBring, Run};
 
-/// How a bootstrap ended. A file that Windrow still holds, and not on purpose, is not done.
+/// The end of a bootstrap. While Windrow still holds a file, except on purpose, the bootstrap is not complete.
 pub(super) fn ended(run: &Run) -> Ending {
     match &run.outcome.verdict {
         BootstrapVerdict::Complete if all_kept(run).any(|kept| is_held_for_good(&kept)) => {
@@ -30,7 +30,7 @@ pub(super) fn ended(run: &Run) -> Ending {
     }
 }
 
-/// What was taken to be so though it is not known. Of what is made elsewhere only Windrow waits for anything.
+/// Assumptions about unknown facts. Only Windrow waits for objects that are created outside.
 fn guesses(run: &Run) -> impl Iterator<Item = String> {
     let awaited = run.status.iter();
     let awaited = awaited.flat_map(|_| run.cluster.made_elsewhere.values());
@@ -41,12 +41,13 @@ fn guesses(run: &Run) -> impl Iterator<Item = String> {
 /// A file that is still held at the end.
 struct Kept {
     held: StillHeld,
-    /// Does it wait for nothing but what is made elsewhere, and for files of which the same is true? What a rule expects of such a thing
-    /// cannot be played.
+    /// Whether it waits only for objects that are created outside, and for files of which the same is true. The expectation of a
+    /// rule for such an object cannot be simulated.
     awaits_elsewhere: bool,
 }
 
-/// Is it held though it should not be: not by a person, an annotation or a foreign marker, nor for what is not known?
+/// Whether it is held although it should not be: not by a user, an annotation or a foreign marker, and not because of an unknown
+/// fact.
 fn is_held_for_good(kept: &Kept) -> bool {
     !kept.awaits_elsewhere && is_held_without_purpose(kept)
 }
@@ -58,7 +59,7 @@ fn is_held_without_purpose(kept: &Kept) -> bool {
     )
 }
 
-/// What is missing at the end, or not known.
+/// The missing or unknown things at the end.
 pub(super) fn because(run: &Run) -> Vec<String> {
     let mut because = match &run.outcome.verdict {
         BootstrapVerdict::Complete | BootstrapVerdict::Underway => Vec::new(),
@@ -74,7 +75,7 @@ pub(super) fn because(run: &Run) -> Vec<String> {
     because
 }
 
-/// What stays held on any node that applies it: on an agent, whose Windrow asks nobody, a hold is of no consequence.
+/// The held files on all nodes that apply them. On an agent a hold has no effect, because its Windrow sends no requests.
 fn all_kept(run: &Run) -> impl Iterator<Item = Kept> {
     let joined = (1..).zip(&run.joined);
     let applying = joined.filter(|(_, node)| node.applies_manifests);
@@ -82,7 +83,7 @@ fn all_kept(run: &Run) -> impl Iterator<Item = Kept> {
     servers.flat_map(|server| kept(run, server))
 }
 
-/// Files that wait for nothing but what is made elsewhere, for one another, and for what comes of one another.
+/// Files that wait only for objects that are created outside, for one another, and for consequences of one another.
 fn awaiting_elsewhere(run: &Run, held: &[HeldFile]) -> BTreeSet<ManifestPath> {
     let cluster = &run.cluster;
     let mut awaiting: BTreeSet<ManifestPath> = BTreeSet::new();
@@ -143,7 +144,7 @@ fn kept(run: &Run, server: usize) -> Vec<Kept> {
         .collect()
 }
 
-/// What stays held forever on a node.
+/// The files on a node that are held forever.
 pub(super) fn stays_held(run: &Run, server: usize) -> Vec<StillHeld> {
     let kept = kept(run, server).into_iter();
     let known = kept.filter(|kept| !kept.awaits_elsewhere);

@@ -1,6 +1,6 @@
-//! A configuration corrected where that is mechanical: other names for manifests, and in a configuration that writes files the spelling of a
-//! key and the braces that yip would take for its own. The files themselves are never touched. What to split and what to annotate, the
-//! advice of a finding says.
+//! Makes mechanical corrections: names of manifests, and in a configuration that writes files the spelling of a key and the
+//! braces that yip would interpret. It never changes the original files. The advice of a finding explains what to split and what
+//! to annotate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,20 @@ use windrow_model::manifest::{AddonName, ManifestPath, ReadLimits, is_manifest_n
 use super::carriers;
 use super::layout::LayoutMove;
 
-/// A file that a person gave.
+/// An input file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenFile {
-    /// Its path in the corrected copy.
+    /// Path in the corrected copy.
     pub name: String,
-    /// How findings call it.
+    /// Name in findings.
     pub shown: String,
-    /// Its text.
     pub text: String,
-    /// The manifests that a configuration carries, by their paths; `None` for a manifest.
+    /// Paths of the manifests in a configuration; `None` for a manifest.
     pub carries: Option<Vec<ManifestPath>>,
 }
 
 impl GivenFile {
-    /// The paths of its manifests: its own, or those that it carries.
+    /// The paths of its manifests: its own path, or the paths in the configuration.
     fn manifests(&self) -> Vec<ManifestPath> {
         match &self.carries {
             None => vec![self.name.as_str().into()],
@@ -32,8 +31,8 @@ impl GivenFile {
     }
 }
 
-/// The same files with other names where `layout` or RKE2 asks for one, as their paths and texts: the correct ones too, because the copy
-/// stands for the whole. Empty when nothing can be corrected.
+/// The files with the names that `layout` or RKE2 requires, as paths and texts. Correct files are included, because the copy
+/// replaces all files. Empty if nothing can be corrected.
 pub fn corrected(
     sources: &[GivenFile],
     layout: &[LayoutMove],
@@ -63,14 +62,14 @@ pub fn corrected(
     copies.map(|copy| (copy.name, copy.text)).collect()
 }
 
-/// Gives every manifest a name that an Addon can have, no two the same, and where it can be the one that is advised.
+/// Gives every manifest a unique name that is valid for an Addon, and the advised name if possible.
 fn rename(copies: &mut [GivenFile], advised: &BTreeMap<ManifestPath, ManifestPath>) {
     let mut addons: BTreeSet<AddonName> = BTreeSet::new();
     let mut wanted: Vec<(usize, ManifestPath)> = Vec::new();
     for (number, copy) in copies.iter().enumerate() {
         wanted.extend(copy.manifests().into_iter().map(|path| (number, path)));
     }
-    // A name with one dot keeps it; of the others each gets one of its own.
+    // A name with one dot keeps it; each of the others gets a new name.
     wanted.sort_by_key(|(_, path)| path.name().matches('.').count());
     let mut names: BTreeMap<(usize, ManifestPath), ManifestPath> = BTreeMap::new();
     for (number, path) in wanted {
@@ -109,7 +108,7 @@ fn rename(copies: &mut [GivenFile], advised: &BTreeMap<ManifestPath, ManifestPat
     }
 }
 
-/// A name of lower-case letters, digits and `-`, which no Addon has yet.
+/// A name of lower-case letters, digits and `-` that no other Addon has.
 fn plain(path: &ManifestPath, taken: &BTreeSet<AddonName>) -> ManifestPath {
     let name = path.name();
     let directory = path.strip_suffix(name.as_str()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A recorded node rehearsed again: the files of a flight under another version.
+//! Rehearses a recorded node again: the files in a state file with another version.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use windrow_plan::rules::{Platform, RuleSet};
 
 use crate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
-/// The pack that is in force where a storage network is preset.
+/// The pack that is active if a storage network is preset.
 const PRESET: &str = "name: harvester-preset";
-/// What was found so soon after the flight began was there before it.
+/// Observations this soon after the start of the recording describe the state before it.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
-/// The node of a flight: its files as they were recorded, without what was left out of them, and its
-/// settings and rules. With Harvester's version for a Harvester node; `rewrites_charts` as RKE2's is.
+/// The recorded node: its files without the removed parts, its settings and rules. `version` is Harvester's version for a
+/// Harvester node; `rewrites_charts` depends on the version of RKE2.
 ///
 /// # Errors
 ///
-/// When the flight has no configuration, or one that cannot be used; a sentence for people.
+/// The recording contains no usable configuration; a sentence for users.
 pub fn setup(
     segment: &Segment,
     version: Option<HarvesterVersion>,
@@ -50,7 +50,7 @@ pub fn setup(
                         first.insert(&file.path, file);
                         continue;
                     }
-                    // A configuration that is read again records every file again.
+                    // When a configuration is read again, all files are recorded again.
                     if first
                         .get(file.path.as_str())
                         .is_none_or(|known| known.digest != file.digest)
@@ -104,7 +104,7 @@ fn change(after: Duration, path: &str, content: Option<FileContent>) -> Director
     }
 }
 
-/// The objects as JSON, which is YAML.
+/// The objects as JSON, which is valid YAML.
 fn content(file: &RecordedFile) -> FileContent {
     let objects: Vec<String> = file
         .restore()
@@ -138,7 +138,7 @@ mod tests {
             (HarvesterVersion::new(1, 5, 0), Ending::Deadlocked),
             (HarvesterVersion::new(1, 6, 0), Ending::Complete),
         ] {
-            // No storage network is preset in these packs.
+            // These packs preset no storage network.
             let again = super::setup(segment, Some(version), false).unwrap();
             assert_eq!(again.scenario.storage_network, None);
             let rehearsed = rehearse("n1", &again, 1, Vec::new());

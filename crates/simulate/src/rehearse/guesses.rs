@@ -1,5 +1,5 @@
-//! What has to come from outside the manifests for everything to work: from what is known of charts, operators and the platform,
-//! or from an installer of which nothing is known. A rehearsal lets all of it come, and says what of it is not known.
+//! Requirements that the manifests do not meet themselves. They come from knowledge about charts, operators and the platform, or
+//! from an unknown installer. A rehearsal assumes that all of them are met, and reports which of them are unknown.
 
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::{LearnedTimes, Provider, phase_of, times_on};
@@ -10,7 +10,7 @@ use windrow_plan::{FileId, Plan, PlanDocument, Requirement, SatisfiedBy, rke2};
 use crate::platform_steps::{HARVESTER, RKE2};
 use crate::{MayBring, Scenario, Supply};
 
-/// Adds to a scenario what the files of a plan need from outside, and what is known to come of them.
+/// Adds the outside requirements of a plan's files to a scenario, and their known consequences.
 pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
     // An image is rehearsed for the first boot of a first server.
     let api = phase_of(&plan.phases, Phase::Api, false, NodeRole::FirstServer);
@@ -43,7 +43,7 @@ pub fn add_what_comes(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet) {
     add_what_is_made_elsewhere(scenario, plan);
 }
 
-/// Adds what rules and annotations wait for and nothing here makes.
+/// Adds the targets of rules and annotations that no file creates.
 fn add_what_is_made_elsewhere(scenario: &mut Scenario, plan: &Plan) {
     for file in &plan.files {
         let mut required = file.requirements().filter(|one| one.tier == Tier::Required);
@@ -60,14 +60,13 @@ fn add_what_is_made_elsewhere(scenario: &mut Scenario, plan: &Plan) {
     }
 }
 
-/// A requirement, and where it stands.
 struct Need<'p> {
     file: FileId,
     document: &'p PlanDocument,
     requirement: &'p Requirement,
 }
 
-/// Adds what one requirement needs.
+/// Adds the target of one requirement.
 fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'_>) {
     let Need {
         file,
@@ -96,7 +95,7 @@ fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'
             guess.file.clone_from(&file.path);
             add_guess(guess, target, namespaced);
         }
-        // Of a group all of whose kinds come, only those that are needed are known here.
+        // If all kinds of a group are provided, only the required ones are known here.
         SatisfiedBy::File { file, line } => {
             add_kind_of_group(scenario, plan, (*file, *line), target, namespaced);
         }
@@ -118,7 +117,7 @@ fn add_need(scenario: &mut Scenario, plan: &Plan, rules: &RuleSet, need: &Need<'
             let times = requirement.learned.as_ref().and_then(|one| one.times);
             add_provided(scenario, rules, target, (namespaced, times));
         }
-        // What a rule or an annotation waits for is added by itself; nothing waits for what a field merely names.
+        // Targets of rules and annotations are added separately, and nothing waits for an object that a field only mentions.
         SatisfiedBy::Cluster | SatisfiedBy::Nobody => {}
     }
 }
@@ -149,7 +148,7 @@ fn add_kind_of_group(
     }
 }
 
-/// Adds what a rule pack says that others provide, and what is known of the platform but in none of its steps.
+/// Adds the things that a rule pack declares as provided, and known parts of the platform that belong to none of its steps.
 fn add_provided(
     scenario: &mut Scenario,
     rules: &RuleSet,
@@ -157,7 +156,7 @@ fn add_provided(
     (namespaced, times): (bool, Option<LearnedTimes>),
 ) {
     let node = &scenario.node.clone();
-    // What a site says that it provides is provided, whatever RKE2's charts do not bring.
+    // A site's own declaration counts even for things that RKE2's charts do not provide.
     let is_off = |provider: Option<Provider>| provider.is_none_or(|one| one.is_switched_off);
     let steps = match scenario.harvester {
         Some(_) => HARVESTER,
@@ -183,7 +182,7 @@ fn add_provided(
     }
 }
 
-/// What the platform provides after times that were learned, or without any.
+/// The supply of the platform with these learned times, or without any.
 fn provided(scenario: &mut Scenario, times: Option<LearnedTimes>) -> &mut Supply {
     if times.is_none() {
         return &mut scenario.provided;

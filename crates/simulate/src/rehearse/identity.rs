@@ -1,7 +1,7 @@
-//! Do several nodes fit into one cluster of Harvester's? One founds it, the others have its token and join at its VIP, and each has a
-//! name and an address of its own.
+//! Checks whether several nodes fit into one cluster of Harvester: one of them creates it, the others have its token and join at
+//! its VIP, and each has a unique name and address.
 //!
-//! Only what every configuration says itself is compared. A token is never shown.
+//! It compares only values in the configurations themselves, and never shows a token.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,23 +12,23 @@ use windrow_model::manifest::extract::{FileKind, field, kind_of};
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 
-/// What a node's configuration says of the node and its cluster, each with its line.
+/// A node and its cluster according to its configuration, with positions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeIdentity {
-    /// `install.mode: create`
+    /// The position of `install.mode: create`.
     founds: Option<Location>,
-    /// `install.mode: join`
+    /// True for `install.mode: join`.
     joins: bool,
     token: Option<(ClusterToken, Location)>,
     hostname: Option<(String, Location)>,
-    /// The node's fixed address.
+    /// Static address of the node.
     address: Option<(String, Location)>,
-    /// The cluster's fixed address.
+    /// Static address of the cluster.
     vip: Option<(String, Location)>,
     server_url: Option<(String, Location)>,
 }
 
-/// What nodes of one cluster share, and nobody else is to see.
+/// The token is a secret that the nodes of one cluster share.
 #[derive(Clone, PartialEq, Eq)]
 struct ClusterToken(String);
 
@@ -39,7 +39,7 @@ impl fmt::Debug for ClusterToken {
 }
 
 impl NodeIdentity {
-    /// Reads it out of a configuration. `shown` is how that is called in messages.
+    /// Reads a configuration. `shown` is its name in messages.
     pub fn read(shown: &str, text: &str) -> Self {
         let is_harvester = kind_of(text) == FileKind::HarvesterConfig;
         let root = yaml::parse_configuration(text).ok().flatten();
@@ -72,7 +72,7 @@ impl NodeIdentity {
         }
     }
 
-    /// The same with what a further file of the node says.
+    /// Adds the values of another file of the node.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl NodeIdentity {
     }
 }
 
-/// What keeps nodes from being one cluster.
+/// The conflicts that prevent the nodes from forming one cluster.
 pub fn conflicts(nodes: &[(&str, &NodeIdentity)]) -> Vec<Finding> {
     let mut found = Vec::new();
     let founders = nodes
@@ -121,7 +121,8 @@ pub fn conflicts(nodes: &[(&str, &NodeIdentity)]) -> Vec<Finding> {
     found
 }
 
-/// A node that joins needs the token of the one that founds the cluster; where that was not given, all need the same.
+/// A joining node needs the token of the node that creates the cluster. If that one is not in the input, all nodes need the same
+/// token.
 fn differing_tokens(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
     let known = |one: &&(&str, &NodeIdentity)| one.1.token.is_some();
     let founder = nodes
@@ -145,7 +146,7 @@ fn differing_tokens(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
     }
 }
 
-/// A node that joins at an address which is neither the cluster's nor a node's: something in front of the cluster may have it.
+/// A node may join at an address that belongs neither to the cluster nor to a node, for example at a load balancer.
 fn other_servers(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
     let mut founders = nodes.iter().filter(|(_, one)| one.founds.is_some());
     let (Some((founder, own)), None) = (founders.next(), founders.next()) else {
@@ -172,7 +173,7 @@ fn other_servers(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
     }
 }
 
-/// The address in a URL; `None` where it is a name.
+/// The address in a URL; `None` if it is a name.
 fn address_of(url: &str) -> Option<IpAddr> {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#']).next()?;

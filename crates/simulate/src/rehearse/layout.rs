@@ -1,5 +1,5 @@
-//! Other names for the same manifests, or documents in other files, played beside what was given. What is not better in every seed is not
-//! advised.
+//! Simulates other names for the same manifests, or documents in other files, in addition to the given files. A layout is advised
+//! only if it is better in every seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -17,36 +17,34 @@ use super::ending::ended;
 use super::rehearsal::Span;
 use crate::{DirectoryChange, HappeningKind, PreparedSetup, Run, Setup, SimulatedDirectory};
 
-/// What has to be spared in every seed, in seconds: less is no pass.
+/// Required saving in every seed, in seconds. A smaller one does not save a pass.
 const LEAST: f64 = 1.0;
 
-/// Most objects that a proposal names.
+/// Maximum number of objects in a proposal.
 const NAMED: usize = 20;
 
-/// A file that is called otherwise, or documents of it that stand in another.
+/// A renamed file, or documents that move to another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutMove {
-    /// The file.
     pub from: ManifestPath,
-    /// The path of what moves.
     pub to: ManifestPath,
-    /// The lines of the objects that move; empty where the whole file does.
+    /// The lines of the moved objects; empty for a whole file.
     pub lines: BTreeSet<u32>,
-    /// The objects that move, for people; empty where the whole file does.
+    /// The moved objects for users; empty for a whole file.
     objects: Vec<String>,
 }
 
 /// Names and files with which RKE2 may need fewer passes on a fresh node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutProposal {
-    /// What changes, in the order in which RKE2 then applies it.
+    /// The changes, in the order in which RKE2 then applies the files.
     pub moves: Vec<LayoutMove>,
-    /// The files whose needs the directory itself meets.
+    /// The files whose requirements are in the directory itself.
     watched: Vec<ManifestPath>,
 }
 
 impl LayoutProposal {
-    /// What is worth trying for a plan, the smallest change first.
+    /// The proposals for a plan, the smallest change first.
     pub fn all(plan: &Plan) -> Vec<Self> {
         let path = |file: FileId| plan.files[file].path.clone();
         let renames = plan.names.renames.iter();
@@ -72,7 +70,8 @@ impl LayoutProposal {
             .collect()
     }
 
-    /// The same setup with it; `None` where it cannot be: servers have other files of these names, or a document cannot be parted.
+    /// The setup with the proposal. `None` if it is impossible, because servers have other files with these names, or because a
+    /// document cannot be split.
     pub fn lay_out(&self, setup: &Setup, limits: &ReadLimits) -> Option<Setup> {
         let mut other = setup.clone();
         for one in &self.moves {
@@ -98,7 +97,7 @@ impl LayoutProposal {
         Some(other)
     }
 
-    /// The files that are watched once it is carried out.
+    /// The files to watch after the change.
     fn watched_then(&self) -> Vec<ManifestPath> {
         let whole = |path: &&ManifestPath| {
             let mut moves = self.moves.iter();
@@ -109,7 +108,7 @@ impl LayoutProposal {
             .collect()
     }
 
-    /// What is to be said of it, once it was played and found better.
+    /// The finding about a proposal that was simulated and found better.
     pub fn finding(
         &self,
         trial: &LayoutTrial,
@@ -156,7 +155,7 @@ impl LayoutProposal {
 }
 
 impl LayoutMove {
-    /// A file that is called otherwise.
+    /// A renamed file.
     pub fn whole(from: impl Into<ManifestPath>, to: impl Into<ManifestPath>) -> Self {
         Self {
             from: from.into(),
@@ -166,7 +165,6 @@ impl LayoutMove {
         }
     }
 
-    /// Does the whole file get another name?
     pub fn is_whole(&self) -> bool {
         self.lines.is_empty()
     }
@@ -185,7 +183,7 @@ impl LayoutMove {
         }
     }
 
-    /// Where a person finds what moves.
+    /// The position of the moved text for the user.
     fn place(&self, files: &BTreeMap<ManifestPath, Location>) -> Option<Location> {
         files.get(&self.from).cloned()
     }
@@ -236,7 +234,7 @@ impl LayoutMove {
     }
 }
 
-/// What a path is, at power-on or once it is written.
+/// The content of a path, at power-on or once it is written.
 fn content_of(
     path: &ManifestPath,
     files: &SimulatedDirectory,
@@ -249,22 +247,21 @@ fn content_of(
     })
 }
 
-/// What playing a proposal came to, beside what was given.
+/// The comparison of a proposal with the given files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutTrial {
-    /// How many seeds were played.
     seeds: u64,
-    /// Was it better in each of them?
+    /// Whether it was better in each of them.
     is_better: bool,
-    /// The seconds that it saved.
+    /// The saving in seconds.
     saved: Option<Span>,
-    /// The most passes without it and with it.
+    /// The largest number of passes without it and with it.
     passes: usize,
     passes_then: usize,
 }
 
 impl LayoutTrial {
-    /// Plays both by these seeds, with Windrow, for as long as that is wanted and the proposal is better.
+    /// Plays both setups with these seeds and with Windrow, while `go_on` allows it and the proposal is better.
     pub fn play_while(
         proposal: &LayoutProposal,
         (given, other): ((&Setup, &PreparedSetup), (&Setup, &PreparedSetup)),
@@ -305,7 +302,7 @@ impl LayoutTrial {
         trial
     }
 
-    /// Takes in what a seed came to; true where something was spared.
+    /// Adds a seed; true if it saved time.
     fn take(&mut self, before: FirstPasses, after: FirstPasses) -> bool {
         let saved = before.seconds - after.seconds;
         self.widen(Span {
@@ -325,7 +322,7 @@ impl LayoutTrial {
         });
     }
 
-    /// Takes in what was played of other seeds.
+    /// Adds the results of other seeds.
     pub fn merge(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.is_better &= other.is_better;
@@ -336,17 +333,17 @@ impl LayoutTrial {
         }
     }
 
-    /// Was it better in each of this many seeds?
+    /// Whether it was better in each of this number of seeds.
     pub fn is_better_in_all(&self, seeds: u64) -> bool {
         self.is_better && self.seeds == seeds
     }
 
-    /// The least that it saved, in seconds.
+    /// The smallest saving in seconds.
     pub fn least_saved(&self) -> f64 {
         self.saved.map_or(0.0, |saved| saved.from)
     }
 
-    /// What it saved, in words.
+    /// The saving in words.
     fn saves(&self) -> String {
         let Some(Span { from, to }) = self.saved else {
             return "nothing".to_owned();
@@ -358,17 +355,17 @@ impl LayoutTrial {
     }
 }
 
-/// How RKE2's first passes on the first server went.
+/// The first passes of RKE2 on the first server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FirstPasses {
-    /// From the first one's beginning until each of some files was applied.
+    /// From the start of the first pass until all of these files were applied.
     seconds: f64,
-    /// How many had begun by then.
+    /// Number of passes that had begun by then.
     passes: usize,
 }
 
 impl FirstPasses {
-    /// `None` where one of the files was not applied.
+    /// `None` if one of the files was not applied.
     fn measure(run: &Run, files: &[ManifestPath]) -> Option<Self> {
         let mut missing: BTreeSet<&ManifestPath> = files.iter().collect();
         let mut began: Option<Timestamp> = None;

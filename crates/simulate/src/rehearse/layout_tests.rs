@@ -1,4 +1,4 @@
-//! What is advised was played, and nothing else is.
+//! Tests that exactly the simulated and better layouts are advised.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn secret(name: &str, namespace: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
 }
 
-/// The first proposal that is better in each of some seeds, or what was proposed and is not.
+/// The first proposal that is better in each of some seeds, or the rejected proposals.
 fn advice(files: &[(&str, &str)]) -> Result<Finding, Vec<LayoutProposal>> {
     let rules = RuleSet::default();
     let examined: Vec<_> = files
@@ -115,14 +115,14 @@ fn files_that_need_each_other_are_advised_to_be_split() {
 
 #[test]
 fn what_playing_does_not_find_better_is_not_advised() {
-    // The definition is right before its object: wherever that moves, the kind is not served in time.
+    // The definition is directly before its object: wherever it moves, the kind is not served in time.
     let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n  versions: [{name: v1, served: true, storage: true}]\n";
     let widget =
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
     let both = format!("{definition}---\n{widget}");
     let proposals = advice(&[("a.yaml", &both)]).unwrap_err();
     assert_eq!(proposals.len(), 1, "{proposals:?}");
-    // With enough between them it is.
+    // With enough files between them it is.
     let maps: Vec<String> = (0..30)
         .map(|number| secret(&format!("s{number}"), "default"))
         .collect();

@@ -1,56 +1,53 @@
-//! What a configuration says of its node's place in a cluster: does it found one or join one, and does
-//! it do so as an agent?
+//! Reads the place of a node in its cluster from a configuration: whether it creates or joins a cluster, and whether it is an
+//! agent.
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::extract::{Extracted, FileKind, field, kind_of};
 use windrow_model::manifest::{Node, NodeValue, yaml};
 
-/// What systemd is asked to do with a unit that is to run.
+/// The systemctl commands that lead to a running unit.
 const STARTS: [&str; 4] = ["enable", "reenable", "start", "restart"];
-/// What tells RKE2's install script to install an agent.
+/// The variable with which RKE2's install script installs an agent.
 const INSTALL_TYPE: &str = "INSTALL_RKE2_TYPE=";
 
-/// A node's place in a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Membership {
-    /// Does it join a cluster that another one founds?
+    /// Whether it joins a cluster that another node creates.
     pub joins: bool,
-    /// Why it is an agent, where it is one.
+    /// Why it is an agent, if it is one.
     pub agent: Option<AgentBecause>,
-    /// What Harvester may make of it.
+    /// The role that Harvester may give it.
     pub role: HarvesterRole,
-    /// The zone that its labels name (`topology.kubernetes.io/zone`).
+    /// The zone in its labels (`topology.kubernetes.io/zone`).
     pub zone: Option<String>,
 }
 
-/// `install.role` of Harvester's installer, which labels the node so (harvester-installer v1.7.1, `roleSetup` in
+/// `install.role` of Harvester's installer, which sets the labels of the node (harvester-installer v1.7.1, `roleSetup` in
 /// `pkg/console/util.go`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HarvesterRole {
     /// It may become a control plane.
     #[default]
     Default,
-    /// It becomes one before others.
+    /// It becomes a control plane before others.
     Management,
-    /// It never does.
+    /// It never becomes a control plane.
     Worker,
-    /// It becomes a member of etcd and nothing more.
+    /// It only becomes a member of etcd.
     Witness,
 }
 
-/// Why a node is an agent: its RKE2 has no deploy controller.
+/// The reason why a node is an agent, whose RKE2 has no deploy controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentBecause {
-    /// Where that is said.
     pub at: Location,
-    /// What is said there.
     pub says: String,
-    /// Harvester makes no server of it later.
+    /// Whether Harvester never promotes it to a server.
     pub for_good: bool,
 }
 
 impl Membership {
-    /// The same with what a further file of the node says.
+    /// Adds the values of another file of the node.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -65,15 +62,13 @@ impl Membership {
     }
 }
 
-/// Reads it out of a configuration, and the files that the node's configurations write of RKE2's own. `shown` is how the
-/// configuration is called in messages.
+/// Reads a configuration, and the files of RKE2's configuration that it writes. `shown` is its name in messages.
 ///
-/// RKE2's own configuration does not say whether `rke2-server` or `rke2-agent` will read it: that is
-/// the unit's matter. What counts is which of them the commands of cloud-init or yip start, else what
-/// they tell RKE2's install script. Where nothing says it, the node is a server.
+/// RKE2's own configuration does not decide whether `rke2-server` or `rke2-agent` reads it. The unit decides that cloud-init or
+/// yip start with their commands, or else the arguments of RKE2's install script. Without either, the node is a server.
 pub fn membership(shown: &str, text: &str, written: &[Extracted]) -> Membership {
     let kind = kind_of(text);
-    // The node that begins the cluster joins none, whatever is said to all servers.
+    // The node that creates the cluster joins none, even if `server:` is set for all servers.
     let mut written = written.iter().filter(|_| kind != FileKind::ImageBuilder);
     let joins = written.any(|file| {
         let content = String::from_utf8_lossy(&file.content);
@@ -100,7 +95,7 @@ pub fn membership(shown: &str, text: &str, written: &[Extracted]) -> Membership 
         agent,
         role: match (is_harvester, is_agent) {
             (true, _) => harvester_role(&root),
-            // An agent of RKE2 alone stays one.
+            // An agent of plain RKE2 stays an agent.
             (false, true) => HarvesterRole::Worker,
             (false, false) => HarvesterRole::Default,
         },
@@ -124,7 +119,7 @@ fn zone(root: &Node) -> Option<String> {
     (!zone.is_empty()).then(|| zone.to_owned())
 }
 
-/// A Harvester node that joins is an agent until it is made a server, and some never are.
+/// A joining Harvester node is an agent until it is promoted, and some nodes never are.
 fn of_harvester(shown: &str, root: &Node) -> Option<AgentBecause> {
     let install = field(root, "install")?;
     let mode = field(install, "mode").filter(|mode| mode.as_str() == Some("join"))?;
@@ -169,7 +164,7 @@ fn of_rke2(shown: &str, commands: &[(u32, String)]) -> Option<AgentBecause> {
     })
 }
 
-/// What cloud-init or yip runs, each with its line.
+/// The commands that cloud-init or yip run, each with its line.
 fn commands(kind: FileKind, root: &Node) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     let mut take = |list: Option<&Node>, before: &str| {
@@ -216,7 +211,7 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
         .map(|word| word.trim_matches(';'))
 }
 
-/// Does it ask systemd to start this unit?
+/// Whether a command makes systemd start this unit.
 fn starts(command: &str, unit: &str) -> bool {
     command.split([';', '|', '&', '\n']).any(|simple| {
         let mut words = words(simple).skip_while(|word| !word.ends_with("systemctl"));
@@ -321,7 +316,7 @@ mod tests {
             .unwrap();
         assert_eq!((worker.at.line, worker.for_good), (Some(3), true));
         assert_eq!(worker.says, "install.role: worker");
-        // Who founds the cluster is a server whatever its role.
+        // The node that creates the cluster is a server in any role.
         let founds = read("install:\n  mode: create\n  role: worker\n");
         assert!(founds.agent.is_none() && !founds.joins);
     }

@@ -1,9 +1,9 @@
-//! A boot before it happens: the same bootstrap in simulated time by many seeds, with Windrow and
-//! without it, summed up for people and for programs.
+//! Rehearses a boot: simulates the same bootstrap with many seeds, with Windrow and without it, and summarizes the results for
+//! users and programs.
 //!
-//! What the deploy controller does is checked against one on a real API server
-//! (`tests/kubernetes/fidelity.rs`); times, and what Harvester's controllers do, are modelled. What every
-//! seed ends in is sure as far as the model goes; what only some of them end in is a race.
+//! The behaviour of the deploy controller is compared with a deploy controller on a real API server
+//! (`tests/kubernetes/fidelity.rs`). Times and Harvester's controllers are modelled. A result of every seed is certain as far as
+//! the model goes; a result of only some seeds is a race.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -48,31 +48,29 @@ pub use self::rehearsal::{
 };
 use crate::{PreparedSetup, Run, Setup};
 
-/// How many seeds of another version are played.
+/// Number of seeds for another version.
 const SEEDS_OF_A_VERSION: u64 = 10;
 
-/// What is rehearsed of some seeds.
+/// The results of some seeds.
 pub struct PartialRehearsal {
     /// With Windrow and without it, by node.
     sides: Vec<(summary::Summary, summary::Summary)>,
-    /// With other versions of Harvester; none where there was no time for them.
+    /// With other versions of Harvester; empty if there was no time for them.
     versions: Vec<(HarvesterVersion, Ending, Ending)>,
-    /// How much later the files come with Windrow.
+    /// The delays of the files with Windrow.
     delays: Delays,
-    /// How many seeds.
     played: u64,
 }
 
-/// What a rehearsal asks and tells while it plays.
+/// Callbacks of a running rehearsal.
 pub struct Progress<'p> {
-    /// Is there time left? It is asked at each step of a seed, too: one that is not played to its end does not count.
+    /// Whether there is time left. It is called at each step of a seed, and a seed that does not reach its end does not count.
     pub go_on: &'p dyn Fn() -> bool,
-    /// A seed was played.
+    /// Called after each seed.
     pub played: &'p dyn Fn(),
 }
 
 impl PartialRehearsal {
-    /// Plays these seeds.
     pub fn play(setup: &Setup, seeds: RangeInclusive<u64>) -> Self {
         let endless = Progress {
             go_on: &|| true,
@@ -81,7 +79,7 @@ impl PartialRehearsal {
         Self::play_while((setup, &PreparedSetup::read(setup)), seeds, &endless)
     }
 
-    /// Plays these seeds as long as there is time. Who plays several ranges of one setup reads it once.
+    /// Plays these seeds as long as there is time. A caller that plays several ranges of one setup reads it only once.
     pub fn play_while(
         (setup, known): (&Setup, &PreparedSetup),
         seeds: RangeInclusive<u64>,
@@ -133,7 +131,7 @@ impl PartialRehearsal {
         part
     }
 
-    /// Takes in what was played of later seeds.
+    /// Adds the results of later seeds.
     pub fn merge(&mut self, later: Self) {
         for (side, more) in self.sides.iter_mut().zip(later.sides) {
             side.0.merge(more.0);
@@ -150,12 +148,11 @@ impl PartialRehearsal {
         }
     }
 
-    /// How many seeds were played.
     pub fn played(&self) -> u64 {
         self.played
     }
 
-    /// What came of it: every node's name, and what is wrong with its files.
+    /// The results, with the name of each node and the findings about its files.
     pub fn nodes(self, setup: &Setup, nodes: Vec<(String, Vec<Finding>)>) -> Vec<NodeRehearsal> {
         let scenario = &setup.scenario;
         let storage_network = scenario
@@ -219,7 +216,7 @@ impl PartialRehearsal {
     }
 }
 
-/// A seed, with Windrow and without it; `None` where the time is up before its end.
+/// Plays a seed with Windrow and without it; `None` if the time is up before its end.
 fn play_seed(
     setup: &Setup,
     known: &PreparedSetup,
@@ -231,7 +228,7 @@ fn play_seed(
     Some((with, without))
 }
 
-/// The versions at which something turned, but for the one that is played anyway.
+/// The versions at which the result may change, without the one that is played anyway.
 fn other_versions(setup: &Setup) -> impl Iterator<Item = HarvesterVersion> {
     let asked = setup.scenario.harvester;
     modelled::turns()
@@ -239,7 +236,7 @@ fn other_versions(setup: &Setup) -> impl Iterator<Item = HarvesterVersion> {
         .filter(move |version| asked.is_some_and(|asked| asked != *version))
 }
 
-/// Rehearses a node by the seeds 1 to `seeds`. `findings` are those of its plan.
+/// Rehearses a node with the seeds 1 to `seeds`. `findings` are those of its plan.
 pub fn rehearse(name: &str, setup: &Setup, seeds: u64, findings: Vec<Finding>) -> NodeRehearsal {
     let seeds = seeds.max(1);
     let part = PartialRehearsal::play(setup, 1..=seeds);

@@ -1,5 +1,5 @@
-//! The versions that Windrow has a model of. Any other is played like the nearest of these. What a rehearsal says of it is not
-//! known to be true, unless the releases around it start alike.
+//! The versions with a model. Any other version is simulated like the nearest of these, and the results are uncertain, unless the
+//! releases around it start in the same way.
 
 use windrow_gates::catalogue::Catalogue;
 use windrow_harvester::versions::{Fact, HarvesterVersions, Holds};
@@ -8,17 +8,18 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 use windrow_plan::version::Version;
 
-/// What differs by version in the bootstrap that is played. What comes when differs too: `plan`'s knowledge says how.
+/// The version differences in the simulated bootstrap. The provided kinds and objects differ too, according to `plan`'s
+/// knowledge.
 pub const PLAYED: &[Fact] = &[
     Fact::StorageNetworkEmptyRefused,
     Fact::DriverFollowsFeature,
     Fact::StorageNetworkCapital,
 ];
 
-/// Of these, what a bootstrap's end depends on. The third one is the wording of a message.
+/// The differences that change the end of a bootstrap. The third one only changes the text of a message.
 const DECIDES: &[Fact] = &[Fact::StorageNetworkEmptyRefused, Fact::DriverFollowsFeature];
 
-/// The releases since which the bootstrap can end otherwise, the oldest first.
+/// The releases from which on the bootstrap can end differently, the oldest first.
 pub fn turns() -> Vec<HarvesterVersion> {
     let turns = DECIDES.iter().flat_map(|fact| fact.known().turns());
     let mut turns: Vec<_> = turns
@@ -29,17 +30,17 @@ pub fn turns() -> Vec<HarvesterVersion> {
     turns
 }
 
-/// A version whose sources were not read.
+/// A version whose sources were not examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnreadVersion {
-    /// It may start otherwise than it is played; a sentence.
+    /// It may start in another way than the simulation; a sentence.
     Unmodelled(String),
-    /// The releases around it start alike; a sentence.
+    /// The releases around it start in the same way; a sentence.
     Alike(String),
 }
 
 impl UnreadVersion {
-    /// The sentence, where what comes up is not known.
+    /// The sentence, if the result is uncertain.
     pub fn unmodelled(self) -> Option<String> {
         match self {
             UnreadVersion::Unmodelled(why) => Some(why),
@@ -47,7 +48,7 @@ impl UnreadVersion {
         }
     }
 
-    /// The finding, where the version starts like its neighbours.
+    /// The finding, if the version starts like its neighbours.
     pub fn finding(self) -> Option<Finding> {
         let UnreadVersion::Alike(how) = self else {
             return None;
@@ -63,7 +64,7 @@ impl UnreadVersion {
     }
 }
 
-/// What is to be said of a version of Harvester that was not read; `None` for the others.
+/// The message about an unexamined version of Harvester; `None` for other versions.
 pub fn harvester(version: HarvesterVersion) -> Option<UnreadVersion> {
     let known = HarvesterVersions::shipped();
     if known.was_read(version) {
@@ -95,7 +96,7 @@ pub fn harvester(version: HarvesterVersion) -> Option<UnreadVersion> {
     )))
 }
 
-/// A sentence about a version of RKE2 that there is no model of; `None` for the others.
+/// A sentence about a version of RKE2 without a model; `None` for other versions.
 pub fn rke2(version: Version) -> Option<String> {
     let mut minors = Catalogue::builtin().minors();
     let (oldest, newest) = (minors.next()?, minors.next_back()?);

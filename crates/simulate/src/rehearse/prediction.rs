@@ -1,4 +1,4 @@
-//! When something is over, as an interval with its count. One number would be no prediction.
+//! When something is finished, as an interval with its count, because a single number would not be a prediction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,41 +8,41 @@ use windrow_plan::{Plan, SatisfiedBy};
 
 use super::rehearsal::Span;
 
-/// When something is over, in seconds, in bootstraps that were rehearsed.
+/// When something is finished in the simulated boots, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Prediction {
-    /// How many bootstraps it rests on: those in which it came to be over.
+    /// Number of simulated boots in which it finished.
     pub boots: u64,
-    /// Half of them are between these two.
+    /// Interval of half of them.
     pub half: Span,
-    /// Nine of ten of them are between these two.
+    /// Interval of nine of ten of them.
     pub nine_of_ten: Span,
 }
 
-/// How long a phase took on nodes of this kind, in seconds.
+/// Duration of a phase on nodes of this kind, in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeenPhase {
-    /// Which.
+    /// Name of the phase.
     pub phase: Phase,
-    /// On how many boots.
+    /// Number of boots.
     pub boots: u32,
-    /// Of machines of this class of hardware; absent: of all.
+    /// Hardware class of the machines; absent for all machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// Half of the next boots are expected between these two.
+    /// Interval that is expected for half of the next boots.
     pub half: Span,
-    /// Nine of ten of the next boots are expected between these two.
+    /// Interval that is expected for nine of ten of the next boots.
     pub nine_of_ten: Span,
 }
 
 impl Prediction {
-    /// From the seconds of each bootstrap; `None` of none.
+    /// From the seconds of each bootstrap; `None` for an empty list.
     pub(super) fn new(mut seconds: Vec<f64>) -> Option<Self> {
         seconds.sort_by(f64::total_cmp);
         let last = seconds.len().checked_sub(1)?;
-        // Outwards: an interval of few bootstraps is all of them.
+        // Rounds outwards: with few bootstraps the interval contains all of them.
         let between = |tail: f64| Span {
             from: seconds[(last as f64 * tail).floor() as usize],
             to: seconds[last - (last as f64 * tail).floor() as usize],
@@ -72,21 +72,21 @@ impl From<&LearnedPhase> for SeenPhase {
     }
 }
 
-/// Of which machines the times are that a rehearsal takes from earlier boots.
+/// Machines from which the learned times in a rehearsal come.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsedTimes {
-    /// The node's class of hardware, where it was named.
+    /// Hardware class of the node, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// How many times are of machines of that class.
+    /// Number of times from machines of this class.
     pub of_class: usize,
-    /// How many are of all machines: too little was learned of the class, or it was not named.
+    /// Number of times from all machines, because too little was learned about the class, or because none was given.
     pub of_all: usize,
 }
 
 impl UsedTimes {
-    /// Those that a rehearsal of these files takes; `None` where nothing was learned of how long they take.
+    /// The times for a rehearsal of these files; `None` if no times were learned.
     pub fn of(plan: &Plan, node: &NodeFacts) -> Option<Self> {
         let is_class = |one: &ClassTimes| node.hardware() == Some(one.hardware.as_str());
         let mut used = Self {

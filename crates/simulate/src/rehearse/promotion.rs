@@ -1,18 +1,18 @@
-//! Which of the nodes that join Harvester makes control planes, and which one only a member of etcd.
+//! Predicts which joining nodes Harvester promotes to control planes, and which one only to a member of etcd.
 //!
-//! Harvester looks at all nodes whenever one changes, and promotes one at a time until there are three (harvester v1.4.0 to v1.8.2,
-//! `selectPromoteNode` in `pkg/controller/master/node/promote_controller.go`). All nodes are taken to be healthy, and to join in the
-//! order in which they were given.
+//! Harvester checks all nodes whenever one of them changes, and promotes one at a time until there are three (harvester v1.4.0 to
+//! v1.8.2, `selectPromoteNode` in `pkg/controller/master/node/promote_controller.go`). This assumes that all nodes are healthy
+//! and join in the given order.
 
 use std::collections::BTreeSet;
 
 use super::membership::{HarvesterRole, Membership};
 use crate::JoinRole;
 
-/// How many control-plane nodes Harvester keeps, a witness among them, where there are as many nodes.
+/// The number of control-plane nodes that Harvester maintains, including a witness, if there are enough nodes.
 const CONTROL_PLANES: usize = 3;
 
-/// What each node that joins becomes beside the one that founds the cluster.
+/// The role that each joining node gets, apart from the node that creates the cluster.
 pub fn promotions(founder: &Membership, joining: &[&Membership]) -> Vec<JoinRole> {
     let mut roles = vec![JoinRole::Agent; joining.len()];
     while let Some(next) = next_promoted(founder, joining, &roles) {
@@ -24,7 +24,7 @@ pub fn promotions(founder: &Membership, joining: &[&Membership]) -> Vec<JoinRole
     roles
 }
 
-/// The next one that is promoted; none where there are enough of them, or never will be.
+/// The next node to promote; `None` if there are enough, or never will be.
 fn next_promoted(
     founder: &Membership,
     joining: &[&Membership],
@@ -35,7 +35,7 @@ fn next_promoted(
     if 1 + promoted.clone().count() >= CONTROL_PLANES {
         return None;
     }
-    // One witness counts: a second one is none that can be promoted.
+    // Only one witness counts: a second one cannot be promoted.
     let of_role = |role: HarvesterRole| {
         let waiting = (0..joining.len()).filter(|number| !is_promoted(*number));
         waiting.filter(move |number| joining[*number].role == role)
@@ -124,7 +124,7 @@ mod tests {
             roles(Some("1"), &[plain(None), plain(None)]),
             [Agent, Agent]
         );
-        // Without a zone of its own the first one that is promoted brings the rule along.
+        // Without a zone in the first node, the rule starts with the first promoted node.
         assert_eq!(roles(None, &same), [Promoted, Agent]);
     }
 }

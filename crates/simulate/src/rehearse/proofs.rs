@@ -1,7 +1,7 @@
-//! Proofs that something cannot work, found in the files alone: ways to deadlock that are no circle of
-//! requirements. Each names the line and the smallest change.
+//! Proofs from the files alone that something cannot work: deadlocks that are not a cycle of requirements. Each proof gives the
+//! line and the smallest change.
 //!
-//! Only what is certain is found: where something cannot be judged from the files alone, there is no finding.
+//! Only certain results are reported. If the files alone do not decide, there is no finding.
 
 mod asked;
 mod given;
@@ -24,7 +24,6 @@ use windrow_plan::{Plan, Requirement, SatisfiedBy, SourceMap};
 use self::given::{add_finding, objects};
 use self::pods::{DeclaredPods, images};
 
-/// Every proof.
 pub fn proofs(given: &ProofInputs<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     webhooks(given, &mut found);
@@ -39,7 +38,7 @@ pub fn proofs(given: &ProofInputs<'_>) -> Vec<Finding> {
     found
 }
 
-/// Objects whose pods never run because an image of theirs is in no bundle.
+/// Objects whose pods never run because one of their images is not in any bundle.
 pub fn not_bundled(
     files: &[(&ManifestFile, &SourceMap)],
     bundle: &BTreeSet<String>,
@@ -51,7 +50,7 @@ pub fn not_bundled(
             .find(|(image, _)| !bundle.contains(&full_name(image)));
         if let Some((image, _)) = lacks {
             let mut id = object.id.clone();
-            // Whatever makes pods is namespaced.
+            // All workloads are namespaced.
             id.namespace.get_or_insert_with(|| "default".into());
             missing.insert(id, format!("the image {image} is in no bundle"));
         }
@@ -59,7 +58,7 @@ pub fn not_bundled(
     missing
 }
 
-/// Names of images, one a line as RKE2's and Harvester's lists have them, as they are compared.
+/// Image names in the format for comparisons, from a list with one name per line like those of RKE2 and Harvester.
 pub fn image_list(text: &str) -> BTreeSet<String> {
     text.lines()
         .map(str::trim)
@@ -68,7 +67,7 @@ pub fn image_list(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The object that is meant, and the file that it is in. Without a namespace it is in `default`, or in none.
+/// The object and its file. Without a namespace it is in `default`, or has none.
 fn declared<'a>(given: &ProofInputs<'a>, id: &ObjectRef) -> Option<(&'a Object, &'a ManifestFile)> {
     let namespace = |id: &ObjectRef| id.namespace.clone().unwrap_or("default".into());
     let files = given.files.iter();
@@ -88,8 +87,7 @@ fn file_of<'a>(given: &ProofInputs<'a>, id: &ObjectRef) -> Option<&'a str> {
     declared(given, id).map(|(_, file)| file.path.as_str())
 }
 
-/// What a person or a rule asked to wait for, with who waits; what is inferred never asks for more
-/// than is there.
+/// The requirements of users and rules, with the waiting object. Inferred requirements never ask for more than existence.
 fn waits(plan: &Plan) -> impl Iterator<Item = (&ObjectRef, &Requirement)> {
     plan.files.iter().flat_map(|file| {
         file.documents.iter().flat_map(|document| {
@@ -102,7 +100,7 @@ fn waits(plan: &Plan) -> impl Iterator<Item = (&ObjectRef, &Requirement)> {
     })
 }
 
-/// What only orders yields, late; what is required never does.
+/// An advisory requirement expires, while a required one never does.
 fn severity(requirement: &Requirement) -> Severity {
     match requirement.tier {
         Tier::Required => Severity::Error,
@@ -120,8 +118,7 @@ fn waits_for_state<'p>(plan: &'p Plan, requirement: &Requirement) -> Option<&'p 
     }
 }
 
-/// A fail-closed webhook that is asked about the pods which answer it: once they are gone they
-/// never come back.
+/// A fail-closed webhook that reviews the pods that answer it: once they are gone, they never come back.
 fn webhooks(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
     let pods = DeclaredPods::from_objects(objects(given));
     for (object, shown) in objects(given) {
@@ -190,7 +187,7 @@ fn asks_about_pods(hook: &Node) -> bool {
     })
 }
 
-/// What makes a node Ready must not wait for a Ready node.
+/// A workload that makes a node Ready must not wait for a Ready node.
 fn node_ready(
     given: &ProofInputs<'_>,
     waiting: &ObjectRef,
@@ -223,7 +220,7 @@ fn node_ready(
     );
 }
 
-/// A claim of a class that binds at the first use is not bound before a pod mounts it.
+/// A claim of a class with binding at first use is not bound before a pod mounts it.
 fn claims(
     given: &ProofInputs<'_>,
     waiting: &ObjectRef,
@@ -249,7 +246,7 @@ fn claims(
     if !late {
         return;
     }
-    // A user of the claim in another file than the one that waits makes it bound.
+    // A user of the claim in another file than the waiting one binds it.
     let waits_in = file_of(given, waiting);
     let used = DeclaredPods::from_objects(objects(given))
         .users_of(target)
@@ -272,8 +269,8 @@ fn claims(
     );
 }
 
-/// An address that nothing gives. A Service of this type is Ready without one: only a rule that looks
-/// at `status.loadBalancer` asks for it.
+/// An address that nothing assigns. A Service of this type is Ready without one, so only a rule about `status.loadBalancer`
+/// requires it.
 fn load_balancers(given: &ProofInputs<'_>, requirement: &Requirement, found: &mut Vec<Finding>) {
     let need = &given.plan.needs[requirement.need];
     let (NeedTarget::Object(target), NeedCondition::Expression(expression)) =
@@ -290,7 +287,7 @@ fn load_balancers(given: &ProofInputs<'_>, requirement: &Requirement, found: &mu
     let Some(service) = object(given, target) else {
         return;
     };
-    // Harvester's nodes have kube-vip, which serves Services.
+    // Harvester's nodes have kube-vip, which assigns addresses to Services.
     let provided = given.plan.platform != Some(Platform::Rke2)
         || objects(given).any(|(object, _)| pods::gives_addresses(object));
     if service.node.str_at(&["spec", "type"]) != Some("LoadBalancer") || provided {
@@ -306,7 +303,7 @@ fn load_balancers(given: &ProofInputs<'_>, requirement: &Requirement, found: &mu
     );
 }
 
-/// What a packaged component brings is not brought when the component is disabled.
+/// A disabled component does not provide its kinds and objects.
 pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut named = BTreeSet::new();
@@ -316,7 +313,7 @@ pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding
                 let SatisfiedBy::Platform { by, .. } = &requirement.satisfied_by else {
                     continue;
                 };
-                // What a site says that it provides is there, whatever it calls it.
+                // Things that a site declares as provided exist, regardless of their name.
                 let Some((component, at)) = disabled
                     .iter()
                     .find(|(component, _)| *by == name_of_chart(component))
@@ -345,7 +342,7 @@ pub fn switched_off(plan: &Plan, disabled: &[(String, Location)]) -> Vec<Finding
     found
 }
 
-/// An image that is in no bundle is never pulled where nothing can be.
+/// Without access to a registry, an image that is not in a bundle is never pulled.
 fn bundled(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
     let Some(bundle) = given.images else { return };
     let mut missing: BTreeMap<String, Vec<Location>> = BTreeMap::new();

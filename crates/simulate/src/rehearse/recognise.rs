@@ -1,5 +1,5 @@
-//! Known incidents, recognised in what a simulated bootstrap left: by the detectors of `windrow
-//! diagnose`, which know nothing of the simulation.
+//! Detects known incidents in the final state of a simulated bootstrap, with the detectors of `windrow diagnose`, which know
+//! nothing about the simulation.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use windrow_harvester::objects::{KindListing, Objects};
 
 use crate::Run;
 
-/// Nothing changes any more, and what is only slow is no incident: it is looked at so much later.
+/// The final state is read this much later, because nothing changes any more, and a slow operation is not an incident.
 const LATER: Duration = Duration::from_secs(3600);
 
-/// What they recognise. They are given only the kinds that they ask for: of a healthy cluster that is
-/// little, and it is done for every seed.
+/// The findings of the detectors. They get only the requested kinds, which are few for a healthy cluster, because this runs for
+/// every seed.
 pub(super) fn recognised(run: &Run) -> Vec<IncidentFinding> {
     let now = run.ended + LATER;
     let mut objects = Objects::to_be_asked();
@@ -24,7 +24,7 @@ pub(super) fn recognised(run: &Run) -> Vec<IncidentFinding> {
         }
         for kind in kinds {
             let all = run.cluster.list(kind.group, kind.kind);
-            // No Helm and no Rancher is played that would keep its own Secrets.
+            // The simulation has neither Helm nor Rancher, which would store their own Secrets.
             let all = all.filter(|_| kind.kept_metadata().is_none());
             let all = all.map(|(_, object)| object).collect();
             objects.insert(kind.group_kind(), KindListing::Objects(all));

@@ -1,4 +1,4 @@
-//! What a rehearsal says, as people and programs read it.
+//! The result of a rehearsal, for users and programs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::delay::Delay;
 use super::prediction::{Prediction, SeenPhase, UsedTimes};
 use crate::{DeployCounts, JoinRole};
 
-/// What came of a rehearsal.
+/// Result of a rehearsal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rehearsal {
@@ -22,15 +22,14 @@ pub struct Rehearsal {
     pub api_version: String,
     /// `Rehearsal`
     pub kind: String,
-    /// The version of Windrow that rehearsed.
+    /// Version of Windrow.
     #[serde(default)]
     pub windrow: String,
-    /// How the nodes end with Windrow at worst, with what is proved.
+    /// Worst end of the nodes with Windrow, including proofs.
     pub verdict: Ending,
-    /// Every node that was rehearsed, all in one cluster. What a cluster has once (how it ended, work,
-    /// machines) is the same at each.
+    /// All nodes, which form one cluster. Facts about the whole cluster (end, work, VMs) are the same for each node.
     pub nodes: Vec<NodeRehearsal>,
-    /// What is wrong between nodes.
+    /// Conflicts between nodes.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -40,70 +39,69 @@ pub struct Rehearsal {
     pub findings: Vec<Finding>,
 }
 
-/// One node's rehearsal.
+/// Result of one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeRehearsal {
-    /// How the node is called.
+    /// Name of the node.
     pub name: String,
-    /// What it is in its cluster.
+    /// Role of the node in its cluster.
     #[serde(default)]
     pub role: MemberRole,
-    /// Harvester's version; absent for RKE2 alone.
+    /// Harvester's version; absent for plain RKE2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harvester: Option<String>,
-    /// Versions that were asked for and that there is no model of, a sentence each: what comes up is then not known.
+    /// Requested versions without a model, one sentence each. Their results are uncertain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beyond: Vec<String>,
-    /// Does the installer preset a storage network?
+    /// Whether the installer presets a storage network.
     pub storage_network: bool,
-    /// How many seeds.
+    /// Number of simulated boots.
     pub seeds: u64,
-    /// The bootstrap as it goes without Windrow.
+    /// Bootstrap without Windrow.
     pub without: Side,
-    /// And with it.
+    /// Bootstrap with Windrow.
     pub with: Side,
-    /// How much longer it takes with Windrow, where a file of this node makes it take longer by more than RKE2's poll, and RKE2 alone
-    /// gets there too.
+    /// Delay with Windrow, if a file of this node causes one longer than RKE2's poll, and plain RKE2 completes too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// Where the time went with Windrow, in the seed of its timeline: of the node that founds the cluster.
+    /// Time breakdown with Windrow, in the simulated boot of its timeline, for the node that creates the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootTimeline>,
-    /// How long phases took on nodes of this kind, in boots from which was learned.
+    /// Durations of phases on nodes of this kind, learned from boots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen_phases: Vec<SeenPhase>,
-    /// Of which machines the times are that were taken from earlier boots.
+    /// Machines from which the times of earlier boots come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_times: Option<UsedTimes>,
     /// The same node with other versions of Harvester.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionOutcome>,
-    /// What is wrong with the files, and proofs of what cannot work.
+    /// Problems of the files, and proofs of deadlocks.
     #[serde(serialize_with = "windrow_model::findings::serialize_advised")]
     #[schemars(with = "Vec<windrow_model::findings::AdvisedFinding<'static>>")]
     pub findings: Vec<Finding>,
 }
 
-/// What a node is in the cluster that is rehearsed.
+/// Role of a node in the simulated cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum MemberRole {
-    /// It founds the cluster.
+    /// It creates the cluster.
     #[default]
     First,
     /// A server that joins.
     Server,
-    /// It joins as an agent, and Harvester makes it a server.
+    /// It joins as an agent, and Harvester promotes it to a server.
     Promoted,
-    /// It joins as an agent, and Harvester makes it a member of etcd and nothing more: nothing reads its manifests directory.
+    /// It joins as an agent, and Harvester promotes it to a member of etcd only: nothing reads its manifests directory.
     Witness,
     /// An agent: nothing reads its manifests directory.
     Agent,
 }
 
 impl MemberRole {
-    /// Every role, in the order in which nodes come.
+    /// All roles, in the order in which nodes join.
     pub const ALL: [Self; 5] = [
         Self::First,
         Self::Server,
@@ -124,55 +122,55 @@ impl From<JoinRole> for MemberRole {
     }
 }
 
-/// All bootstraps with Windrow, or all without.
+/// All bootstraps with Windrow, or all without it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Side {
-    /// How it ended, the commonest end first.
+    /// Ends, the most frequent first.
     pub ends: Vec<EndCount>,
-    /// What became of every manifest file.
+    /// Result of every manifest file.
     pub files: BTreeMap<ManifestPath, FileFate>,
-    /// States in which virtual machines ended, and in how many seeds.
+    /// Final states of VMs, with the number of simulated boots.
     pub machines: BTreeMap<String, BTreeMap<String, u64>>,
-    /// What RKE2's deploy controller did.
+    /// Work of RKE2's deploy controller.
     pub work: WorkRange,
-    /// When the bootstrap was over, in seconds from power-on: the least and the most; absent when it never was.
+    /// End of the bootstrap, in seconds from power-on: smallest and largest value; absent if it never ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
     /// The same as a prediction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_in: Option<Prediction>,
-    /// When every manifest of the node that is applied at all was applied for the first time, in seconds from power-on.
+    /// When all applied manifests of the node had been applied once, in seconds from power-on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_in: Option<Prediction>,
-    /// What stays held forever, in the seed of the timeline.
+    /// Files that are held forever, in the simulated boot of the timeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays_held: Vec<StillHeld>,
-    /// Known incidents, recognised in what the seeds left, the commonest first.
+    /// Known incidents in the final states, the most frequent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recognised: Vec<RecognisedIncident>,
-    /// The seed of the timeline: the first one that ended worst.
+    /// Number of the simulated boot of the timeline: the first one with the worst end.
     pub seed: u64,
-    /// What happened, in that seed.
+    /// Events of this simulated boot.
     pub timeline: Vec<TimelineEntry>,
 }
 
-/// One way to end.
+/// One of the ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndCount {
-    /// Which.
+    /// End.
     pub verdict: Ending,
-    /// In how many seeds.
+    /// Number of simulated boots.
     pub seeds: u64,
-    /// The first of them.
+    /// First of these simulated boots.
     pub first_seed: u64,
-    /// What is missing, or the proof that it can never end otherwise.
+    /// Missing things, or the proof that no other end is possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
 }
 
-/// How a bootstrap ended. The worse, the greater.
+/// End of a bootstrap. A greater value is worse.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -180,21 +178,19 @@ pub struct EndCount {
 pub enum Ending {
     /// Everything came up.
     Complete,
-    /// Everything came up as far as it is known: an installer has to bring what nothing known brings.
+    /// Everything came up as far as Windrow can tell: an installer must provide things that no known part provides.
     Unknown,
-    /// Everything came up, but the storage network that the installer's configuration presets is never
-    /// configured.
+    /// Everything came up, but the storage network that the installer's configuration presets is never configured.
     Unconfigured,
-    /// Things were still happening after twelve hours.
+    /// There was still activity after twelve hours.
     Underway,
     /// Nothing can change any more, and something is missing.
     Stuck,
-    /// Nothing can change any more, because one thing waits for another in a circle.
+    /// Nothing can change any more, because things wait for each other in a cycle.
     Deadlocked,
 }
 
 impl Ending {
-    /// In words.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Complete => "the node comes up, and everything is applied",
@@ -211,128 +207,127 @@ impl Ending {
     }
 }
 
-/// A known incident, as `windrow diagnose` would recognise it in what is left.
+/// A known incident, as `windrow diagnose` would find it in the final state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecognisedIncident {
     /// Reason code.
     pub code: Code,
-    /// What it is about, `Kind namespace/name`.
+    /// Subject, `Kind namespace/name`.
     pub subject: String,
-    /// What, in a line.
+    /// Problem in one line.
     pub message: String,
-    /// What to do about it on the node.
+    /// Advice for the node.
     pub advice: String,
-    /// In how many seeds.
+    /// Number of simulated boots.
     pub seeds: u64,
 }
 
-/// What became of a file.
+/// Result of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileFate {
-    /// The marker that keeps it from RKE2 and that Windrow did not make.
+    /// Marker that hides it from RKE2, and that does not belong to Windrow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<MarkerPath>,
-    /// In how many seeds RKE2 applied it.
+    /// Number of simulated boots in which RKE2 applied it.
     pub applied_in: u64,
-    /// When it was applied first, in seconds from power-on.
+    /// When it was first applied, in seconds from power-on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Span>,
-    /// In how many seeds it was held.
+    /// Number of simulated boots in which it was held.
     pub held_in: u64,
-    /// When Windrow let it go, in seconds from power-on.
+    /// When Windrow released it, in seconds from power-on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<Span>,
-    /// The most failures in one seed.
+    /// Largest number of failures in one simulated boot.
     pub failures: u64,
-    /// In how many seeds it failed at all.
+    /// Number of simulated boots in which it failed.
     #[serde(default)]
     pub failed_in: u64,
-    /// The last error.
+    /// Last error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The least and the most, over all seeds.
+/// Smallest and largest value over all simulated boots.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
-    /// The least.
+    /// Smallest value.
     pub from: f64,
-    /// The most.
+    /// Largest value.
     pub to: f64,
 }
 
-/// What the deploy controller did: least and most.
+/// Work of the deploy controller: smallest and largest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkRange {
-    /// In the seed in which it did least.
+    /// In the simulated boot with the least work.
     pub least: DeployCounts,
-    /// In the seed in which it did most.
+    /// In the simulated boot with the most work.
     pub most: DeployCounts,
 }
 
-/// A file that stays held, and whose rule holds it.
+/// A file that is held, with the rules that hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StillHeld {
-    /// The file.
+    /// Path of the file.
     pub file: ManifestPath,
     /// Reason code.
     pub code: Code,
-    /// Why, in a line.
+    /// Reason in one line.
     pub why: String,
-    /// Whose rules, each with its place.
+    /// Rules, each with its position.
     pub rules: Vec<Origin>,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineEntry {
-    /// When, in seconds from power-on.
+    /// Time in seconds from power-on.
     pub at: f64,
-    /// What, in a line.
+    /// Event in one line.
     pub what: String,
-    /// How much it matters to a reader.
+    /// Importance for the reader.
     pub weight: Weight,
-    /// The file that it is about.
+    /// File of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<ManifestPath>,
 }
 
-/// What sort of thing happened.
+/// Importance of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Weight {
     /// A step of the platform.
     Step,
-    /// Something was applied or came into its state.
+    /// Something was applied or reached its state.
     Good,
-    /// Windrow holds or releases.
+    /// Windrow holds or releases a file.
     Staging,
-    /// Something failed or was refused.
+    /// Something failed or was rejected.
     Bad,
-    /// Bookkeeping.
+    /// A detail.
     Small,
 }
 
-/// How the same node fares with another version.
+/// Result of the same node with another version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionOutcome {
     /// Harvester's version.
     pub version: String,
-    /// How it ends without Windrow, at worst.
+    /// Worst end without Windrow.
     pub without: Ending,
-    /// How it ends with Windrow, at worst.
+    /// Worst end with Windrow.
     pub with: Ending,
 }
 
 impl NodeRehearsal {
-    /// Every known incident that was recognised on either side, with the number of seeds without Windrow
-    /// and with it.
+    /// All known incidents on either side, with the number of seeds without Windrow and with it.
     pub fn recognised(&self) -> Vec<(&RecognisedIncident, u64, u64)> {
         let same = |one: &RecognisedIncident, other: &RecognisedIncident| {
             (one.code, &one.subject) == (other.code, &other.subject)
@@ -352,10 +347,10 @@ impl NodeRehearsal {
         all
     }
 
-    /// How it ends with Windrow at worst; what is proved to keep it from working counts.
+    /// The worst end with Windrow; proofs count too.
     pub fn worst(&self) -> Ending {
         let ends = self.with.ends.iter().map(|end| end.verdict);
-        // Nothing comes up for certain that is only played like something else, or was not played.
+        // If a version has no model, or no seed was played, nothing is certain to come up.
         let unknown = !self.beyond.is_empty() || self.seeds == 0;
         ends.chain(proved(&self.findings))
             .chain(unknown.then_some(Ending::Unknown))
@@ -365,7 +360,7 @@ impl NodeRehearsal {
 }
 
 impl Rehearsal {
-    /// The nodes' rehearsals together.
+    /// Combines the results of the nodes.
     pub fn new(nodes: Vec<NodeRehearsal>, findings: Vec<Finding>) -> Self {
         let mut rehearsal = Self {
             api_version: "windrow.dev/v1".to_owned(),
@@ -379,7 +374,6 @@ impl Rehearsal {
         rehearsal
     }
 
-    /// How the nodes end with Windrow at worst.
     pub fn worst(&self) -> Ending {
         let nodes = self.nodes.iter().map(NodeRehearsal::worst);
         nodes
@@ -389,8 +383,7 @@ impl Rehearsal {
     }
 }
 
-/// How a bootstrap ends because of its findings: an error keeps something from working, and what was not looked at is
-/// not known.
+/// The end that findings prove: an error prevents something from working, and an unchecked part is unknown.
 fn proved(findings: &[Finding]) -> Option<Ending> {
     let ends = findings.iter().filter_map(|finding| match finding {
         finding if finding.severity == Severity::Error => Some(Ending::Stuck),

@@ -1,4 +1,4 @@
-//! Many bootstraps into one summary.
+//! Summarizes many bootstraps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,27 +15,26 @@ use super::rehearsal::{
 };
 use crate::{DeployCounts, HappeningKind, Run, SimulatedDirectory};
 
-/// How many failures of one file stand in the timeline.
+/// Number of failures per file in the timeline.
 const TOLD: usize = 3;
 
-/// What is summed up so far.
 pub(super) struct Summary {
     start: Timestamp,
-    /// Of which node; 0 is the first.
+    /// Index of the node; 0 is the first.
     server: usize,
     ends: Vec<EndCount>,
     files: BTreeMap<ManifestPath, FileFate>,
     machines: BTreeMap<String, BTreeMap<String, u64>>,
     work: Option<WorkRange>,
     over: Option<Span>,
-    /// When each bootstrap was over, and when its manifests were all applied, in seconds.
+    /// The end of each bootstrap, and when its manifests had all been applied, in seconds.
     overs: Vec<f64>,
     manifests: Vec<f64>,
     recognised: Vec<RecognisedIncident>,
     worst: Option<WorstRun>,
 }
 
-/// What is kept of the first run that ended worst.
+/// The stored parts of the first run with the worst end.
 struct WorstRun {
     ended: Ending,
     seed: u64,
@@ -60,7 +59,7 @@ impl Summary {
         }
     }
 
-    /// Takes one run in, and what is recognised in what it left.
+    /// Adds a run and the incidents in its final state.
     pub(super) fn take(&mut self, run: &Run, left: &[incidents::IncidentFinding]) {
         for finding in left {
             self.recognise(RecognisedIncident {
@@ -118,7 +117,7 @@ impl Summary {
         }
     }
 
-    /// When the last file was applied for the first time; `None` where none was.
+    /// When the last file was first applied; `None` if none was applied.
     fn all_applied(&self, run: &Run) -> Option<f64> {
         let own = run.log.iter().filter(|one| one.server == self.server);
         let mut first: BTreeMap<&ManifestPath, Timestamp> = BTreeMap::new();
@@ -141,7 +140,7 @@ impl Summary {
         }
     }
 
-    /// Takes in what was summed up of later seeds.
+    /// Adds the summary of later seeds.
     pub(super) fn merge(&mut self, later: Self) {
         for end in later.ends {
             match self.ends.iter_mut().find(|one| one.verdict == end.verdict) {
@@ -196,7 +195,6 @@ impl Summary {
         }
     }
 
-    /// How it ended at worst.
     pub(super) fn worst(&self) -> Ending {
         self.worst
             .as_ref()
@@ -255,7 +253,7 @@ impl Summary {
         }
     }
 
-    /// The summary of this node, which began with these files.
+    /// The summary of this node, which started with these files.
     pub(super) fn side(mut self, files: &SimulatedDirectory) -> Side {
         for (path, fate) in &mut self.files {
             fate.skipped = files.skipped_by(path);
@@ -305,14 +303,14 @@ fn widen(span: &mut Option<Span>, at: f64) {
     });
 }
 
-/// What a person wants to see of a run: the first failures of each file, and no passes.
+/// The events that a user wants to see: the first failures of each file, and no passes.
 fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<TimelineEntry> {
     let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
     let mut denied = 0;
     let mut moments = Vec::new();
     for happening in &run.log {
-        // What happens to the whole cluster stands in the timeline of the first node. The platform's steps stand in
-        // every node's.
+        // The first node's timeline contains the events of the whole cluster. Every node's timeline contains the steps of the
+        // platform.
         let everywhere = matches!(happening.what, HappeningKind::Platform { .. });
         if happening.server != server && !(everywhere && happening.server == 0) {
             continue;
@@ -325,7 +323,7 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<TimelineEntry> {
             | HappeningKind::Reboot
             | HappeningKind::JoinedAsAgent => (Weight::Step, None),
             HappeningKind::Applied { file } => {
-                // Applied over and over while another one fails.
+                // Applied repeatedly while another file fails.
                 let count = failures.entry(file).or_default();
                 *count += 1;
                 if *count > TOLD {
@@ -371,7 +369,6 @@ fn timeline(run: &Run, server: usize, start: Timestamp) -> Vec<TimelineEntry> {
     moments
 }
 
-/// Seconds from power-on.
 fn seconds(start: Timestamp, at: Timestamp) -> f64 {
     Duration::try_from(at.duration_since(start)).map_or(0.0, |passed| passed.as_secs_f64())
 }

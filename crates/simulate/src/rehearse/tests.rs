@@ -42,7 +42,7 @@ fn the_first_virtual_machine_may_cost_the_preset_storage_network_and_never_does_
     assert!(rehearsal.without.work.least.writes > rehearsal.with.work.most.writes);
 }
 
-/// By version, at worst, without a preset and with one.
+/// The worst end by version, without a preset and with one.
 #[test]
 fn both_stories_are_told_by_version() {
     let unset = FIRST_VM.replace("storage-network:", "ntp-servers:");
@@ -69,7 +69,7 @@ fn both_stories_are_told_by_version() {
     }
 }
 
-/// Without a preset, as each release's own webhook has it.
+/// Without a preset, as in each release's own webhook.
 #[test]
 fn the_first_virtual_machine_is_rehearsed_on_every_release_that_was_read() {
     let unset = FIRST_VM.replace("storage-network:", "ntp-servers:");
@@ -142,7 +142,7 @@ fn a_seed_that_is_not_played_to_its_end_does_not_count_and_the_end_is_unknown() 
         .remove(0);
     assert_eq!((node.seeds, node.worst()), (0, Ending::Unknown));
     assert_eq!(node.versions, []);
-    // The time of one seed, and a bit more.
+    // The time of one seed, and slightly more.
     let (with, without) = (Cell::new(0), Cell::new(0));
     let known = PreparedSetup::read(&setup);
     let count = |steps: &Cell<u64>| {
@@ -156,7 +156,7 @@ fn a_seed_that_is_not_played_to_its_end_does_not_count_and_the_end_is_unknown() 
     assert_eq!(play(with.get() + without.get() + 20).played(), 1);
 }
 
-/// Files of one ConfigMap each; every one but the last in the chain needs the next one.
+/// Files of one ConfigMap each; every file except the last one in the chain needs the next one.
 fn chain(names: &[&str]) -> Setup {
     let mut setup = Setup::first_vm(start());
     setup.scenario = Scenario::rke2(start());
@@ -179,18 +179,18 @@ fn chain(names: &[&str]) -> Setup {
 
 #[test]
 fn a_boot_that_takes_polls_longer_with_windrow_says_which_file_makes_it_so() {
-    // Each is released a poll after the one that sorts behind it.
+    // Each is released one poll after the file that sorts behind it.
     let slow = chain(&["a.yaml", "b.yaml", "c.yaml", "d.yaml"]);
     let node = rehearse("n1", &slow, 5, Vec::new());
     assert_eq!(node.worst(), Ending::Complete);
     let delay = node.delay.unwrap();
     assert_eq!(delay.file, "a.yaml");
     assert!((30.0..=60.0).contains(&delay.seconds), "{delay:?}");
-    // One poll is the price of any hold.
+    // Any hold costs one poll.
     let quick = chain(&["a.yaml", "b.yaml"]);
     let node = rehearse("n1", &quick, 5, Vec::new());
     assert_eq!((node.with.files["a.yaml"].held_in, node.delay), (5, None));
-    // Where RKE2 alone does not get there nothing is too late.
+    // If plain RKE2 does not complete, there is no delay.
     let mut stuck = slow;
     stuck.files.write(
         "z.yaml",
@@ -200,8 +200,8 @@ fn a_boot_that_takes_polls_longer_with_windrow_says_which_file_makes_it_so() {
     assert_eq!(rehearse("n1", &stuck, 2, Vec::new()).delay, None);
 }
 
-/// A chart of which boots have shown after how long its kind is there, and an object of that kind, by this knowledge; on a machine of a
-/// class, if one is named.
+/// A chart with knowledge about the time until its kind is served, and an object of this kind, on a machine of a class if there
+/// is one.
 fn learned_chart(times: &str, hardware: Option<&str>) -> (NodeRehearsal, UsedTimes) {
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: widgets, namespace: kube-system}\nspec: {chart: widgets}\n";
     let widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
@@ -272,7 +272,7 @@ fn a_machine_of_a_class_takes_its_times_and_another_those_of_all() {
 fn what_comes_of_a_chart_comes_after_the_time_that_boots_have_shown() {
     let (node, _) = learned_chart("p5: 10m, p25: 11m, half: 12m, p75: 13m, p95: 15m", None);
     let released = node.with.files["b-widget.yaml"].released.unwrap();
-    // Power-on, kube-apiserver's start, the first pass, then half of p5 at least and twice p95 at most.
+    // Power-on, the start of kube-apiserver, the first pass, then at least half of p5 and at most twice p95.
     assert!(
         released.from > 300.0 && released.to < 1_900.0,
         "{released:?}"
@@ -283,7 +283,7 @@ fn what_comes_of_a_chart_comes_after_the_time_that_boots_have_shown() {
     assert!(mostly.from > 330.0 && mostly.to < 1_300.0, "{mostly:?}");
     let half = done.half;
     assert!(half.from > 600.0 && half.to < 900.0, "{half:?}");
-    // Neither its Job nor the time that is taken for what is not known makes it later.
+    // Neither its Job nor the default time for unknown things delays it.
     let (soon, _) = learned_chart("p5: 1s, p25: 1s, half: 1s, p75: 1s, p95: 1s", None);
     let mostly = soon.with.manifests_in.unwrap().nine_of_ten;
     assert!(mostly.to < 100.0, "{mostly:?}");

@@ -1,7 +1,7 @@
-//! Findings that a person has accepted, each with a reason: by a file beside the input, or by an annotation of the object.
+//! Accepted findings with their reasons, from a file in the input or from an annotation of the object.
 //!
-//! An accepted finding stays visible and does not count. An entry that accepts nothing any more is itself a finding: it would
-//! hide something later.
+//! An accepted finding stays visible but does not count. An entry that no longer accepts anything is a finding itself, because it
+//! would hide another one later.
 
 use std::path::Path;
 
@@ -14,56 +14,49 @@ use windrow_plan::SourceMap;
 
 use super::finding::{AcceptedBecause, CheckedFinding};
 
-/// The annotation of an object that accepts findings on it: one a line, `CODE: REASON`.
+/// The annotation of an object that accepts findings about it: one per line, `CODE: REASON`.
 pub const ANNOTATION: &str = "windrow.dev/accept";
-/// What begins an acceptance file.
+/// The first lines of an acceptance file.
 const HEAD: [(&str, &str); 2] = [
     ("apiVersion", "windrow.dev/v1"),
     ("kind", "AcceptedFindings"),
 ];
 
-/// What is accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acceptances {
-    /// The entries, in the order in which they are tried.
+    /// The entries in the order in which they are tried.
     pub entries: Vec<Acceptance>,
-    /// What is wrong with them.
+    /// The errors in the entries.
     pub findings: Vec<Finding>,
 }
 
-/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acceptance {
-    /// Which code; any where there is none.
+    /// The accepted code; `None` for any.
     pub code: Option<Code>,
-    /// Where the finding has to be.
     pub place: AcceptedPlace,
-    /// Why.
     pub reason: String,
-    /// Where the entry is written.
     pub at: Location,
 }
 
-/// Where findings are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AcceptedPlace {
-    /// Everywhere.
     Anywhere,
-    /// In a file: its path, or the last parts of it.
+    /// In a file: its path, or the end of it.
     File(String),
-    /// On an object: these lines of a file.
+    /// On an object, that is in these lines of a file.
     Lines {
-        /// The file, as findings call it.
+        /// Name of the file in findings.
         file: String,
-        /// Its first line.
+        /// First line of the object.
         first: u32,
-        /// The first line behind it.
+        /// First line after the object.
         end: u32,
     },
 }
 
 impl Acceptances {
-    /// Reads an acceptance file. `shown` is how it is called in messages.
+    /// Reads an acceptance file. `shown` is its name in messages.
     pub fn read(shown: &str, text: &str) -> Self {
         let mut read = Self::default();
         match yaml::parse_configuration(text) {
@@ -80,7 +73,7 @@ impl Acceptances {
         read
     }
 
-    /// Adds what another file accepts.
+    /// Adds the entries of another file.
     pub fn extend(&mut self, more: Self) {
         self.entries.extend(more.entries);
         self.findings.extend(more.findings);
@@ -150,7 +143,7 @@ impl Acceptances {
         }
     }
 
-    /// Takes what annotations of a manifest accept.
+    /// Adds the entries in annotations of a manifest.
     pub fn annotations(&mut self, manifest: &ManifestFile, shown: &SourceMap) {
         let objects: Vec<_> = manifest.objects().collect();
         for (number, object) in objects.iter().enumerate() {
@@ -208,11 +201,11 @@ impl Acceptances {
         });
     }
 
-    /// Marks what is accepted, and says which entries accept nothing.
+    /// Marks accepted findings, and reports entries that accept nothing.
     pub(super) fn accept(&self, findings: &mut [CheckedFinding]) -> Vec<Finding> {
         let mut used = vec![false; self.entries.len()];
         for finding in findings.iter_mut() {
-            // What is wrong with the acceptances is not accepted by one of them.
+            // An entry cannot accept errors in the entries themselves.
             if finding.finding.code == Code::AcceptanceInvalid {
                 continue;
             }

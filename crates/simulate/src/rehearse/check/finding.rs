@@ -1,4 +1,4 @@
-//! A finding as a check reports it: with what it comes to, what to do, and whether a person has accepted it.
+//! A finding in the form of a check: with its verdict, advice, and acceptance.
 
 use std::cmp::Reverse;
 
@@ -9,23 +9,23 @@ use windrow_model::reasons::Code;
 
 use super::verdict::{CheckPart, CheckVerdict};
 
-/// Something that was found, and what it comes to.
+/// A finding and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedFinding {
-    /// Which part found it.
+    /// Part that found it.
     pub part: CheckPart,
-    /// What it comes to, were it not accepted.
+    /// Verdict without the acceptance.
     pub verdict: CheckVerdict,
     /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
-    /// What to do about it.
+    /// Advice.
     pub advice: String,
-    /// The nodes that it is of; absent where there is only one.
+    /// Affected nodes; absent if there is only one node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// Why it does not count.
+    /// Why the finding does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<AcceptedBecause>,
 }
@@ -34,9 +34,9 @@ pub struct CheckedFinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedBecause {
-    /// The reason, as a person wrote it.
+    /// Reason that the user wrote.
     pub reason: String,
-    /// Where it is written.
+    /// Position of the reason.
     pub at: Location,
 }
 
@@ -52,7 +52,7 @@ impl CheckedFinding {
         }
     }
 
-    /// What it counts for.
+    /// The verdict with the acceptance.
     pub fn counts(&self) -> CheckVerdict {
         match self.accepted {
             Some(_) => CheckVerdict::Fine,
@@ -60,7 +60,7 @@ impl CheckedFinding {
         }
     }
 
-    /// The worst first; what a line of a file proves before what follows from it, and the node before Windrow's own
+    /// The sort order: the worst first, proofs in a line of a file before their consequences, and the node before Windrow's own
     /// configuration.
     pub(super) fn rank(&self) -> impl Ord + use<> {
         let follows = matches!(

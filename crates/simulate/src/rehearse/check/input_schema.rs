@@ -1,5 +1,5 @@
-//! The form of a file with accepted findings for editors: a JSON schema, draft 7, from the types below. Files are read by
-//! `acceptance`.
+//! The JSON schema, draft 7, of a file with accepted findings, for editors. It is generated from the types below, while
+//! `acceptance` reads the files.
 
 use std::borrow::Cow;
 
@@ -8,48 +8,48 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 use windrow_model::reasons::{Code, REASONS, Reason};
 
-/// Findings that are accepted, each with a reason that stays visible.
+/// Accepted findings, each with a reason that stays visible.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AcceptedFindingsFile {
-    /// The version of the form.
+    /// Version of the format.
     pub api_version: AcceptedVersion,
-    /// What the file is.
+    /// Kind of the file.
     pub kind: AcceptedKind,
     /// The entries.
     pub accept: Vec<AcceptedEntry>,
 }
 
-/// The version of the form.
+/// Version of the format.
 #[derive(JsonSchema)]
 pub enum AcceptedVersion {
-    /// The first.
+    /// The first version.
     #[schemars(rename = "windrow.dev/v1")]
     V1,
 }
 
-/// What the file is.
+/// Kind of the file.
 #[derive(JsonSchema)]
 pub enum AcceptedKind {
     /// Accepted findings.
     AcceptedFindings,
 }
 
-/// One entry: a code, a file or both, and a reason.
+/// An entry: a code, a file or both, and a reason.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AcceptedEntry {
-    /// The code; any where there is none.
+    /// Accepted code; any if absent.
     #[schemars(with = "Option<ListedCode>")]
     pub code: Option<Code>,
-    /// The file, or the end of its path; any where there is none.
+    /// File, or the end of its path; any if absent.
     pub file: Option<String>,
-    /// Why. It is shown.
+    /// Reason. It is shown.
     #[schemars(length(min = 1))]
     pub reason: String,
 }
 
-/// A code, of which an editor shows all.
+/// A code. Editors list all of them.
 struct ListedCode;
 
 impl JsonSchema for ListedCode {
@@ -64,10 +64,9 @@ impl JsonSchema for ListedCode {
     }
 }
 
-/// The schema as text.
 pub fn accepted_findings_schema() -> String {
     let generator = SchemaSettings::draft07().into_generator();
     let schema = generator.into_root_schema_for::<AcceptedFindingsFile>();
-    // A schema is made of maps and strings, and always serialises.
+    // A schema contains only maps and strings, so it can always be serialised.
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }

@@ -1,7 +1,7 @@
-//! One verdict over everything that can be known before an image is burned: configuration, plan, feature gates, rehearsal.
+//! Combines all checks of an image before its installation into one verdict: configuration, plan, feature gates and rehearsal.
 //!
-//! Pure: what each part found comes in, one report goes out. `verdict` says what a finding comes to, `acceptance` which findings
-//! a person has accepted, `outcome` makes findings of how the rehearsal ended, `report` puts them together.
+//! Pure: the findings of each part are the input, one report is the output. `verdict` evaluates findings, `acceptance` marks
+//! accepted ones, `outcome` converts the end of the rehearsal into findings, and `report` combines everything.
 
 pub mod acceptance;
 mod finding;

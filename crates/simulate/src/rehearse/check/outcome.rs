@@ -1,4 +1,4 @@
-//! How a rehearsal ended, as findings: they have a code, a place and advice like everything else that is found.
+//! Converts the end of a rehearsal into findings, with a code, a location and advice like all others.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use windrow_model::reasons::Code;
 use super::super::delay::Delay;
 use super::super::rehearsal::{EndCount, Ending, NodeRehearsal, Span};
 
-/// A rehearsal that was ended before all of its seeds were played.
+/// A rehearsal that ended before it had played all of its seeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutShort {
-    /// How many seeds were played.
     pub played: u64,
-    /// How many were asked for.
+    /// The requested number of seeds.
     pub seeds: u64,
-    /// How long it was allowed to take, in words.
+    /// The time limit, in words.
     pub time: String,
 }
 
-/// The most files, or reasons, that a message names.
+/// The maximum number of files, or reasons, in a message.
 const NAMED: usize = 3;
 
-/// The findings on how one node ended. `files` says where a person finds each manifest, `machines` where each virtual machine.
+/// The findings about the end of one node. `files` gives the position of each manifest for the user, and `machines` that of each
+/// VM.
 pub(super) fn findings(
     node: &NodeRehearsal,
     files: &BTreeMap<ManifestPath, Location>,
@@ -61,7 +61,7 @@ pub(super) fn findings(
     found
 }
 
-/// A bootstrap that takes longer with Windrow.
+/// The finding about a bootstrap that takes longer with Windrow.
 fn slower(delay: &Delay, files: &BTreeMap<ManifestPath, Location>) -> Finding {
     let code = Code::BootSlower;
     let Span { from, to } = delay.in_boots.nine_of_ten;
@@ -78,7 +78,6 @@ fn slower(delay: &Delay, files: &BTreeMap<ManifestPath, Location>) -> Finding {
     }
 }
 
-/// The finding on a rehearsal that was ended early.
 pub(super) fn cut_short(cut: &CutShort) -> Finding {
     let code = Code::RehearsalCutShort;
     Finding {
@@ -94,7 +93,7 @@ pub(super) fn cut_short(cut: &CutShort) -> Finding {
     }
 }
 
-/// A version that there is no model of.
+/// The finding about a version without a model.
 fn beyond(why: &str) -> Finding {
     Finding {
         incident: None,
@@ -120,7 +119,7 @@ fn describe(end: &EndCount, seeds: u64) -> String {
     format!("{}, {how_often}{because}", end.verdict.describe())
 }
 
-/// Where the machine stands of which a reason begins to speak.
+/// The position of the VM with which a reason begins.
 fn machine_in(because: &str, machines: &BTreeMap<String, Location>) -> Option<Location> {
     let mut known = machines.iter();
     let named = known.find(|(name, _)| {
@@ -130,7 +129,7 @@ fn machine_in(because: &str, machines: &BTreeMap<String, Location>) -> Option<Lo
     named.map(|(_, at)| at.clone())
 }
 
-/// What a message says of the rest.
+/// The note about the remaining items in a message.
 fn and_more(all: usize) -> String {
     match all.saturating_sub(NAMED) {
         0 => String::new(),
@@ -138,7 +137,7 @@ fn and_more(all: usize) -> String {
     }
 }
 
-/// Files that RKE2 does not apply in every seed, but for those that nobody wants applied.
+/// Files that RKE2 does not apply in every seed, without those that are hidden on purpose.
 fn unapplied(node: &NodeRehearsal) -> impl Iterator<Item = &ManifestPath> {
     let fates = node.with.files.iter();
     fates
@@ -146,13 +145,13 @@ fn unapplied(node: &NodeRehearsal) -> impl Iterator<Item = &ManifestPath> {
         .map(|(path, _)| path)
 }
 
-/// Files that fail before everything is there, where everything comes to be there.
+/// The finding about files that fail until their requirements exist, if the bootstrap completes.
 fn noise(node: &NodeRehearsal, files: &BTreeMap<ManifestPath, Location>) -> Option<Finding> {
     let complete = |end: &EndCount| matches!(end.verdict, Ending::Complete | Ending::Unknown);
     if !node.with.ends.iter().all(complete) {
         return None;
     }
-    // What something else tries again and again is no matter of RKE2's.
+    // Retries by other components do not concern RKE2.
     let own = || {
         let fates = node.with.files.iter();
         fates.filter(|(path, _)| path.applied_by().is_none())

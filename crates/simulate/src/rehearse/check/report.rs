@@ -1,6 +1,6 @@
-//! The report of a check: one verdict, the first reason, and everything that was found, each thing once.
+//! The report of a check: one verdict, the first reason, and all findings, each of them once.
 //!
-//! The names of its fields are a promise; `docs/check.schema.json` is generated from these types.
+//! The names of its fields are stable, and `docs/check.schema.json` is generated from these types.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::finding::CheckedFinding;
 use super::outcome::{self, CutShort};
 use super::verdict::{CheckPart, CheckVerdict};
 
-/// What `windrow check -o json` prints.
+/// Output of `windrow check -o json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
@@ -26,55 +26,55 @@ pub struct CheckReport {
     pub api_version: String,
     /// `Check`
     pub kind: String,
-    /// The version of Windrow that checked.
+    /// Version of Windrow.
     pub windrow: String,
-    /// What it comes to; findings that are accepted do not count.
+    /// Verdict; accepted findings do not count.
     pub verdict: CheckVerdict,
-    /// The first reason; absent where it is fine.
+    /// First reason; absent if the verdict is fine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<CheckedFinding>,
-    /// What each part comes to.
+    /// Verdict of each part.
     pub parts: Vec<PartVerdict>,
-    /// How much of what the files cannot do without is known from earlier boots; absent where nothing is.
+    /// How many requirements of the files are known from earlier boots; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<LearnedShare>,
-    /// What each node comes to.
+    /// Verdict of each node.
     pub nodes: Vec<NodeVerdict>,
-    /// Everything that was found, the worst first; what is accepted comes last.
+    /// All findings, the worst first; accepted ones come last.
     pub findings: Vec<CheckedFinding>,
 }
 
-/// What one part comes to.
+/// Verdict of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PartVerdict {
-    /// Which.
+    /// Name of the part.
     pub part: CheckPart,
-    /// What it comes to.
+    /// Verdict.
     pub verdict: CheckVerdict,
 }
 
-/// What one node comes to.
+/// Verdict of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeVerdict {
-    /// How the node is called.
+    /// Name of the node.
     pub name: String,
-    /// What it is in its cluster.
+    /// Role of the node in its cluster.
     #[serde(default)]
     pub role: MemberRole,
-    /// Harvester's version; absent for RKE2 alone.
+    /// Harvester's version; absent for plain RKE2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harvester: Option<String>,
-    /// What it comes to.
+    /// Verdict.
     pub verdict: CheckVerdict,
-    /// How many seeds were played.
+    /// Number of simulated boots.
     pub seeds: u64,
-    /// How the bootstraps end without Windrow, the commonest end first.
+    /// Ends of the bootstraps without Windrow, the most frequent first.
     pub without: Vec<EndCount>,
-    /// And with it.
+    /// Ends of the bootstraps with Windrow, the most frequent first.
     pub with: Vec<EndCount>,
-    /// When everything is there with Windrow, in seconds from power-on: the least and the most; absent when it never is.
+    /// When everything is up with Windrow, in seconds from power-on: smallest and largest value; absent if it never is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Span>,
     /// The same as a prediction.
@@ -82,23 +82,22 @@ pub struct NodeVerdict {
     pub over_in: Option<Prediction>,
 }
 
-/// One node, as its parts were checked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedNode {
-    /// Everything that was found before the rehearsal.
+    /// All findings from before the rehearsal.
     pub findings: Vec<(CheckPart, Finding)>,
-    /// Where a person finds each manifest.
+    /// The position of each manifest for the user.
     pub files: BTreeMap<ManifestPath, Location>,
-    /// And each virtual machine, by its name in messages.
+    /// The position of each VM, by its name in messages.
     pub machines: BTreeMap<String, Location>,
-    /// What annotations of its manifests accept.
+    /// The acceptances in annotations of its manifests.
     pub accepted: Vec<Acceptance>,
-    /// How much of what its files cannot do without is known from earlier boots.
+    /// How many requirements of its files are known from earlier boots.
     pub learned: LearnedShare,
 }
 
 impl CheckReport {
-    /// Puts together what was found of each node, in the order of the rehearsal's.
+    /// Combines the findings of all nodes, in the order of their rehearsals.
     pub fn new(
         rehearsal: &Rehearsal,
         nodes: Vec<CheckedNode>,
@@ -124,7 +123,7 @@ impl CheckReport {
             merged.add(CheckPart::Plan, finding.clone(), None);
         }
         if let Some(cut) = cut {
-            // No node is known to come up in what was not played.
+            // A node whose seeds were not played is not known to come up.
             let unplayed = merged.add(CheckPart::Rehearsal, outcome::cut_short(cut), None);
             verdicts.iter_mut().for_each(|own| own.push(unplayed));
         }
@@ -168,7 +167,7 @@ impl CheckReport {
         }
     }
 
-    /// Is everything that cannot work Windrow's own configuration?
+    /// Whether all fatal findings concern Windrow's own configuration.
     pub fn only_configuration_fails(&self) -> bool {
         let failing = |part: &&PartVerdict| part.verdict == CheckVerdict::CannotWork;
         let mut failing = self.parts.iter().filter(failing);
@@ -195,16 +194,16 @@ impl NodeVerdict {
     }
 }
 
-/// What is found in several nodes, or by several parts, each thing once.
+/// Findings of several nodes or parts, merged so that each of them occurs once.
 #[derive(Default)]
 struct MergedFindings {
     findings: Vec<CheckedFinding>,
-    /// Where each stands, by what makes two the same.
+    /// The index of each finding, by the properties that make two findings equal.
     known: BTreeMap<(Code, String), usize>,
 }
 
 impl MergedFindings {
-    /// Adds one, and says where it stands.
+    /// Adds a finding and returns its index.
     fn add(&mut self, part: CheckPart, finding: Finding, node: Option<&str>) -> usize {
         let key = (finding.code, finding.message.clone());
         let Some(&index) = self.known.get(&key) else {

@@ -1,4 +1,4 @@
-//! One verdict out of many findings; acceptances and their reasons.
+//! Tests one verdict from many findings, and acceptances with their reasons.
 
 use jiff::Timestamp;
 use windrow_model::findings::{Finding, Location};
@@ -99,7 +99,7 @@ fn a_rehearsal_that_ends_badly_is_a_finding_and_never_fine() {
         let message = report.because.unwrap().finding.message;
         assert!(message.contains("x.yaml is not applied"), "{message}");
     }
-    // A machine is named with its file and line.
+    // The message names the VM with its file and line.
     node.with.ends[0].because = vec!["VirtualMachine default/vm does not run: why".to_owned()];
     let rehearsal = Rehearsal::new(vec![node.clone()], Vec::new());
     let place = |name: &str, line| (name.to_owned(), Location::line("vm.yaml", line));

@@ -1,4 +1,4 @@
-//! One word for what was checked, and what each finding comes to.
+//! The verdict of a check, and the verdict of each finding.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,24 +6,23 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::{Outlook, Plan};
 
-/// What a check comes to. The worse, the greater: of several parts the worst one counts.
+/// Verdict of a check. A greater value is worse, and the worst part counts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum CheckVerdict {
-    /// It works, and nothing is worth changing.
+    /// It works, and no change is worthwhile.
     Fine,
-    /// It works; without a change it takes longer, or RKE2 fails and repeats on the way.
+    /// It works, but takes longer than necessary, or RKE2 fails and retries on the way.
     Slower,
-    /// Something could not be judged: it may work.
+    /// A part could not be judged, so it may work.
     Unknown,
-    /// It cannot work as it is.
+    /// It cannot work without a change.
     CannotWork,
 }
 
 impl CheckVerdict {
-    /// In words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fine => "fine",
@@ -33,7 +32,7 @@ impl CheckVerdict {
         }
     }
 
-    /// What a finding comes to, where it is not accepted.
+    /// The verdict of a finding that is not accepted.
     pub fn from_finding(finding: &Finding) -> Self {
         match (finding.code, finding.severity) {
             (_, Severity::Error) => Self::CannotWork,
@@ -56,7 +55,7 @@ impl CheckVerdict {
         }
     }
 
-    /// What a plan comes to, with what its files need and nothing brings.
+    /// The verdict of a plan, including requirements of its files that nothing provides.
     pub fn from_plan(plan: &Plan) -> Self {
         let outlook = match plan.outlook() {
             Outlook::Works => Self::Fine,
@@ -66,14 +65,14 @@ impl CheckVerdict {
         outlook.max(Self::from_findings(&plan.findings))
     }
 
-    /// What findings come to: the worst of them counts.
+    /// The verdict of several findings: the worst one counts.
     pub fn from_findings(findings: &[Finding]) -> Self {
         let all = findings.iter().map(Self::from_finding);
         all.max().unwrap_or(Self::Fine)
     }
 }
 
-/// What found something.
+/// Part of a check.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -81,19 +80,18 @@ impl CheckVerdict {
 pub enum CheckPart {
     /// Windrow's own configuration: settings, rule packs, accepted findings.
     Config,
-    /// The files, as RKE2 would read and order them, and what they prove.
+    /// The files as RKE2 would read and order them, and proofs from them.
     Plan,
     /// The feature gates.
     Gates,
-    /// The simulated bootstraps.
+    /// The simulated boots.
     Rehearsal,
 }
 
 impl CheckPart {
-    /// Every part, in the order in which they are checked.
+    /// All parts in the order of the checks.
     pub const ALL: [Self; 4] = [Self::Config, Self::Plan, Self::Gates, Self::Rehearsal];
 
-    /// In a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",

@@ -1,10 +1,10 @@
-//! Objects that a fail-closed webhook is asked about before what answers it runs: one of the same files, or one that a chart of these
-//! files is known to bring.
+//! Objects that a fail-closed webhook reviews before its backend runs. The webhook is in the same files, or comes from one of
+//! their charts according to the knowledge.
 //!
-//! Kubernetes orders nothing here: RKE2 applies the webhook, its Deployment and the objects in one pass,
-//! and kube-apiserver refuses the objects until a pod answers. It is a race that ends by itself, and
-//! every pass of it applies all files again. It does not end where what answers needs one of these objects itself. Such an object must not
-//! wait for it: only custom ones and those of another namespace are found to.
+//! Kubernetes does not order them: RKE2 applies the webhook, its Deployment and the objects in one pass, and kube-apiserver
+//! rejects the objects until a pod answers. This race ends automatically, but each of its passes applies all files again. It
+//! never ends if the backend itself needs one of these objects. Such an object must not wait for the backend, so only custom
+//! objects and objects of another namespace are reported.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,14 @@ use super::given::{ProofInputs, add_finding};
 use super::pods::{self, DeclaredPods};
 use crate::WebhookGate;
 
-/// One object that is asked about.
+/// An object that a webhook reviews.
 struct WebhookQuestion {
     object: ObjectRef,
-    /// Where the object's `metadata` stands.
+    /// Position of the object's `metadata`.
     metadata: Location,
-    /// The webhook's own name.
     name: String,
     asked: WebhookGate,
-    /// Can it wait for what answers? What that may need itself cannot.
+    /// Whether it can wait for the backend. An object that the backend itself may need cannot.
     can_wait: bool,
 }
 
@@ -37,7 +36,7 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
         let files = files.iter();
         files.flat_map(|(file, shown)| file.objects().map(move |object| (*file, object, *shown)))
     };
-    // Few files have a webhook at all.
+    // Only few files contain a webhook.
     if !all().any(|(_, object, _)| is_webhook(object)) {
         return found;
     }
@@ -50,7 +49,7 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
             };
             let brings = |file: &ManifestFile| file.objects().any(|one| one.id == asked.backend);
             for (file, object, shown) in all() {
-                // In its own file it cannot wait: RKE2 applies a file as a whole.
+                // In the same file it cannot wait, because RKE2 applies a file as a whole.
                 let Some(metadata) = object.node.entry("metadata").filter(|_| !brings(file)) else {
                     continue;
                 };
@@ -73,14 +72,14 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
     found
 }
 
-/// What the webhooks are asked about that charts of these files are known to bring.
+/// The objects that webhooks of charts in these files review, according to the knowledge.
 fn questions_of_charts(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQuestion> {
     let mut found: Vec<WebhookQuestion> = Vec::new();
     for document in plan.files.iter().flat_map(|file| &file.documents) {
         let webhooks = document.brings.iter().flat_map(|known| &known.webhooks);
         for webhook in webhooks {
             for (file, shown) in files {
-                // In its own file it cannot wait: RKE2 applies a file as a whole.
+                // In the same file it cannot wait, because RKE2 applies a file as a whole.
                 if has_chart(file, &document.object) {
                     continue;
                 }
@@ -108,7 +107,7 @@ fn has_chart(file: &ManifestFile, chart: &ObjectRef) -> bool {
     file.objects().any(|one| is_same(&one.id, chart))
 }
 
-/// Do both name one object? A plan knows the namespace that an object has without naming it.
+/// Whether both are the same object. A plan contains the default namespace of an object.
 fn is_same(one: &ObjectRef, other: &ObjectRef) -> bool {
     one.group_kind() == other.group_kind()
         && one.name == other.name
@@ -124,7 +123,7 @@ fn gate(webhook: &GuardingWebhook) -> WebhookGate {
     }
 }
 
-/// What kube-apiserver says while no pod answers.
+/// The message of kube-apiserver while no pod answers.
 fn refusal(name: &str, service: &str, namespace: &str, path: &str) -> String {
     format!(
         "Internal error occurred: failed calling webhook \"{name}\": failed to call webhook: Post \
@@ -140,12 +139,12 @@ pub(super) fn is_webhook(object: &Object) -> bool {
     )
 }
 
-/// Is everything refused that it would be asked about? What a CEL condition lets through is not known here.
+/// Whether all requests to this webhook fail. The effect of a CEL condition is unknown here.
 pub(super) fn fails_closed(hook: &Node) -> bool {
     hook.str_at(&["failurePolicy"]) != Some("Ignore") && hook.get("matchConditions").is_none()
 }
 
-/// A hook that fails closed and is answered by pods of these files.
+/// A webhook that fails closed and whose backend is in these files.
 fn answers(
     webhook: &Object,
     hook: &Node,
@@ -174,7 +173,7 @@ fn answers(
     })
 }
 
-/// The plural names that definitions of these files give their kinds.
+/// The plural names of kinds according to definitions in these files.
 fn plurals<'a>(objects: impl Iterator<Item = &'a Object>) -> BTreeMap<(&'a str, &'a str), &'a str> {
     objects
         .filter(|object| object.id.kind == "CustomResourceDefinition")
@@ -186,7 +185,7 @@ fn plurals<'a>(objects: impl Iterator<Item = &'a Object>) -> BTreeMap<(&'a str, 
         .collect()
 }
 
-/// Is it a custom object, or one of another namespace that gives nobody rights?
+/// Whether it is a custom object, or an object of another namespace that grants no permissions.
 fn can_wait(object: &Object, backend: &ObjectRef) -> bool {
     match built_in_scope(&object.id) {
         None => true,
@@ -198,7 +197,7 @@ fn can_wait(object: &Object, backend: &ObjectRef) -> bool {
     }
 }
 
-/// Is it of a kind that every kube-apiserver serves, and is that namespaced?
+/// Whether a kind that every kube-apiserver serves is namespaced.
 fn built_in_scope(id: &ObjectRef) -> Option<bool> {
     kubernetes_scope(&id.group, &id.kind, &NodeFacts::default())
 }
@@ -235,7 +234,7 @@ fn is_asked(
             && lists(rule, "operations", "CREATE")
             && is_of_scope(rule)
     });
-    // An object without a namespace is asked about whatever the selector of namespaces is; a Namespace by its own labels.
+    // The namespace selector does not apply to objects without a namespace; for a Namespace its own labels count.
     let namespace = match built_in {
         Some(false) if id.kind == "Namespace" => Some(&*id.name),
         Some(false) => None,
@@ -250,7 +249,7 @@ fn is_asked(
         })
 }
 
-/// The plural of one of Kubernetes' own kinds, as all of them are formed.
+/// The plural of a built-in kind of Kubernetes, which follows one rule for all of them.
 fn plural_of(kind: &str) -> String {
     let lower = kind.to_ascii_lowercase();
     match lower.strip_suffix('y') {
@@ -261,7 +260,7 @@ fn plural_of(kind: &str) -> String {
     }
 }
 
-/// What kube-apiserver refuses until the webhook answers.
+/// The objects that kube-apiserver rejects until the webhook answers.
 pub fn asked(
     files: &[(&ManifestFile, &SourceMap)],
     plan: &Plan,
@@ -270,7 +269,7 @@ pub fn asked(
     questions.map(|one| (one.object, one.asked)).collect()
 }
 
-/// The questions about objects that do not wait for who answers them. What something else than RKE2 applies cannot be made to wait.
+/// The reviewed objects that do not wait for the backend. Objects that RKE2 does not apply cannot be made to wait.
 fn not_awaited<'q>(
     questions: &'q [WebhookQuestion],
     plan: &'q Plan,
@@ -310,7 +309,7 @@ pub(super) fn findings(given: &ProofInputs<'_>, found: &mut Vec<windrow_model::f
     }
 }
 
-/// The annotation with which something waits for an object.
+/// The annotation for waiting for an object.
 fn annotation(object: &ObjectRef) -> String {
     let ObjectRef {
         group, kind, name, ..

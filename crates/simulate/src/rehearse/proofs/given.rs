@@ -1,4 +1,4 @@
-//! What proofs rest on.
+//! The input of the proofs.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,13 @@ use windrow_model::manifest::{ManifestFile, Object};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::{Plan, SourceMap};
 
-/// Everything that proofs rest on.
 pub struct ProofInputs<'a> {
-    /// The manifests, and where a person finds their lines.
+    /// The manifests and the positions of their lines for the user.
     pub files: &'a [(&'a ManifestFile, &'a SourceMap)],
-    /// Their plan.
     pub plan: &'a Plan,
-    /// What RKE2's configuration disables, and where.
+    /// The components that RKE2's configuration disables, with positions.
     pub disabled: &'a [(String, Location)],
-    /// Images of an air-gapped bundle; `None` where images can be pulled.
+    /// Images of an air-gapped bundle; `None` if images can be pulled.
     pub images: Option<&'a BTreeSet<String>>,
 }
 
@@ -35,7 +33,6 @@ pub(super) fn add_finding(
     });
 }
 
-/// Objects of all files.
 pub(super) fn objects<'a>(
     given: &ProofInputs<'a>,
 ) -> impl Iterator<Item = (&'a Object, &'a SourceMap)> {

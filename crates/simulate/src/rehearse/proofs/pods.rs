@@ -1,4 +1,4 @@
-//! Pods that the manifests will make: their labels, images, claims, and what they are for.
+//! The pods that the manifests create: their labels, images, claims and functions.
 
 use windrow_harvester::schedule::{LabelSelector, Labels};
 use windrow_model::manifest::{Node, Object, ObjectRef, PodTemplate};
@@ -13,16 +13,15 @@ const CNI_CHARTS: [&str; 4] = ["cilium", "canal", "calico", "flannel"];
 /// The taint of a node that waits for its cloud-controller-manager.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-/// A pod, as its template has it.
+/// A pod according to its template.
 pub(super) struct DeclaredPod<'a> {
-    /// Who makes it.
+    /// The object that creates it.
     pub(super) owner: ObjectRef,
-    /// Its labels.
     pub(super) labels: Labels,
     spec: &'a Node,
 }
 
-/// Every pod that the manifests make, and the Services and namespaces beside them.
+/// All pods that the manifests create, with the Services and namespaces.
 pub(super) struct DeclaredPods<'a> {
     pods: Vec<DeclaredPod<'a>>,
     services: Vec<&'a Object>,
@@ -53,7 +52,7 @@ impl<'a> DeclaredPods<'a> {
         all
     }
 
-    /// A pod that answers for a Service.
+    /// A pod that serves a Service.
     pub(super) fn behind(&self, namespace: &str, service: &str) -> Option<&DeclaredPod<'a>> {
         let service = self
             .services
@@ -71,7 +70,7 @@ impl<'a> DeclaredPods<'a> {
         })
     }
 
-    /// A namespace's labels, with the one that every namespace has.
+    /// The labels of a namespace, including the label of every namespace.
     pub(super) fn labels_of(&self, namespace: &str) -> Labels {
         let mut known = self
             .namespaces
@@ -87,7 +86,7 @@ impl<'a> DeclaredPods<'a> {
         known
     }
 
-    /// Who mounts a claim.
+    /// The objects whose pods mount a claim.
     pub(super) fn users_of(&self, claim: &ObjectRef) -> Vec<ObjectRef> {
         self.pods
             .iter()
@@ -109,8 +108,8 @@ pub(super) fn labels(node: &Node) -> Labels {
         .collect()
 }
 
-/// Does a selector of a webhook fit these labels? None at all, and an empty one, fit everything. One that Kubernetes refuses fits
-/// nothing: nothing is claimed of it.
+/// Whether the selector of a webhook matches these labels. An absent or empty selector matches everything. An invalid selector
+/// matches nothing, so that it causes no finding.
 pub(super) fn fits(selector: Option<&Node>, labels: &Labels) -> bool {
     let selector = LabelSelector::parse(selector.map(Node::to_json).as_ref());
     selector.is_ok_and(|selector| selector.is_none_or(|selector| selector.matches(labels)))
@@ -120,7 +119,7 @@ fn volumes(spec: &Node) -> &[Node] {
     spec.get("volumes").map_or(&[], Node::items)
 }
 
-/// The pods that an object makes. A virtual machine's are those of its pod.
+/// The template of an object's pods. A VM has one pod.
 fn template(object: &Object) -> Option<PodTemplate<'_>> {
     match (object.id.group.as_str(), object.id.kind.as_str()) {
         ("kubevirt.io", "VirtualMachine") => {
@@ -130,7 +129,7 @@ fn template(object: &Object) -> Option<PodTemplate<'_>> {
     }
 }
 
-/// Images of an object's pods, with their lines.
+/// The images of an object's pods, with their lines.
 pub(super) fn images(object: &Object) -> Vec<(&str, u32)> {
     let Some(pods) = template(object) else {
         return Vec::new();
@@ -146,7 +145,7 @@ pub(super) fn images(object: &Object) -> Vec<(&str, u32)> {
         .collect()
 }
 
-/// Is this something without which no node becomes Ready? In words.
+/// The function without which no node becomes Ready, in words.
 pub(super) fn makes_nodes_ready(object: &Object) -> Option<&'static str> {
     let cni = "a network plugin";
     let cloud = "a cloud-controller-manager";
@@ -179,7 +178,7 @@ pub(super) fn makes_nodes_ready(object: &Object) -> Option<&'static str> {
     (tolerates && object.id.name.contains("cloud")).then_some(cloud)
 }
 
-/// Does it give Services of type LoadBalancer their addresses?
+/// Whether it assigns addresses to Services of type LoadBalancer.
 pub(super) fn gives_addresses(object: &Object) -> bool {
     if object.id.group == "metallb.io" {
         return true;

@@ -6,7 +6,7 @@ use windrow_plan::{examine, link};
 
 use super::*;
 
-/// What is proved of some files: the codes, and where.
+/// The codes and positions of the proofs for some files.
 fn proved(
     files: &[(&str, &str)],
     disabled: &[(String, Location)],
@@ -139,7 +139,7 @@ fn a_claim_that_binds_at_its_first_use_cannot_be_waited_for_by_its_only_user() {
         both(CLAIM, USER),
         [(Code::ClaimBoundBeforeUse, "b.yaml:7".to_owned())]
     );
-    // Bound at once; only asked to be there; used by another pod as well.
+    // Bound immediately; only required to exist; used by another pod too.
     assert_eq!(
         both(&CLAIM.replace("WaitForFirstConsumer", "Immediate"), USER),
         []
@@ -232,7 +232,7 @@ rules:
         [(Code::LoadBalancerWithoutProvider, "site.yaml:9".to_owned())]
     );
     assert_eq!(with(pack, &text.replace("LoadBalancer", "ClusterIP")), []);
-    // It is there, whatever its address.
+    // It exists, with any address.
     let exists = pack.replace(
         "size(object.?status.?loadBalancer.?ingress.orValue([])) > 0",
         "object.spec.type != ''",
@@ -338,7 +338,7 @@ fn an_object_that_does_not_wait_for_the_webhook_of_a_known_chart_is_found() {
     assert_eq!(with(CERT_MANAGER, &other), []);
     // In one file it cannot wait.
     assert_eq!(with(&format!("{CERT_MANAGER}---\n{ISSUER}"), POOL), []);
-    // Its pods make the configuration: nothing is refused before they answer.
+    // Its pods create the configuration, so nothing is rejected before they answer.
     let kyverno = CERT_MANAGER.replace("cert-manager", "kyverno");
     let policy = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata:\n  name: own\n";
     assert_eq!(with(&kyverno, policy), []);
@@ -395,7 +395,7 @@ fn an_object_that_does_not_wait_for_its_webhook_is_found_and_its_healthy_neighbo
         ("resources: [pools]", "resources: [ponds]"),
         ("operations: [CREATE]", "operations: [DELETE]"),
         ("apiGroups: [example.com]", "apiGroups: [example.org]"),
-        // None of these files answers; whether something else does is not known.
+        // None of these files contains the backend, and another backend is unknown.
         ("name: guard}}\n  rules", "name: other}}\n  rules"),
     ] {
         assert_eq!(with(&POOLS.replace(what, other), POOL), [], "{other}");
