@@ -58,7 +58,7 @@ impl Problem {
                 (Reason::Duplicate, _) => {
                     "has a value that appears twice; rename or remove one".to_owned()
                 }
-                (Reason::NotFound, why) => format!("names something that is not there: {why}"),
+                (Reason::NotFound, why) => format!("names a missing object: {why}"),
                 (Reason::Invalid | Reason::Unsupported, why) => format!("is not valid: {why}"),
                 (Reason::TooLong, why) => format!("is too long: {why}"),
                 (Reason::Forbidden, why) => format!("is not allowed there: {why}"),

@@ -312,11 +312,11 @@ impl<'a> Walk<'a> {
         let (kind, message) = match is_refused_again(group, path, &entry.value) {
             false => (
                 ProblemKind::UnknownField,
-                "is no field that Kubernetes knows, and is dropped",
+                "is not a known Kubernetes field, and is dropped",
             ),
             true => (
                 ProblemKind::RefusedAgain,
-                "is no field that Kubernetes knows, and holds a text of more than 64 bytes",
+                "is not a known Kubernetes field, and holds a text of more than 64 bytes",
             ),
         };
         self.problems.push(Problem {

@@ -30,14 +30,14 @@ pub fn request(id: u16, name: &str, family: AddressFamily) -> Result<Vec<u8>, St
         (name, AddressFamily::Ipv6) => (name.trim_end_matches('.'), TYPE::AAAA),
     };
     let name =
-        Name::new(name).map_err(|error| format!("{name} is not a name that DNS knows: {error}"))?;
+        Name::new(name).map_err(|error| format!("{name} is not a valid DNS name: {error}"))?;
     let mut packet = Packet::new_query(id);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
     let question = Question::new(name, QTYPE::TYPE(kind), QCLASS::CLASS(CLASS::IN), false);
     packet.questions.push(question);
     packet
         .build_bytes_vec()
-        .map_err(|error| format!("DNS cannot be asked for it: {error}"))
+        .map_err(|error| format!("cannot build the DNS request: {error}"))
 }
 
 /// The addresses in an answer. Empty if the server does not know the name, or has no address of this family.
@@ -51,7 +51,9 @@ pub fn addresses(answer: &[u8], id: u16) -> Result<Vec<IpAddr>, String> {
         RCODE::NoError | RCODE::NameError => {}
         RCODE::Refused => return Err("refuses to answer (REFUSED)".to_owned()),
         RCODE::ServerFailure => {
-            return Err("cannot find an answer (SERVFAIL): does it reach others?".to_owned());
+            return Err(
+                "cannot find an answer (SERVFAIL): does it reach other servers?".to_owned(),
+            );
         }
         other => return Err(format!("answers with an error ({other:?})")),
     }
@@ -87,12 +89,11 @@ pub fn is_truncated(answer: &[u8], id: u16) -> bool {
 
 fn reply(answer: &[u8], id: u16) -> Result<Packet<'_>, String> {
     let packet = Packet::parse(answer)
-        .map_err(|error| format!("does not answer as a name server does: {error}"))?;
+        .map_err(|error| format!("does not answer like a name server: {error}"))?;
     match packet.id() == id && packet.has_flags(PacketFlag::RESPONSE) {
         true => Ok(packet),
         false => Err(
-            "does not answer as a name server does: the answer belongs to another question"
-                .to_owned(),
+            "does not answer like a name server: the answer belongs to another question".to_owned(),
         ),
     }
 }
@@ -140,7 +141,7 @@ mod tests {
         for code in [RCODE::NoError, RCODE::Refused, RCODE::ServerFailure] {
             assert_eq!(any_answer(&answer(&root, code, None), 8), Ok(()));
         }
-        assert!(any_answer(&root, 8).is_err(), "an echo is no answer");
+        assert!(any_answer(&root, 8).is_err(), "an echo is not an answer");
         assert!(any_answer(&answer(&root, RCODE::NoError, None), 9).is_err());
     }
 
@@ -173,7 +174,7 @@ mod tests {
         assert!(why(&answer(&question, RCODE::NoError, None), 8).contains("another question"));
         assert!(
             why(&question, 7).contains("another question"),
-            "an echo is no answer"
+            "an echo is not an answer"
         );
         assert!(why(b"HTTP/1.1 400 Bad Request", 7).contains("name server"));
     }

@@ -31,12 +31,11 @@ pub fn offset(answer: &[u8], sent: Timestamp, came: Timestamp) -> Result<SignedD
     let packet: &[u8; LENGTH] = answer
         .get(..LENGTH)
         .and_then(|packet| packet.try_into().ok())
-        .ok_or("does not answer as a time server does: the answer is too short")?;
+        .ok_or("does not answer like a time server: the answer is too short")?;
     let (leap, mode, stratum) = (packet[0] >> 6, packet[0] & 7, packet[1]);
     if mode != SERVER_MODE || packet[24..32] != to_wire(sent) {
         return Err(
-            "does not answer as a time server does: the answer belongs to another question"
-                .to_owned(),
+            "does not answer like a time server: the answer belongs to another question".to_owned(),
         );
     }
     match stratum {
@@ -46,17 +45,17 @@ pub fn offset(answer: &[u8], sent: Timestamp, came: Timestamp) -> Result<SignedD
                 .map(|byte| char::from(*byte))
                 .filter(char::is_ascii_alphanumeric)
                 .collect();
-            return Err(format!("refuses to tell the time ({code})"));
+            return Err(format!("refuses to report the time ({code})"));
         }
-        16.. => return Err("says that its own clock is not synchronised".to_owned()),
+        16.. => return Err("reports that its own clock is not synchronised".to_owned()),
         _ if leap == NOT_SYNCHRONISED => {
-            return Err("says that its own clock is not synchronised".to_owned());
+            return Err("reports that its own clock is not synchronised".to_owned());
         }
         _ => {}
     }
     let (received, transmitted) = (from_wire(&packet[32..40]), from_wire(&packet[40..48]));
     let (Some(received), Some(transmitted)) = (received, transmitted) else {
-        return Err("does not tell the time".to_owned());
+        return Err("does not report the time".to_owned());
     };
     let there = received.duration_since(sent);
     let back = transmitted.duration_since(came);
@@ -138,7 +137,7 @@ mod tests {
         assert!(why(&answer(&question, CLIENT, 2, sent)).contains("another question"));
         let mut untold = answer(&question, FINE, 2, sent);
         untold[32..48].fill(0);
-        assert!(why(&untold).contains("does not tell the time"));
+        assert!(why(&untold).contains("does not report the time"));
         let other = request(at("2026-11-23T10:00:01Z"));
         assert!(why(&answer(&other, FINE, 2, sent)).contains("another question"));
     }

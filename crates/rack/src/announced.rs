@@ -38,7 +38,7 @@ pub fn announced_server(
     };
     let peer = peer.to_canonical();
     if host.to_canonical() != peer {
-        return Err("it announces another address than the one that it sends from");
+        return Err("it announces an address that differs from its own");
     }
     if !is_a_machines(peer) {
         return Err("it announces an address of this machine or of one network segment");

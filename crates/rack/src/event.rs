@@ -35,7 +35,7 @@ pub fn read_event(bytes: &[u8], received: Timestamp) -> Result<NodeReport, Vec<S
     }
     let mut fields = Fields::new(&event, "");
     if fields.text("specversion", WORD) != "1.0" {
-        fields.complain("specversion", "this is no CloudEvent of version 1.0");
+        fields.complain("specversion", "this is not a CloudEvent of version 1.0");
     }
     let kind = fields.text("type", WORD);
     if !kind.starts_with(TYPES) {

@@ -151,7 +151,7 @@ fn entry(
         complaints.add(
             mac_line,
             format!(
-                "mac: `{}` is no hardware address: write 52:54:00:12:34:56",
+                "mac: `{}` is not a hardware address: write 52:54:00:12:34:56",
                 clean(&mac_text, 40)
             ),
         );
@@ -162,7 +162,7 @@ fn entry(
         complaints.add(
             serial_line,
             format!(
-                "serial: `{}` is what firmware writes where there is no number",
+                "serial: `{}` is a placeholder of the firmware, not a serial number",
                 clean(&serial_text, 40)
             ),
         );
@@ -209,7 +209,7 @@ fn entry(
     if url.starts_with("http:") && !fingerprint.is_empty() {
         complaints.add(
             url_line,
-            "url: over http:// no certificate is shown that the fingerprint could be of, and anybody can read along: write https://",
+            "url: http:// has no certificate for the fingerprint, and anybody can read the traffic: write https://",
         );
     }
     ExpectedNode {

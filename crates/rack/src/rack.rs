@@ -44,7 +44,7 @@ pub struct Refused(pub String);
 /// The parts that identify a node, the most reliable first.
 const PARTS: [fn(&NodeIdentity) -> &str; 3] = [|one| &one.mac, |one| &one.serial, |one| &one.host];
 
-/// How closely an identity matches an expected node; the largest is kept longest. Of two equal identities, the one with the
+/// How closely an identity matches an expected node; the largest is kept longest. Among equal identities, the one with the
 /// latest report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
@@ -121,7 +121,7 @@ impl Rack {
         match self.records.contains_key(&identity) {
             true => Ok(()),
             false => Err(Refused(format!(
-                "what is known of all nodes takes {} MiB already; no more is kept of this one",
+                "the state of all nodes already takes {} MiB; Windrow stores no more data about this one",
                 self.most_bytes >> 20
             ))),
         }
@@ -153,7 +153,7 @@ impl Rack {
                         "{MOST_UNKNOWN} nodes that are not in the inventory have reported since"
                     ),
                     Some(_) => format!(
-                        "this node has come under {MOST_OF_ONE} names and addresses already"
+                        "this node has already reported with {MOST_OF_ONE} names and addresses"
                     ),
                 }));
             };
@@ -234,7 +234,7 @@ impl Rack {
     pub fn view(&self, now: Timestamp) -> RackView {
         let notices = self.left_out.then(|| RackNotice {
             text: format!(
-                "more has been reported than is kept ({MOST_UNKNOWN} nodes that are not in the inventory, {MOST_OF_ONE} names and addresses of a node, {} MiB): what was heard of longest ago is left out",
+                "there are more reports than Windrow stores ({MOST_UNKNOWN} nodes that are not in the inventory, {MOST_OF_ONE} names and addresses of a node, {} MiB): the oldest are left out",
                 self.most_bytes >> 20
             ),
         });

@@ -283,7 +283,7 @@ impl BootRecord {
     }
 
     /// If the newest event claims an uptime that the node had not reached, returns this uptime and the real start of the boot.
-    /// Both the first and the last event must show that the boot began later, because one of them alone may have arrived late.
+    /// Both the first and the last event must show that the boot began later, because each of them alone may have arrived late.
     fn claimed_future(&self) -> Option<(u64, Timestamp)> {
         let (event, (_, first)) = (self.event.as_ref()?, self.first_began?);
         let last = self.last_event()?.boot_began()?;

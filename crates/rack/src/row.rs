@@ -364,7 +364,7 @@ impl NodeRow {
             None => {
                 self.word = RackWord::Unknown;
                 self.notes
-                    .push("not heard of since this rack was started".to_owned());
+                    .push("no report since this rack was started".to_owned());
             }
         }
     }

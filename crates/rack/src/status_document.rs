@@ -33,7 +33,7 @@ pub fn read_document(
 ) -> Result<ReadDocument, Vec<String>> {
     let mut fields = Fields::new(document, "");
     if fields.text("kind", WORD) != "Status" {
-        fields.complain("kind", "this is no status document");
+        fields.complain("kind", "this is not a status document");
         return Err(fields.wrong());
     }
     let host = NodeIdentity::new("", "", &fields.text("host", NAME)).host;

@@ -118,7 +118,7 @@ fn everything_that_is_wrong_with_an_event_is_said_at_once() {
     assert_eq!(
         wrong(&json!({"type": "com.example", "data": {}})),
         [
-            "specversion: this is no CloudEvent of version 1.0",
+            "specversion: this is not a CloudEvent of version 1.0",
             "type: Windrow's events begin with dev.windrow.",
             "id: write the event's id",
             "data.hostname: the event names no node: it needs macAddress, serial or hostname",

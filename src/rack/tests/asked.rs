@@ -99,8 +99,8 @@ async fn a_node_is_asked_under_its_own_certificate_alone() {
 #[tokio::test]
 async fn an_answer_that_is_none_is_told_and_not_kept() {
     for (document, expected) in [
-        (json!({"kind": "Pod"}), "no status document"),
-        (json!([1]), "no status document"),
+        (json!({"kind": "Pod"}), "not a status document"),
+        (json!([1]), "not a status document"),
     ] {
         let (server, _requests, task) = node(document).await;
         let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();

@@ -120,7 +120,7 @@ fn unknown_field(schema: Option<&Node>, entry: &MapEntry, path: &Path<'_>) -> Pr
         kind: ProblemKind::UnknownField,
         line: entry.line,
         field: path.field(&entry.key).to_string(),
-        message: format!("is no field that the definition knows, and is dropped{hint}"),
+        message: format!("is not a field of the definition, and is dropped{hint}"),
         refusal: None,
     }
 }

@@ -114,7 +114,7 @@ fn a_custom_object_is_held_to_its_definition() {
         ("{running: true, list: []}", "should have at least 1 items"),
         (
             "{running: true, list: [{b: c}]}",
-            "spec.list[0].b: is no field that the definition knows",
+            "spec.list[0].b: is not a field of the definition",
         ),
         ("{running: true, runing: false}", "did you mean `running`?"),
         (
@@ -279,13 +279,13 @@ fn a_schema_says_what_a_value_may_be() {
             "{type: object, additionalProperties: null, properties: {a: {type: string}}}",
             "{a: b}",
             "{a: b, c: d}",
-            "c: is no field that the definition knows",
+            "c: is not a field of the definition",
         ),
         (
             "{type: object, additionalProperties: true}",
             "{a: b}",
             "{a: {b: c}}",
-            "b: is no field that the definition knows",
+            "b: is not a field of the definition",
         ),
     ] {
         let mut met = |_: &str, _: &serde_json::Value| Some(true);

@@ -149,7 +149,7 @@ impl Validator {
             );
         }
         if not == Some(Fit::Fits) {
-            invalid(self, "it is what the definition excludes with `not`");
+            invalid(self, "the definition excludes it with `not`");
         }
         let is_unknown = |all: &[Fit]| count(all, Fit::Unknown) > 0;
         self.is_unsure |= not == Some(Fit::Unknown)

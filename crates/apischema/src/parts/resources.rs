@@ -27,7 +27,7 @@ impl<'a> Part<'a, '_> {
         let mut names = all.into_iter().flatten().map(|entry| &*entry.key);
         let asks_for_one = names.clone().any(|name| ["cpu", "memory"].contains(&name));
         if names.any(is_huge) && !asks_for_one {
-            let why = "hugepages require cpu or memory beside them";
+            let why = "hugepages require cpu or memory too";
             self.add("", Reason::Forbidden, why);
         }
     }

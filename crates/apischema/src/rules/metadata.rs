@@ -34,8 +34,7 @@ impl Checker<'_> {
         let version = text("resourceVersion");
         let line = |field: &str| metadata.get(field).map_or(metadata.line, |node| node.line);
         if !version.is_empty() && version != "0" {
-            let why =
-                "must not be set on an object that is created: take out what the cluster wrote";
+            let why = "must not be set on a new object: remove the fields that the cluster wrote";
             let at = path.field("resourceVersion");
             self.add(line("resourceVersion"), &at, Reason::Invalid, why);
         }

@@ -65,13 +65,13 @@ fn judge_disk(
     };
     match (disks.iter().find(named), leads_to) {
         (None, _) if text.starts_with("/dev/mapper/") => seen.unknown.push(format!(
-            "{text} ({at}): disks behind several paths are not looked at"
+            "{text} ({at}): Windrow does not check multipath disks"
         )),
         (None, Some(Ok(other))) => seen.unknown.push(format!(
-            "{text} ({at}) leads to {other}, which is not looked at: no disk of the machine alone"
+            "{text} ({at}) leads to {other}, which Windrow does not check: it is not a single disk"
         )),
         (None, None) if is_link(text) => seen.unknown.push(format!(
-            "{text} ({at}): where it leads was not asked when the machine was read"
+            "{text} ({at}): its target was not recorded when the machine was read"
         )),
         (None, _) => {
             let there: Vec<String> = disks.iter().map(describe).collect();
@@ -86,8 +86,7 @@ fn judge_disk(
             seen.found.push(format!("{text}: {}", describe(disk)));
             size(judged, disk, figure, seen);
             if disk.removable {
-                let why =
-                    format!("{text} ({at}) can be taken out: is it the stick that booted this?");
+                let why = format!("{text} ({at}) is removable: did this machine boot from it?");
                 seen.look.push(why);
             }
         }
@@ -113,7 +112,7 @@ fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen
     match judged.installer_skips() && !judged.holds(Fact::SkipchecksCoversDisks) {
         // These installers measure disks regardless of the configuration.
         true if !enough(minimum.least) => seen.wrong.push(format!(
-            "less than {}{unit}: the installer of v{} measures disks in spite of `install.skipchecks`",
+            "less than {}{unit}: the installer of v{} checks disks even with `install.skipchecks`",
             minimum.least,
             judged.wanted.release()
         )),
@@ -132,8 +131,7 @@ fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen
 fn without_choice(judged: &Judged<'_>, disks: &[BlockDevice], figure: Figure, seen: &mut Seen) {
     let fixed = disks.iter().filter(|disk| !disk.removable);
     let Some(largest) = fixed.clone().max_by_key(|disk| disk.size) else {
-        seen.wrong
-            .push("there is no disk that stays in the machine".to_owned());
+        seen.wrong.push("there is no fixed disk".to_owned());
         return;
     };
     seen.found.extend(fixed.map(describe));
@@ -165,7 +163,7 @@ pub(super) fn kind(judged: &Judged<'_>) -> Looked {
         match disk.kind.get() {
             Ok(DiskKind::Rotational) => seen.look.push(format!("{} turns", disk.name)),
             Ok(DiskKind::Virtual) => seen.unknown.push(format!(
-                "{} is a hypervisor's: what is behind it is not known",
+                "{} is a virtual disk of unknown physical kind",
                 disk.name
             )),
             Ok(_) => seen.found.push(describe(disk)),

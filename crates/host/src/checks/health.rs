@@ -12,7 +12,7 @@ pub(super) fn temperatures(judged: &Judged<'_>) -> Looked {
         .iter()
         .all(|sensor| sensor.critical.known().is_none())
     {
-        return Err(NotAsked("no sensor tells its critical temperature"));
+        return Err(NotAsked("no sensor reports its critical temperature"));
     }
     let hot: Vec<String> = sensors
         .iter()

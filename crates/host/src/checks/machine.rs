@@ -73,7 +73,7 @@ pub(super) fn memory(judged: &Judged<'_>) -> Looked {
             gib(memory.total)
         ),
         None => format!(
-            "{} for the kernel, which is less than what is installed",
+            "{} for the kernel, which is less than the installed memory",
             gib(memory.total)
         ),
     };
@@ -106,7 +106,7 @@ pub(super) fn firmware(judged: &Judged<'_>) -> Looked {
         Ok(Firmware::Uefi) => Seen::found("UEFI"),
         Ok(Firmware::Bios) if judged.holds(Fact::BiosRefused) => Seen {
             wrong: vec![format!(
-                "a legacy BIOS: the installer of v{} ends there, whatever `install.skipchecks` says",
+                "a legacy BIOS: the installer of v{} ends there, even with `install.skipchecks`",
                 judged.wanted.release()
             )],
             ..Seen::default()
@@ -144,7 +144,7 @@ pub(super) fn bare_metal(judged: &Judged<'_>) -> Looked {
 
 pub(super) fn virtualisation(judged: &Judged<'_>) -> Looked {
     if !judged.is_harvester() {
-        return Err(NotAsked("RKE2 runs no virtual machines by itself"));
+        return Err(NotAsked("plain RKE2 runs no virtual machines"));
     }
     let cpus = judged.host.cpus.get();
     let extension = cpus.and_then(|cpus| cpus.virtualisation.get());
@@ -158,7 +158,7 @@ pub(super) fn virtualisation(judged: &Judged<'_>) -> Looked {
         (Ok(false), extension) => {
             let why = match extension {
                 Ok(none) if none == "none" => {
-                    "there is no /dev/kvm, and the processors show neither vmx nor svm: they have none, or the firmware switched it off"
+                    "there is no /dev/kvm, and the processors show neither vmx nor svm: they lack virtualisation, or the firmware disables it"
                         .to_owned()
                 }
                 Ok(extension) => format!(
@@ -203,7 +203,7 @@ pub(super) fn identity(judged: &Judged<'_>) -> Looked {
 /// Reports the problems of the configuration that Harvester's installer would report before it checks the machine.
 pub(super) fn configuration(judged: &Judged<'_>) -> Looked {
     let Some(findings) = &judged.wanted.configuration else {
-        return Err(NotAsked("no configuration of Harvester is named"));
+        return Err(NotAsked("no Harvester configuration is given"));
     };
     let mut seen = Seen::default();
     for finding in findings {
@@ -216,7 +216,7 @@ pub(super) fn configuration(judged: &Judged<'_>) -> Looked {
         }
     }
     if seen.wrong.is_empty() && seen.look.is_empty() {
-        seen.found.push("the installer takes it".to_owned());
+        seen.found.push("the installer accepts it".to_owned());
     }
     Ok(seen)
 }
@@ -233,7 +233,7 @@ pub(super) fn hostname(judged: &Judged<'_>) -> Looked {
         (None, _) if judged.is_harvester() && judged.wanted.automatic => {
             return Ok(Seen {
                 look: vec![
-                    "the configuration names none: the installer takes the DHCP server's, or makes one up"
+                    "the configuration names none: the installer uses the DHCP server's, or generates one"
                         .to_owned(),
                 ],
                 ..Seen::default()
@@ -279,7 +279,7 @@ fn illegal(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
         _ if is_localhost(name) => {
-            Some("every machine is called that, and two nodes cannot have one name")
+            Some("every machine has this name, and two nodes cannot have the same name")
         }
         _ if !is_subdomain(name) || !name.split('.').all(is_short) => {
             Some("not a lower-case RFC 1123 subdomain")

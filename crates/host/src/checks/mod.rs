@@ -28,7 +28,7 @@ use crate::{ConfiguredValue, HostFacts, Surroundings, WantedNode, hardware_class
 
 /// Requirements that Windrow cannot check from the machine.
 const NOT_LOOKED_AT: &[&str] = &[
-    "the switch: VLANs, and whether it carries packets of the wanted length",
+    "the switch: VLANs, and whether it carries packets of the required length",
     "other machines: whether one has the same name or product UUID, and whether all have the same processors",
 ];
 
@@ -83,7 +83,7 @@ struct NotAsked(&'static str);
 
 type Looked = Result<Seen, NotAsked>;
 
-const OFFLINE: &str = "--offline asks nothing of the network";
+const OFFLINE: &str = "--offline sends no network requests";
 
 impl Seen {
     fn found(text: impl Into<String>) -> Self {
@@ -195,7 +195,7 @@ impl Judged<'_> {
             let why = format!("less than {least}{unit}, the published minimum");
             match by_installer && self.installer_skips() {
                 true => seen.look.push(format!(
-                    "{why}; `install.skipchecks` lets the installer go on"
+                    "{why}; `install.skipchecks` lets the installer continue"
                 )),
                 false => seen.wrong.push(why),
             }

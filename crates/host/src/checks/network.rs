@@ -83,7 +83,7 @@ pub(super) fn links(judged: &Judged<'_>) -> Looked {
             Ok(LinkState::Up) => seen.found.push(format!("{name} is up")),
             Ok(LinkState::NoCarrier) => seen.wrong.push(format!("{name} has no carrier")),
             Ok(LinkState::Down) => seen.unknown.push(format!(
-                "{name} is switched off, and the kernel does not tell whether there is a cable in it: `ip link set {} up`",
+                "{name} is switched off, and the kernel cannot tell whether a cable is connected: `ip link set {} up`",
                 link.name
             )),
             Err(why) => seen.unknown.push(format!("{name}: {why}")),
@@ -130,7 +130,7 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
     let Some(wanted) = wanted.filter(|mtu| !is_checked || MTU.contains(mtu)) else {
         return Ok(Seen {
             wrong: vec![format!(
-                "{} ({}): the installer takes 576 to 9000",
+                "{} ({}): the installer accepts 576 to 9000",
                 mtu.text, mtu.at
             )],
             ..Seen::default()
@@ -139,7 +139,7 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
     let mut seen = Seen::found(format!("{wanted} ({})", mtu.at));
     if !MTU.contains(&wanted) {
         seen.look.push(format!(
-            "{wanted} is not from 576 to 9000; with DHCP the installer does not look, and sets it"
+            "{wanted} is not from 576 to 9000; with DHCP the installer sets it without a check"
         ));
     }
     for (name, link) in management(judged) {
@@ -147,7 +147,7 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
             continue;
         };
         seen.look.push(format!(
-            "{name} has {} now; the installer sets {wanted}, and whether the switch carries it was not tried",
+            "{name} has {} now; the installer sets {wanted}, and Windrow did not test whether the switch carries it",
             link.mtu
         ));
     }
@@ -158,14 +158,14 @@ pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
     Ok(match judged.surroundings.default_route.get() {
         Ok(true) => Seen::found("there is one"),
         Ok(false) if !judged.is_harvester() || judged.wanted.management.dhcp => {
-            judged.of_its_network(Seen::wrong("there is none, neither for IPv4 nor for IPv6"))
+            judged.of_its_network(Seen::wrong("no default route, neither for IPv4 nor IPv6"))
         }
         Ok(false) if judged.is_unconfigured() => Seen {
-            look: vec!["there is none yet: the installer makes the network".to_owned()],
+            look: vec!["no default route yet: the installer creates the network".to_owned()],
             ..Seen::default()
         },
         Ok(false) => Seen {
-            look: vec!["there is none yet: the configuration has a fixed address".to_owned()],
+            look: vec!["no default route yet: the configuration has a static address".to_owned()],
             ..Seen::default()
         },
         Err(why) => Seen::unknown(why),
@@ -175,7 +175,7 @@ pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
 pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
     if judged.surroundings.addresses.is_empty() {
         let named = judged.wanted.addresses().next();
-        return judged.not_asked(named, "no fixed address was named");
+        return judged.not_asked(named, "no static address is given");
     }
     let mut seen = Seen::default();
     let off_vlan = judged.missing_vlan().map(on_vlan);
@@ -231,7 +231,7 @@ pub(super) fn ports(judged: &Judged<'_>) -> Looked {
                     needed.protocol, needed.port, needed.listener, holder.address
                 );
                 match needed.packaged {
-                    true => seen.look.push(format!("{why}; RKE2 can do without")),
+                    true => seen.look.push(format!("{why}; RKE2 works without it")),
                     false => seen.wrong.push(why),
                 }
             }

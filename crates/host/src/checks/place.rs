@@ -20,7 +20,7 @@ impl Judged<'_> {
         let has_vlan = |link: &&HostLink| management.vlan.is_none() || link.vlan == management.vlan;
         let reaching = || links.iter().filter(has_vlan);
         if self.is_unconfigured() {
-            return Some("no configuration says what the management network will be".to_owned());
+            return Some("no configuration describes the management network".to_owned());
         }
         match &management.address {
             Some(address) => {
@@ -29,7 +29,7 @@ impl Judged<'_> {
                 let is_there = own.any(|(own, prefix)| is_in_network(wanted, *own, *prefix));
                 (!is_there).then(|| {
                     format!(
-                        "this machine has no address in the network of {wanted} yet: the installer makes the management network later"
+                        "this machine has no address in the network of {wanted} yet: the installer creates the management network later"
                     )
                 })
             }
@@ -38,7 +38,7 @@ impl Judged<'_> {
                 let has_address =
                     |link: &HostLink| link.addresses.iter().any(|one| is_routed(one.0));
                 (!links.any(has_address)).then(|| {
-                    "no link of the management network has an address yet: the installer makes that network later".to_owned()
+                    "no link of the management network has an address yet: the installer creates that network later".to_owned()
                 })
             }
         }

@@ -13,7 +13,7 @@ pub(super) fn names(judged: &Judged<'_>) -> Looked {
     if around.offline || (around.not_asked.is_some() && !is_named) {
         return Err(NotAsked(match is_named {
             true => OFFLINE,
-            false => "no name server was named",
+            false => "no name server is given",
         }));
     }
     if let Some(why) = &around.not_asked {
@@ -21,10 +21,10 @@ pub(super) fn names(judged: &Judged<'_>) -> Looked {
     }
     if around.name_servers.is_empty() {
         let Some(name) = wanted.names().next() else {
-            return Err(NotAsked("no name server was named"));
+            return Err(NotAsked("no name server is given"));
         };
         let why = format!(
-            "{name} has to be found, and neither the configuration nor DHCP names a name server"
+            "{name} must be resolved, but neither the configuration nor DHCP provides a name server"
         );
         return Ok(judged.of_its_network(Seen::wrong(why)));
     }
@@ -90,7 +90,7 @@ pub(super) fn times(judged: &Judged<'_>) -> Looked {
     let servers = &judged.surroundings.time_servers;
     if servers.is_empty() {
         let named = judged.wanted.time_servers.first();
-        return judged.not_asked(named, "no time server was named");
+        return judged.not_asked(named, "no time server is given");
     }
     let bound = i64::from(judged.published.clock.offset_millis);
     let mut seen = Seen::default();
@@ -135,7 +135,7 @@ fn lasting(millis: u64) -> String {
 pub(super) fn join(judged: &Judged<'_>) -> Looked {
     let Some(join) = &judged.surroundings.join else {
         let named = judged.wanted.join.as_ref();
-        let why = "this node joins no cluster, or none was named";
+        let why = "this node joins no cluster, or none is given";
         return judged.not_asked(named, why);
     };
     let server = &join.server;

@@ -40,11 +40,11 @@ fn everything_that_is_wrong_is_said_at_once_with_its_line() {
         read("rack.yaml", yaml).unwrap_err(),
         [
             "rack.yaml:3: unknown key `mca`: did you mean `mac`?",
-            "rack.yaml:4: mac: `52:54` is no hardware address: write 52:54:00:12:34:56",
+            "rack.yaml:4: mac: `52:54` is not a hardware address: write 52:54:00:12:34:56",
             "rack.yaml:5: nothing tells this node from others: write mac, serial or host",
             "rack.yaml:8: mac `52:54:00:00:00:02` is in line 6 already",
             "rack.yaml:8: name `b` is in line 6 already",
-            "rack.yaml:10: serial: `None` is what firmware writes where there is no number",
+            "rack.yaml:10: serial: `None` is a placeholder of the firmware, not a serial number",
             "rack.yaml:11: url: write https://node:9346/status",
             "rack.yaml:12: fingerprint: write the certificate's SHA-256, 64 hexadecimal digits",
             "rack.yaml:13: write a node's name or its keys, not a list",
@@ -63,7 +63,7 @@ fn everything_that_is_wrong_is_said_at_once_with_its_line() {
         read("rack.csv", "name,mac\na,52:54:00:00:00:01,x\nb,y\n").unwrap_err(),
         [
             "rack.csv:2: it has 3 fields, and there are 2 columns",
-            "rack.csv:3: mac: `y` is no hardware address: write 52:54:00:12:34:56",
+            "rack.csv:3: mac: `y` is not a hardware address: write 52:54:00:12:34:56",
         ]
     );
     assert_eq!(read("x.csv", "role\n").unwrap_err().len(), 1);
@@ -180,7 +180,7 @@ fn a_line_of_windows_is_one_line_and_an_unknown_column_hides_nothing() {
         read("rack.csv", list).unwrap_err(),
         [
             "rack.csv:1: unknown column `mca`: did you mean `mac`?",
-            "rack.csv:3: mac: `x` is no hardware address: write 52:54:00:12:34:56",
+            "rack.csv:3: mac: `x` is not a hardware address: write 52:54:00:12:34:56",
             "rack.csv:5: name `n1` is in line 2 already",
         ]
     );

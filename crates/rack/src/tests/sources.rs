@@ -237,7 +237,7 @@ fn what_a_rack_did_not_hear_while_it_was_away_makes_nobody_silent() {
     };
     assert_eq!(word(&rack, 7200).0, RackWord::Silent);
     rack.listen(at(7200));
-    let not_heard = vec!["not heard of since this rack was started".to_owned()];
+    let not_heard = vec!["no report since this rack was started".to_owned()];
     assert_eq!(word(&rack, 7200 + 210), (RackWord::Unknown, not_heard));
     assert_eq!(word(&rack, 7200 + 211).0, RackWord::Silent);
     take(&mut rack, &seen(&Sender::new(1), 4, 7230), 7230);

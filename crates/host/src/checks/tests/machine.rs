@@ -233,7 +233,7 @@ fn where_no_sensor_tells_its_critical_temperature_nothing_is_judged() {
     host.temperatures = Reading::Known(vec![untold.clone()]);
     let (outcome, said) = row("temperature", &host, &around(), &wanted());
     assert_eq!(outcome, NotAsked);
-    assert!(said.contains("no sensor tells"), "{said}");
+    assert!(said.contains("no sensor reports"), "{said}");
     host.temperatures = Reading::Known(vec![untold, sensor(60.0)]);
     assert_eq!(row("temperature", &host, &around(), &wanted()).0, Fine);
 }
