@@ -1,4 +1,4 @@
-//! What a decision asks for, and what it reports.
+//! The actions that a decision requests, and the events that it reports.
 
 use std::sync::Arc;
 
@@ -12,35 +12,21 @@ use super::mark::Mark;
 /// between any two of them does no harm: markers first, then the ledger, then removals.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Create the marker at `path`.
-    Hold {
-        /// The marker's path.
-        path: MarkerPath,
-        /// Its content.
-        mark: Arc<Mark>,
-    },
-    /// Write the ledger.
+    Hold { path: MarkerPath, mark: Arc<Mark> },
     SaveLedger(Arc<Ledger>),
-    /// Remove the marker at `path`, if it is still ours.
-    Lift {
-        /// The marker's path.
-        path: MarkerPath,
-    },
+    Lift { path: MarkerPath },
 }
 
-/// Something that happened. It is reported once, as a journal entry.
+/// Reported once, as a journal entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What.
     pub code: Code,
-    /// The file it is about, if any.
     pub file: Option<String>,
-    /// The line for people.
     pub message: String,
 }
 
 impl Event {
-    /// An event that is about no single file.
+    /// For an event that does not belong to a single file.
     pub fn new(code: Code, message: String) -> Self {
         Self {
             code,

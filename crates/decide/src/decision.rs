@@ -1,4 +1,4 @@
-//! The decision: one straight line from an observation to what has to be done and said.
+//! The decision: one straight line from an observation to actions, events and status.
 
 use std::sync::Arc;
 
@@ -17,25 +17,22 @@ use super::outcome::{DecisionContext, FileOutcome};
 use super::status::Status;
 use crate::settings::Settings;
 
-/// What follows from an observation.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// What to do, in this order.
+    /// Carried out in this order.
     pub actions: Vec<Action>,
-    /// The ledger after it.
     pub ledger: Arc<Ledger>,
-    /// What to report, once.
     pub events: Vec<Event>,
-    /// When to decide again though nothing happens: the next deadline.
+    /// The next deadline: decide again then, even if nothing happens.
     pub next_wake: Option<Timestamp>,
-    /// When to decide again because the status names a released file that RKE2 does not apply from then on. It ends no hold, and
-    /// so is no deadline of those that a flight keeps.
+    /// Decide again then, because the status names a released file that RKE2 has not applied by that time. It ends no
+    /// hold, so a flight does not keep it as a deadline.
     pub late_from: Option<Timestamp>,
-    /// What to say. The publisher sets `generation`.
+    /// The publisher sets `generation`.
     pub status: Status,
 }
 
-/// Decides. Pure: the same values in, the same values out.
+/// Pure: the same input gives the same output.
 pub fn decide(
     settings: &Settings,
     rules: &RuleSet,
@@ -87,7 +84,7 @@ pub fn decide(
     }
 }
 
-/// When a hold ends, or is overdue, though nothing happens.
+/// When the next hold ends or becomes overdue, even if nothing happens.
 fn next_deadline(outcomes: &[FileOutcome], now: Timestamp) -> Option<Timestamp> {
     let holds = outcomes.iter().filter_map(|outcome| match outcome {
         FileOutcome::Hold(hold) => Some(hold),

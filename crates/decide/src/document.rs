@@ -18,19 +18,16 @@ use super::status::{
     StagingStatus, Status, StatusReason,
 };
 
-/// A status document, and what goes with it.
 pub(super) struct WrittenStatus {
     pub(super) status: Status,
-    /// What has to be known of the node at the next decision.
+    /// Input for the next decision.
     pub(super) memory: NodeMemory,
-    /// When time alone may change the document.
+    /// When the document may change although nothing happens.
     pub(super) next_wake: Option<Timestamp>,
-    /// When the first released file is late.
     pub(super) late_from: Option<Timestamp>,
 }
 
-/// Writes the status document. The publisher sets `generation` and `since`. `after` is the ledger after
-/// the decision.
+/// The publisher sets `generation` and `since`. `after` is the ledger after the decision.
 pub(super) fn write_status(
     context: &DecisionContext<'_>,
     outcomes: &[FileOutcome],
@@ -72,7 +69,7 @@ fn findings(context: &DecisionContext<'_>, troubles: Vec<Finding>) -> Vec<Findin
     findings
 }
 
-/// Findings about markers that could not be made or removed: one for each reason, with all of its files.
+/// Findings about markers that could not be created or removed: one for each reason, with all of its files.
 fn marker_findings(context: &DecisionContext<'_>, staging: &StagingStatus) -> Vec<Finding> {
     let not_held = staging.not_held.iter();
     let not_held = not_held.map(|file| (Code::NotHeld, &file.file, file.error.as_str()));
@@ -102,7 +99,7 @@ fn marker_findings(context: &DecisionContext<'_>, staging: &StagingStatus) -> Ve
     findings
 }
 
-/// Enters every file of the plan in the list where it stands.
+/// Adds every file of the plan to the list for its state.
 fn describe_files(
     context: &DecisionContext<'_>,
     outcomes: &[FileOutcome],
@@ -126,7 +123,6 @@ fn describe_files(
     staging
 }
 
-/// One file, to be described.
 struct FileDescription<'a> {
     context: &'a DecisionContext<'a>,
     id: FileId,
@@ -170,7 +166,7 @@ impl FileDescription<'_> {
         staging.total += 1;
     }
 
-    /// Why there is no marker for a file that is to be held.
+    /// For a file that is to be held.
     fn why_marker_is_missing(&self) -> Option<&str> {
         let observation = self.context.observation;
         match observation.marker_troubles.get(&self.file.name) {
@@ -179,7 +175,6 @@ impl FileDescription<'_> {
         }
     }
 
-    /// Why there is still a marker for a file that is released.
     fn why_marker_stays(&self) -> Option<(Code, SmolStr)> {
         let observation = self.context.observation;
         let code = match observation.marker_troubles.get(&self.file.name) {
@@ -200,7 +195,7 @@ impl FileDescription<'_> {
         markers.contains_key(&self.file.name)
     }
 
-    /// The file as held, without needs and without a deadline.
+    /// Without needs and without a deadline.
     fn held(&self, code: Code, why: SmolStr, by: Holder) -> HeldFile {
         HeldFile {
             file: self.file.path.clone(),
@@ -227,7 +222,7 @@ impl FileDescription<'_> {
         let mut blockers: Vec<Blocker> = unmet
             .filter_map(|unmet| self.context.blocker(self.file, unmet))
             .collect();
-        // The status lasts, and most files have one.
+        // The status lives long, and most files have one blocker.
         blockers.shrink_to_fit();
         HeldFile {
             name_spares_hold: spares,
@@ -240,7 +235,7 @@ impl FileDescription<'_> {
         }
     }
 
-    /// RKE2's failure to apply the file, when it came after the release of what is there now.
+    /// Only a failure after the release of the present content counts.
     fn failure(&self) -> Option<FailedFile> {
         let failure = self.context.failure_of(self.file)?;
         (failure.at >= self.since).then(|| FailedFile {
@@ -274,7 +269,7 @@ impl FileDescription<'_> {
     }
 }
 
-/// What staging alone says of the node.
+/// The verdict of staging, without the probes.
 fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingVerdict {
     let phase = phase(context, staging);
     let (readiness, reason) = match (unknown(context), unfinished(staging, phase)) {
@@ -282,7 +277,7 @@ fn judgement(context: &DecisionContext<'_>, staging: &StagingStatus) -> StagingV
         (_, Some(reason)) if reason.code == Code::NotHeld => (Readiness::SettingUp, reason),
         (Some(reason), _) => (Readiness::Unknown, reason),
         (None, Some(reason)) => (Readiness::SettingUp, reason),
-        // Manifests are all that this judges: saying Ready would be a guess about the rest of the node.
+        // This judges only manifests: Ready would be a guess about the rest of the node.
         (None, None) => {
             let code = Code::NotProbed;
             let message = code.say(&[]);
@@ -305,7 +300,6 @@ fn phase(context: &DecisionContext<'_>, staging: &StagingStatus) -> Phase {
     }
 }
 
-/// Why it is not known where the files stand.
 fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
     if let Some(message) = context.observation.directory_unread.clone() {
         let code = Code::ManifestsUnreadable;
@@ -331,9 +325,9 @@ fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
     Some(StatusReason { code, message })
 }
 
-/// What is still to be done first; `None` when every file is where it has to be.
+/// The first step that is still to be done; `None` when every file is in its final state.
 fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
-    // First of all: RKE2 may apply it too early now, and a hold does no harm.
+    // This comes first: RKE2 may apply the file too early now, and a hold does no harm.
     if let Some(NotHeldFile { file, error, .. }) = staging.not_held.first() {
         let code = Code::NotHeld;
         let why = code.say(&[("error", error)]);
@@ -360,7 +354,7 @@ fn unfinished(staging: &StagingStatus, phase: Phase) -> Option<StatusReason> {
         return Some(StatusReason { code, message });
     }
     let waiting = || staging.held.iter().filter(|held| held.waits());
-    // The first blocker is the one that no other held file has to bring.
+    // The first blocker is the one that no other held file has to provide.
     let root = waiting().min_by_key(|held| {
         let mut blockers = held.blockers.iter();
         blockers.any(|blocker| blocker.brought_by.is_some())

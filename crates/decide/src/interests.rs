@@ -1,7 +1,7 @@
-//! What has to be watched in the cluster and probed on the node.
+//! The objects to watch in the cluster, and the probes to run on the node.
 //!
-//! That is what unfinished files need, and what a rule or a person requires of finished ones, because it may regress.
-//! What the verdict on any of these depends on is watched as well.
+//! These are the requirements of unfinished files, and those that a rule or a user sets for finished files, because
+//! they may regress. Objects that a verdict depends on are watched as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::ledger::{FileStage, Ledger};
 use super::observation::{Detail, Interests, Observation, ProbeInterest};
 use crate::settings::Settings;
 
-/// What has to be watched. Pure, as [`super::decide`] is, and of the same values.
+/// Pure like [`super::decide`], and based on the same values.
 pub fn interests(
     settings: &Settings,
     plan: &Plan,
@@ -55,10 +55,10 @@ pub fn interests(
     interests
 }
 
-/// Which needs have to be watched, in the plan's order. Many files share one.
+/// Which needs to watch, in the plan's order. Many files share a need.
 fn wanted_needs(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
     let mut wanted = vec![false; plan.needs.len()];
-    // A file that is not ours waits for nothing.
+    // A file that Windrow does not own waits for nothing.
     for file in plan.files.iter().filter(|file| file.owner.is_none()) {
         let finished = is_finished(file, ledger);
         for requirement in file.requirements() {
@@ -70,7 +70,6 @@ fn wanted_needs(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
     wanted
 }
 
-/// Is this content of the file applied?
 fn is_finished(file: &PlanFile, ledger: &Ledger) -> bool {
     let entry = ledger.files.get(&file.path);
     entry.is_some_and(|entry| {
@@ -78,7 +77,6 @@ fn is_finished(file: &PlanFile, ledger: &Ledger) -> bool {
     })
 }
 
-/// Adds an object, in the greatest detail that is asked for.
 fn watch_object(objects: &mut BTreeMap<ObjectRef, Detail>, object: ObjectRef, detail: Detail) {
     let known = objects.entry(object).or_insert(detail);
     *known = detail.max(*known);
@@ -91,7 +89,7 @@ fn needed_detail(need: &Need) -> Detail {
     }
 }
 
-/// The object that is needed, where it is there and its verdict may depend on further objects.
+/// The required object, if it exists and its verdict may depend on further objects.
 fn value_with_relations<'o>(
     need: &Need,
     object: &ObjectRef,

@@ -1,8 +1,8 @@
-//! Released files that RKE2 should have applied by now, and has not been seen to.
+//! Released files that RKE2 should have applied by now, without a sign that it has.
 //!
 //! RKE2 reports a failure as an event, and client-go drops events that repeat (25 of one object, then one in 300 s:
-//! client-go, `tools/record/events_cache.go`). An Addon's checksum is that of the content that was applied last, on any server.
-//! So that nothing is said of a file does not mean that it is about to be applied.
+//! client-go, `tools/record/events_cache.go`). An Addon's checksum belongs to the content that any server applied last.
+//! So a file without a report is not necessarily about to be applied.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use windrow_plan::PlanFile;
 use super::observation::Addon;
 use super::outcome::DecisionContext;
 
-/// Twenty passes of RKE2, which come every 15 s (k3s, `pkg/deploy/controller.go`).
+/// Twenty passes of RKE2, which run every 15 s (k3s, `pkg/deploy/controller.go`).
 const LATE: Duration = Duration::from_secs(5 * 60);
 
 impl DecisionContext<'_> {
-    /// When RKE2 should have applied what was released then; `None` while it is not known what RKE2 applies.
+    /// When RKE2 should have applied a file released at this time; `None` while Windrow cannot see what RKE2 applies.
     pub(super) fn late_from(&self, released: Timestamp) -> Option<Timestamp> {
         let observation = self.observation;
         let api = &observation.api;
@@ -27,7 +27,7 @@ impl DecisionContext<'_> {
         from.checked_add(LATE).ok()
     }
 
-    /// What is known of why RKE2 has not applied it, where it should have by now.
+    /// Why RKE2 has not applied a late file, as far as Windrow knows.
     pub(super) fn why_late(&self, file: &PlanFile, released: Timestamp) -> Option<String> {
         let is_late = self.late_from(released)? <= self.now && !self.is_overtaken(&file.path);
         is_late.then(|| {

@@ -1,7 +1,7 @@
-//! What was decided, kept over restarts and power cuts: the ratchet.
+//! The recorded decisions, kept over restarts and power cuts: the ratchet.
 //!
-//! A file that was released stays released for that content, whatever happens to what it waited for.
-//! The ledger is a value here; `act` writes it.
+//! A file that was released stays released for that content, whatever happens to its requirements. The ledger is a
+//! value here; `act` writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,44 +16,46 @@ use windrow_model::manifest::{BaseName, ManifestPath};
 use windrow_model::reasons::Code;
 use windrow_plan::readiness::node::NodeMemory;
 
-/// Everything that was decided.
+/// All recorded decisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ledger {
     /// Format version.
     pub version: u32,
-    /// Which cluster this was decided for: SHA-256 of RKE2's server CA, once there was one.
+    /// The cluster that the decisions are for: SHA-256 of RKE2's server CA, as soon as it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// SHA-256 of the name under which this node is in that cluster's etcd, once it had one.
+    /// SHA-256 of this node's name in that cluster's etcd, as soon as it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datastore: Option<String>,
-    /// Was the datastore removed, with no new one yet? Until kube-apiserver stops, it may still answer from the removed one.
+    /// Was the datastore removed, without a new one yet? Until kube-apiserver stops, it may still answer from the
+    /// removed one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub datastore_removed: bool,
-    /// What restarts of the daemon do not begin again.
+    /// Values that a restart of the daemon does not reset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<BootTimes>,
-    /// By path. A ledger that differs in a few files shares the rest.
+    /// By path. Ledgers that differ in a few files share the rest.
     pub files: BTreeMap<ManifestPath, Arc<LedgerEntry>>,
-    /// What has to be known of the node.
+    /// State of the node for the next decision.
     #[serde(default, skip_serializing_if = "NodeMemory::is_empty")]
     pub node: NodeMemory,
 }
 
-/// The clock was set if the time of the boot differs by more than this: it is corrected in small steps all the time.
+/// The clock was set if the boot time differs by more than this. It is corrected in small steps all the time.
 const LEAST_STEP: Duration = Duration::from_secs(5);
 
 impl Ledger {
-    /// The format that this program writes. Another one is for what this program would misread: a field more is none.
+    /// The format that this program writes. It changes only when an older program would misread the file. A new field
+    /// is not such a change.
     pub const VERSION: u32 = 1;
 
-    /// Reads one, whichever version of Windrow wrote it: after a rollback there may be more in it than this version knows. What cannot
-    /// be read is left out, and said in a line each.
+    /// Reads a ledger of any version of Windrow: after a rollback, it may contain more than this version knows.
+    /// Unreadable parts are left out, and reported in one line each.
     ///
     /// # Errors
     ///
-    /// When it is no ledger at all.
+    /// If the text is not a ledger at all.
     pub fn read(text: &[u8]) -> Result<(Self, Vec<String>), serde_json::Error> {
         if let Ok(ledger) = serde_json::from_slice(text) {
             return Ok((ledger, Vec::new()));
@@ -86,8 +88,8 @@ impl Ledger {
         Ok((ledger, lost))
     }
 
-    /// Enters in which boot the daemon starts, and when that began. In the same boot, deadlines go on, and if the clock was set while no
-    /// daemon ran, all times move along.
+    /// Notes the boot in which the daemon starts, and when that boot began. In the same boot, deadlines continue. If
+    /// the clock was set while no daemon ran, all times move with it.
     pub fn enter_boot(&mut self, id: &str, booted: Timestamp, now: Timestamp) {
         let Some(boot) = self.boot.as_mut().filter(|boot| boot.id == id) else {
             self.boot = Some(BootTimes {
@@ -108,7 +110,7 @@ impl Ledger {
         }
     }
 
-    /// Moves all times along with the wall clock, which was set.
+    /// Moves all times by the difference by which the wall clock was set.
     pub(super) fn shift_clock(&mut self, by: SignedDuration) {
         let mut shift = |at: &mut Timestamp| *at = at.saturating_add(by).unwrap_or(*at);
         self.node.clock_jumped(by);
@@ -120,7 +122,7 @@ impl Ledger {
         }
     }
 
-    /// The names that a person holds, and what was said. A hold is meant for the name, whichever files have it.
+    /// The names that a user holds, with the order. A hold applies to the name, in any directory.
     pub(super) fn held_names(&self) -> BTreeMap<BaseName, &Manual> {
         let by_hand = self.files.iter().filter_map(|(path, entry)| {
             let manual = entry.manual.as_deref().filter(|manual| manual.hold)?;
@@ -130,19 +132,20 @@ impl Ledger {
     }
 }
 
-/// Which cluster a manifests directory belongs to, as the node's files say.
+/// The cluster that a manifests directory belongs to, according to the node's files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterIdentity {
-    /// SHA-256 of RKE2's server CA; none before its first start, and after it was removed. `rke2 certificate rotate-ca` changes it.
+    /// SHA-256 of RKE2's server CA; `None` before its first start, and after its removal. `rke2 certificate rotate-ca`
+    /// changes it.
     pub ca: Option<String>,
-    /// SHA-256 of this node's name in etcd, which k3s draws for each new data directory (`setName` in `pkg/etcd/etcd.go`) and keeps in
-    /// `server/db/etcd/name`; none with another datastore.
+    /// SHA-256 of this node's name in etcd, which k3s generates for each new data directory (`setName` in
+    /// `pkg/etcd/etcd.go`) and keeps in `server/db/etcd/name`; `None` with another datastore.
     pub datastore: Option<String>,
 }
 
 impl ClusterIdentity {
-    /// Was a ledger written for another cluster? The datastore decides where both are known to have one, and one that is gone is
-    /// another one.
+    /// Was a ledger written for another cluster? The datastore decides if both have one. A datastore that was removed
+    /// is a different one.
     fn is_other_than(&self, ledger: &Ledger) -> bool {
         match (&ledger.datastore, &ledger.cluster) {
             (Some(datastore), _) => self.datastore.as_ref() != Some(datastore),
@@ -151,9 +154,10 @@ impl ClusterIdentity {
         }
     }
 
-    /// Enters itself into a ledger, without what counted for another cluster; true if there was one. Holds by hand stay. If only
-    /// the datastore is another one, this node may have rejoined its cluster: what is in `applied_once` then waits until
-    /// RKE2's Addons show whether the cluster has it. Holds of files that are `gone` for a moment stay as well.
+    /// Enters this identity into a ledger and drops the decisions for another cluster; true if there was one. Holds by
+    /// hand stay. If only the datastore differs, this node may have rejoined its cluster: the files in `applied_once`
+    /// then wait until RKE2's Addons show whether the cluster has them. Holds of `gone` files, which are missing for a
+    /// moment, stay as well.
     pub(crate) fn enter(
         self,
         ledger: &mut Ledger,
@@ -186,29 +190,29 @@ impl ClusterIdentity {
     }
 }
 
-/// The times of one boot from which deadlines count, whichever process of the daemon saw them.
+/// The times of one boot from which deadlines count, for every process of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BootTimes {
     /// The kernel's ID of the boot.
     pub id: String,
-    /// When it began, by the clock with which the ledger's times were written: if a later process sees another time, the clock was set.
+    /// When the boot began, by the clock that the ledger's times use. If a later process finds another time, the clock
+    /// was set.
     pub booted: Timestamp,
-    /// When the daemon first started in it.
+    /// When the daemon first started in this boot.
     pub started: Timestamp,
-    /// When kube-apiserver first answered in it.
+    /// When kube-apiserver first answered in this boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reachable: Option<Timestamp>,
-    /// How often the daemon has started in it.
+    /// How often the daemon has started in this boot.
     pub starts: u32,
-    /// Was the clock set between the ledger's last write and the daemon's last start? A marker that the ledger lacks may have the time of
-    /// either clock.
+    /// Was the clock set between the ledger's last write and the daemon's last start? The time of a marker that the
+    /// ledger does not have may come from either clock.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clock_was_set: bool,
 }
 
 impl BootTimes {
-    /// Visits every time in it.
     pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
         let Self {
             id: _,
@@ -224,7 +228,7 @@ impl BootTimes {
     }
 }
 
-/// A ledger whose entries were not read yet.
+/// A ledger whose entries are not parsed yet.
 #[derive(Deserialize)]
 struct LedgerParts {
     version: u32,
@@ -255,33 +259,32 @@ impl Default for Ledger {
     }
 }
 
-/// What was decided about one content of one file.
+/// The decision about one content of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerEntry {
-    /// Digest of the objects that this is about.
+    /// Digest of the objects that this entry is about.
     pub digest: SmolStr,
     /// When this content was first seen.
     pub first_seen: Timestamp,
-    /// Since when the state below holds.
+    /// Since when the file has this state.
     pub since: Timestamp,
-    /// The state.
+    /// The state of the file.
     pub state: FileStage,
-    /// What was already reported of it, so that it is reported once.
+    /// Events that were already reported about it, so that each is reported once.
     #[serde(
         rename = "told",
         default,
         skip_serializing_if = "AlreadyReported::is_empty"
     )]
     pub reported: AlreadyReported,
-    /// What a person ordered for this file, if anything. A hold outlives a change of content; a release does
-    /// not.
+    /// The order for this file, if any. A hold outlives a change of content; a release does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manual: Option<Box<Manual>>,
 }
 
 impl LedgerEntry {
-    /// Visits every time in it. A new field has to be named here.
+    /// A new field has to be added here.
     pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
         let Self {
             digest: _,
@@ -314,7 +317,6 @@ impl LedgerEntry {
         }
     }
 
-    /// Is one of its times later than this?
     pub(super) fn is_later_than(&self, now: Timestamp) -> bool {
         let mut is_later = false;
         self.clone().visit_times(&mut |at| is_later |= *at > now);
@@ -322,7 +324,7 @@ impl LedgerEntry {
     }
 }
 
-/// Where a file stands.
+/// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "is")]
 pub enum FileStage {
@@ -330,7 +332,7 @@ pub enum FileStage {
     Held {
         /// The first blocker's code.
         code: Code,
-        /// The first blocker, in a line.
+        /// The first blocker, in one line.
         why: SmolStr,
     },
     /// RKE2 may apply it.
@@ -365,16 +367,16 @@ impl FileStage {
 pub enum Cause {
     /// It never had to wait.
     Free,
-    /// Everything it waited for came.
+    /// All its requirements are met.
     Met,
-    /// What it still needs comes with files that RKE2 applies before it in the same pass. Should one of these be hidden before the file is
+    /// Files that RKE2 applies earlier in the same pass provide the rest. If one of them is hidden before the file is
     /// applied, it is decided again.
     SamePass,
-    /// Its deadline passed, or it stands in a cycle: RKE2 tries, as it would have without Windrow.
+    /// Its deadline passed, or it is in a cycle: RKE2 tries to apply it, as it would have without Windrow.
     Yielded,
-    /// A person released it.
+    /// It was released by hand.
     ByHand,
-    /// RKE2 was quicker than the marker.
+    /// RKE2 was faster than the marker.
     Escaped,
     /// RKE2 applied it although Windrow held it: another server did, or the marker was missing for a moment.
     Elsewhere,
@@ -382,33 +384,32 @@ pub enum Cause {
     Off,
 }
 
-/// What a person ordered for a file.
+/// An order for a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manual {
-    /// Hold it, or release it.
+    /// true holds it, false releases it.
     pub hold: bool,
-    /// Who ordered it.
+    /// The user who gave the order.
     pub by: String,
-    /// When.
+    /// When the order was given.
     pub at: Timestamp,
-    /// Why.
+    /// The reason of the user.
     pub reason: String,
 }
 
 impl Manual {
-    /// Who releases what may be released while Windrow cannot run.
+    /// Releases files that may be released while Windrow cannot run.
     pub const FAILSAFE: &'static str = "windrow-failsafe";
-    /// Who releases when Windrow is removed.
     pub const CLEANUP: &'static str = "windrow-cleanup";
 
-    /// Why a file is held, as it stands in the marker.
+    /// The reason of the hold, in the form of the marker.
     pub(super) fn why(&self) -> String {
         let why = format!("{} ({})", self.reason, self.by);
         Code::HeldByHand.say(&[("why", &why)])
     }
 
-    /// Reads back what [`Self::why`] says: a hold whose ledger was lost.
+    /// Parses the result of [`Self::why`]: restores a hold whose ledger was lost.
     pub(super) fn from_marker(why: &str, at: Timestamp) -> Self {
         let begin = Code::HeldByHand.say(&[("why", "")]);
         let why = why.strip_prefix(begin.as_str()).unwrap_or(why);
@@ -423,26 +424,26 @@ impl Manual {
     }
 }
 
-/// What was already reported about a file.
+/// The events about a file that were already reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AlreadyReported {
-    /// That it waits longer than its deadline.
+    /// It waits longer than its deadline.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
-    /// That its marker was gone.
+    /// Its marker was gone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub marker_lost: bool,
-    /// That something it had waited for is not ready any more.
+    /// One of its former requirements is not ready any more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub regressed: bool,
-    /// That the file is gone, and since when.
+    /// The file is gone, and since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vanished: Option<Timestamp>,
     /// RKE2's last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// When that was first seen.
+    /// When this failure was first observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<Timestamp>,
 }

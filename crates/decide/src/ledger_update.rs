@@ -1,4 +1,4 @@
-//! The ledger after a decision, and the events that are reported because of it.
+//! The ledger after a decision, and the events that the decision reports.
 
 use std::sync::Arc;
 
@@ -16,15 +16,14 @@ use super::outcome::{DecisionContext, FileHold, FileOutcome, is_about_read_conte
 use super::text;
 use super::why::APPLIED_UNREAD;
 
-/// How long Windrow waits for a file to come back. `windrow stage` makes the marker before the file, and
-/// tools delete files and write them again.
+/// How long Windrow waits for a file to come back. `windrow stage` creates the marker before the file, and some tools
+/// delete files and write them again.
 pub(super) const RETURN_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// What is known of a file that RKE2 has applied although it is held.
+/// For a held file that RKE2 has applied.
 const APPLIED_ELSEWHERE: &str =
     "Windrow held it here: another server applied it, or its marker was missing for a moment";
 
-/// The ledger and the events of one decision.
 #[derive(Debug)]
 pub(super) struct LedgerUpdate {
     pub(super) ledger: Arc<Ledger>,
@@ -32,7 +31,7 @@ pub(super) struct LedgerUpdate {
 }
 
 impl LedgerUpdate {
-    /// Enters the outcome of every file of the plan. `outcomes` are in the plan's order.
+    /// `outcomes` are in the plan's order.
     pub(super) fn from_outcomes(
         context: &DecisionContext<'_>,
         before: &Arc<Ledger>,
@@ -67,9 +66,9 @@ impl LedgerUpdate {
         };
     }
 
-    /// A file that is gone keeps its entry while RKE2 keeps its objects. yip and configuration management
-    /// remove files and write them again, and what was released stays released. A held file keeps its
-    /// entry for a while if its release would do harm: should it come back, its marker is there first.
+    /// The entry of a removed file stays while RKE2 keeps its objects. yip and configuration management remove files
+    /// and write them again, and a released file stays released. The entry of a held file stays for a while if its
+    /// release would do harm: if the file comes back, its marker is there first.
     fn keep_absent_files(&mut self, context: &DecisionContext<'_>, before: &Ledger) {
         if context.observation.directory_unread.is_some() {
             return;
@@ -94,9 +93,9 @@ impl LedgerUpdate {
             let harmful = marker
                 .and_then(|marker| marker.mark.as_ref())
                 .is_some_and(|mark| mark.on_failure == OnFailure::Keep);
-            // A hold by hand was meant for the name, and outlives the file.
+            // A hold by hand applies to the name, and outlives the file.
             let by_hand = entry.manual.as_ref().is_some_and(|manual| manual.hold);
-            // What the clock showed before this process may not be what it shows now.
+            // The clock before the start of this process may have been a different one.
             let gone_since = since.max(context.observation.started);
             let may_return = harmful && context.now.duration_since(gone_since) < RETURN_GRACE;
             if held && !by_hand && !may_return {
@@ -108,7 +107,6 @@ impl LedgerUpdate {
     }
 }
 
-/// How one file gets from its old ledger entry to its new one.
 struct EntryChange<'a> {
     file: &'a PlanFile,
     before: Option<&'a LedgerEntry>,
@@ -128,7 +126,7 @@ impl EntryChange<'_> {
         let known = self.before.filter(|entry| entry.digest == self.file.digest);
         let state = match outcome {
             FileOutcome::NotOurs => return None,
-            // The entry stays as it is. Once the other marker is gone, the file is decided again.
+            // The entry stays as it is. After the other marker is removed, the file is decided again.
             FileOutcome::HeldByOther => return self.before.cloned(),
             FileOutcome::Hold(hold) if hold.after_apply => FileStage::Applied {
                 cause: self.cause_before_apply(known),
@@ -151,7 +149,7 @@ impl EntryChange<'_> {
                 .map(|entry| entry.reported.clone())
                 .unwrap_or_default(),
             manual: self.before.and_then(|entry| {
-                // A release by hand was meant for the content that was there.
+                // A release by hand applies only to the content at that time.
                 let keeps = entry.manual.as_ref()?.hold || known.is_some();
                 keeps.then(|| entry.manual.clone()).flatten()
             }),
@@ -161,7 +159,7 @@ impl EntryChange<'_> {
         Some(entry)
     }
 
-    /// A file that cannot be read keeps its entry, but for a hold that ends.
+    /// An unreadable file keeps its entry, except for a hold that ends.
     fn entry_of_unread(mut self, before: &LedgerEntry, outcome: &FileOutcome) -> LedgerEntry {
         let mut entry = before.clone();
         entry.reported.vanished = None;
@@ -226,7 +224,7 @@ impl EntryChange<'_> {
         }
     }
 
-    /// Was the marker removed, and not by Windrow? One that could not be made was never there.
+    /// Did something other than Windrow remove the marker? A marker that could not be created never existed.
     fn marker_is_lost(&self) -> bool {
         let (observation, name) = (self.context.observation, &self.file.name);
         let trouble = observation.marker_troubles.get(name);
@@ -249,13 +247,13 @@ impl EntryChange<'_> {
             }
             Cause::Met => "everything it waited for is there",
             Cause::SamePass if held_since.is_some() => {
-                "what it still needs comes with files that RKE2 applies before it in the same pass"
+                "files that RKE2 applies before it in the same pass provide the rest"
             }
             Cause::ByHand => self.who_released(),
             Cause::Yielded => {
                 let why = match known.map(|entry| &entry.state) {
                     Some(FileStage::Held { why, .. }) => why,
-                    _ => "it stands in a cycle",
+                    _ => "it is in a cycle",
                 };
                 return self.report(Code::Yielded, &[("file", path), ("why", why)]);
             }
@@ -292,7 +290,7 @@ impl EntryChange<'_> {
     }
 
     fn report_regression(&mut self, reported: &mut AlreadyReported) {
-        // Only what is known not to hold counts. Unknown is not a "no".
+        // Only a known "no" counts. Unknown does not.
         let lost = self
             .file
             .requirements()
@@ -330,7 +328,7 @@ impl EntryChange<'_> {
         }
     }
 
-    /// Why RKE2 had a file that it has applied and that is kept from it since then.
+    /// Why RKE2 could apply a file that it has applied and that is held since then.
     fn cause_before_apply(&self, known: Option<&LedgerEntry>) -> Cause {
         match known.map(|entry| &entry.state) {
             Some(FileStage::Released { cause } | FileStage::Applied { cause }) => *cause,

@@ -1,22 +1,24 @@
-//! What to do, and what to say: [`decide`] is a pure function of what was observed. It keeps nothing.
+//! The decisions and the status: [`decide`] is a pure function of the observation. It keeps no state.
 //!
 //! ```text
 //!   plan, observation ──> needs ──> outcome of every file ──> ledger and events ──> markers ──> status
 //! ```
 //!
-//! The daemon, the sandbox, the simulation, `rehearse`, `why` and `replay` all call it. [`StagingState`] keeps the values that it reads.
+//! The daemon, the sandbox, the simulation, `rehearse`, `why` and `replay` all call it. [`StagingState`] keeps the
+//! values that it reads.
 //!
 //! - [`settings`]: the configuration as types, and how its files are merged. The program finds the files.
-//! - [`sentence`]: what the node is, in one line.
-//! - [`why`]: why a file, a probe or a word of an outlet is as it is.
-//! - [`transitions`]: what changed from one status to the next, for the journal.
-//! - [`flight`]: the lines of the flight recorder, and the replay that decides a second time.
+//! - [`sentence`]: the state of the node in one line.
+//! - [`why`]: explains the state of a file, a probe or a word of an outlet.
+//! - [`transitions`]: the changes from one status to the next, for the journal.
+//! - [`flight`]: the lines of the flight recorder, and the replay that repeats decisions.
 //!
 //! May know: the crates `model`, `plan`, `gates` and `harvester`. It does no I/O, reads no clock and takes no lock.
 //!
-//! Invariants: nothing that lacks something it requires is released, unless RKE2 applies that before it in the same pass; everything that can be satisfied is released at last; the same
-//! input gives the same output; acting twice is acting once. Actions come in the order in which a crash between any two does no harm:
-//! markers, then the ledger, then removals.
+//! Invariants: a file with an unmet requirement is not released, unless RKE2 applies the required object before it in
+//! the same pass; every file whose requirements can be met is released in the end; the same input gives the same
+//! output; acting twice has the same effect as acting once. Actions are in the order in which a crash between any two
+//! does no harm: markers, then the ledger, then removals.
 #![forbid(unsafe_code)]
 
 pub mod flight;

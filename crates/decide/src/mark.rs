@@ -1,8 +1,8 @@
-//! The content of a marker that Windrow makes: who holds the file, why, since when, how to release it.
+//! The content of Windrow's markers: who holds the file, why, since when, and how to release it.
 //!
-//! A marker of Windrow's is recognised whatever its size and whichever version wrote it: an older one without a limit, a
-//! newer one with reasons that this one does not know. A marker that cannot be read as a whole is read line by line, as
-//! the fail-safe's script reads it (`systemd/failsafe`): `"by": "windrow"` on a line of its own.
+//! Windrow recognises its own markers at any size and from any version: an older version wrote them without a limit,
+//! and a newer one may use reasons that this version does not know. A marker that cannot be parsed as a whole is read
+//! line by line, like in the fail-safe's script (`systemd/failsafe`): `"by": "windrow"` on a separate line.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -17,13 +17,13 @@ use windrow_model::text::shell_word;
 
 use super::text::shorten;
 
-/// Largest marker that is read as one document, in bytes. What Windrow writes is smaller.
+/// The largest marker that is parsed as one document, in bytes. Windrow writes smaller ones.
 const WHOLE: u64 = 64 << 10;
-/// How much of a line counts, in bytes.
+/// The part of a line that is read, in bytes.
 const LINE: usize = 64 << 10;
-/// How much of a marker is read line by line, in bytes.
+/// The part of a marker that is read line by line, in bytes.
 const LINES: u64 = 256 << 20;
-/// Longest reason in a marker, in characters.
+/// The longest reason in a marker, in characters.
 const WHY_CHARS: usize = 1000;
 
 /// The content of a marker that Windrow made: who, why, since when, how to release. RKE2 looks only
@@ -33,28 +33,27 @@ const WHY_CHARS: usize = 1000;
 pub struct Mark {
     /// Always `windrow`.
     pub by: String,
-    /// The file that is held.
+    /// The held file.
     pub file: ManifestPath,
     /// Reason code.
     pub code: Code,
-    /// Why, in a line, at the time of the hold. `windrow why FILE` gives the reason of today.
+    /// Why, in one line, at the time of the hold. `windrow why FILE` shows the present reason.
     pub why: SmolStr,
-    /// Since when.
+    /// Since when the file is held.
     pub since: Timestamp,
-    /// What the fail-safe does with it when Windrow cannot run.
+    /// The action of the fail-safe when Windrow cannot run.
     pub on_failure: OnFailure,
-    /// Digest of the content that is held.
+    /// Digest of the held content.
     pub digest: SmolStr,
     /// How to release it by hand.
     pub release: String,
 }
 
 impl Mark {
-    /// The value of `by` in every mark of ours.
+    /// The value of `by` in every marker that Windrow made.
     pub const BY: &'static str = "windrow";
 
-    /// The mark that keeps a file from RKE2 while it is written and read. `windrow stage` makes it before
-    /// the file.
+    /// Keeps a file from RKE2 while it is written and read. `windrow stage` creates this marker before the file.
     pub fn provisional(path: &ManifestPath, now: Timestamp) -> Self {
         Self {
             by: Self::BY.to_owned(),
@@ -68,7 +67,7 @@ impl Mark {
         }
     }
 
-    /// The command that releases a file, whatever its name is.
+    /// The command that releases a file, with quotes if its name needs them.
     pub fn release_command(file: &ManifestPath) -> String {
         let word = shell_word(file);
         if file.starts_with('-') {
@@ -78,52 +77,52 @@ impl Mark {
         }
     }
 
-    /// Does it say that RKE2 has applied the file, which is to be applied once?
+    /// Does it say that RKE2 has applied the file, and that the file is to be applied only once?
     pub(super) fn says_applied_once(&self) -> bool {
         says_applied_once(self.code)
     }
 
-    /// Reads a marker's content; `None` when it is not ours.
+    /// `None` if Windrow did not make the marker.
     pub fn parse(content: &[u8]) -> Option<Self> {
         serde_json::from_slice::<Self>(content)
             .ok()
             .filter(|mark| mark.by == Self::BY)
     }
 
-    /// The marker's content.
     pub fn to_json(&self) -> String {
         // A struct of strings and enums always serialises.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }
 
-/// What becomes of a hold when Windrow cannot run.
+/// The action of the fail-safe on a hold when Windrow cannot run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// The fail-safe lifts it: RKE2 does what it would have done without Windrow.
     Lift,
-    /// It stays: releasing would do harm, or a person asked for it.
+    /// It stays: a release would do harm, or a user asked for the hold.
     Keep,
 }
 
 impl Mark {
-    /// A reason as it goes into a marker: cut, so that the marker can always be read back.
+    /// A reason for a marker: cut, so that the marker can always be read back.
     pub fn shortened(why: &str) -> SmolStr {
         shorten(why, WHY_CHARS).into()
     }
 
-    /// Does the marker at `path` hide the name that this was written for? Files of one name share a marker, in whichever directory it lies.
+    /// Does the marker at `path` hide the name that this was written for? Files with the same name share a marker in
+    /// any directory.
     pub fn was_made_for(&self, path: &MarkerPath) -> bool {
         self.file.name() == path.hides()
     }
 
-    /// Reads the marker at `path`; `None` when it is not Windrow's, or is a copy that hides another name than Windrow wrote it for: that is
-    /// a person's. `since` is the time of the hold where the marker has none.
+    /// Reads the marker at `path`; `None` if it is not Windrow's, or is a copy that hides another name than Windrow
+    /// wrote it for: then a user made it. `since` is the time of the hold if the marker has no time.
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// The errors of the reader.
     pub fn read(from: impl Read, path: &MarkerPath, since: Timestamp) -> io::Result<Option<Self>> {
         let mut from = from;
         let mut head = Vec::new();
@@ -144,7 +143,7 @@ impl Mark {
     }
 }
 
-/// The next line without its end, as far as it counts; false at the end.
+/// Reads the next line without its end, up to the limit; false at the end.
 fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut any = false;
@@ -166,7 +165,7 @@ fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-/// What the lines of a marker say.
+/// The fields that were found in the lines of a marker.
 #[derive(Default)]
 struct MarkFields {
     is_ours: bool,
@@ -209,7 +208,7 @@ impl MarkFields {
             code: self.code.unwrap_or(Code::Held),
             why: Mark::shortened(&self.why.unwrap_or_default()),
             since: self.since.unwrap_or(since),
-            // Lifting may do harm where nothing says that it does not.
+            // If no line says what to do on a failure, a release may do harm.
             on_failure: self.on_failure.unwrap_or(OnFailure::Keep),
             digest: self.digest.unwrap_or_default().into(),
             release: Mark::release_command(&file),
@@ -218,14 +217,13 @@ impl MarkFields {
     }
 }
 
-/// Keeps the first value of a field.
 fn first<T: DeserializeOwned>(known: &mut Option<T>, said: &str) {
     if known.is_none() {
         *known = serde_json::from_str(said.strip_suffix(',').unwrap_or(said)).ok();
     }
 }
 
-/// Does this reason say that RKE2 has applied a file that it is to apply once?
+/// Is this the reason of a file that RKE2 has applied and is to apply only once?
 pub(super) fn says_applied_once(code: Code) -> bool {
     matches!(code, Code::HeldAppliedOnce | Code::OnceUnconfirmed)
 }
@@ -270,7 +268,7 @@ mod tests {
             assert_eq!(read.digest, written.digest);
             assert!(read.why.starts_with('é') || length == 0, "{length}");
         }
-        // Every line in its place, and the size after it.
+        // Each line in its place, followed by padding.
         let padded = mark("x").to_json() + &" \n".repeat(100_000);
         assert_eq!(read(&padded).unwrap().on_failure, OnFailure::Lift);
     }

@@ -1,4 +1,4 @@
-//! Which markers have to be made and which have to go.
+//! The markers that have to be created or removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use super::mark::{Mark, says_applied_once};
 use super::observation::Marker;
 use super::outcome::{DecisionContext, FileHold, FileOutcome};
 
-/// The changes of markers that follow from one decision.
 #[derive(Debug, Default)]
 pub(super) struct MarkerChanges {
     pub(super) holds: Vec<Action>,
@@ -24,7 +23,7 @@ pub(super) struct MarkerChanges {
 }
 
 impl MarkerChanges {
-    /// Compares the outcomes with the markers that are there. `after` is the ledger after the decision.
+    /// Compares the outcomes with the existing markers. `after` is the ledger after the decision.
     pub(super) fn from_outcomes(
         context: &DecisionContext<'_>,
         outcomes: &[FileOutcome],
@@ -36,7 +35,7 @@ impl MarkerChanges {
         }
         changes.lift_strays(context, after);
         changes.keep_shared_markers(context, outcomes);
-        // A marker stays while its file is being written, whatever was decided about the content before.
+        // A marker stays while its file is being written, whatever was decided about the earlier content.
         let written = &context.observation.being_written;
         changes
             .lifts
@@ -53,7 +52,7 @@ impl MarkerChanges {
     ) {
         let marker = context.observation.markers.get(&file.name);
         let entry = after.files.get(&file.path);
-        // The content that is held: of a file that cannot be read, what it had before.
+        // The held content. For an unreadable file, its last known content.
         let digest = entry.map_or(&file.digest, |entry| &entry.digest);
         match outcome {
             FileOutcome::Hold(hold)
@@ -79,7 +78,7 @@ impl MarkerChanges {
         }
     }
 
-    /// Lifts markers of ours whose file is gone, and those that hide a file which is not ours to hold.
+    /// Removes Windrow's markers without a file, and those that hide a file that Windrow may not hold.
     fn lift_strays(&mut self, context: &DecisionContext<'_>, after: &Ledger) {
         let files = context.plan.files.iter();
         let ours = files.filter(|file| file.owner.is_none());
@@ -89,8 +88,8 @@ impl MarkerChanges {
         strays.sort_unstable_by_key(|(name, _)| *name);
         for (_, marker) in strays {
             let Some(mark) = &marker.mark else { continue };
-            // `windrow stage` makes the marker first and the file second.
-            // If it is of a later time, the clock was set back.
+            // `windrow stage` creates the marker before the file. If the marker's time is in the future, the clock was
+            // set back.
             let age = context.now.duration_since(mark.since).abs();
             let staged = mark.code == Code::Provisional && age < RETURN_GRACE;
             let entry = after.files.get(&mark.file);
@@ -101,8 +100,8 @@ impl MarkerChanges {
         }
     }
 
-    /// Files of one name share the marker, in whichever directories they lie. What one of them needs no
-    /// longer may hide another.
+    /// Files with the same name share the marker in all directories. One of them may still need it when another does
+    /// not.
     fn keep_shared_markers(&mut self, context: &DecisionContext<'_>, outcomes: &[FileOutcome]) {
         let plan = context.plan;
         if plan.namesakes.is_empty() {
@@ -124,7 +123,6 @@ impl MarkerChanges {
     }
 }
 
-/// The marker that an action is about.
 fn marker_of(action: &Action) -> Option<&MarkerPath> {
     match action {
         Action::Hold { path, .. } | Action::Lift { path } => Some(path),
@@ -138,21 +136,20 @@ fn lift(marker: &Marker) -> Action {
     }
 }
 
-/// Does the marker on disk no longer say what it has to say?
 fn is_outdated(marker: &Marker, file: &PlanFile, hold: &FileHold, digest: &SmolStr) -> bool {
     marker.mark.as_ref().is_some_and(|old| {
         old.code == Code::Provisional
-            // After the ledger is lost, the marker alone says that RKE2 has applied the file.
+            // After a loss of the ledger, only the marker shows that RKE2 has applied the file.
             || old.says_applied_once() && old.code != hold.code && old.file == file.path
-            // And that a person holds it.
+            // The same for a hold by hand.
             || (hold.code == Code::HeldByHand) != (old.code == Code::HeldByHand)
             || old.on_failure != hold.on_failure
             || (old.file == file.path && old.digest != *digest)
     })
 }
 
-/// Was it written for a file that is gone, and holds another one of its name? The marker of a file that was applied once stays as it is,
-/// unless the other file was: the file may come back.
+/// Was it written for a removed file, and does it now hold another file with this name? The marker of a file that was
+/// applied once does not change, unless the other file was applied once as well: the removed file may come back.
 fn is_of_absent(marker: &Marker, hold: &FileHold, context: &DecisionContext<'_>) -> bool {
     marker.mark.as_ref().is_some_and(|mark| {
         let mut files = context.plan.files.iter();

@@ -1,7 +1,7 @@
-//! The node's part of the status: its probes are judged together with what staging says.
+//! The node's part of the status: its probes are judged together with the verdict of staging.
 //!
-//! Where nothing else is wrong, the line says that the node is cordoned, and that something of Windrow's own is wrong: nobody
-//! would look for it on a node that is Ready. It changes neither the readiness nor the code.
+//! If nothing else is wrong, the line says that the node is cordoned, and reports problems of Windrow itself: users do
+//! not look for these on a Ready node. They change neither the readiness nor the code.
 
 use jiff::Timestamp;
 use windrow_model::findings::Finding;
@@ -16,14 +16,13 @@ use super::status::{
     HeldFile, Holder, Phase, ProbeStatus, Readiness, StagingStatus, Status, StatusReason,
 };
 
-/// As `kubectl get nodes` calls a node that is cordoned.
+/// The words of `kubectl get nodes` for a cordoned node.
 const TAKES_NO_PODS: &str = "takes no pods (SchedulingDisabled)";
 
-/// What staging alone says.
 pub(super) type StagingVerdict = (Readiness, Phase, StatusReason);
 
-/// Turns a status that rests on staging alone into that of a probed node. Returns what has to be
-/// remembered, and when time alone may change the verdict.
+/// Turns a status based only on staging into the status of a probed node. Returns the state to remember, and when the
+/// verdict may change even if nothing happens.
 pub(super) fn judge(
     status: &mut Status,
     seen: &NodeSeen,
@@ -85,13 +84,13 @@ fn probes(seen: &NodeSeen, memory: &NodeMemory, now: Timestamp) -> Vec<ProbeStat
         .collect()
 }
 
-/// What is wrong with Windrow's own configuration and messages, and which verb says more.
+/// Problems with Windrow's own configuration and notifications, and the command that shows more.
 fn own_trouble(context: &DecisionContext<'_>) -> Option<String> {
     let found = || context.observation.found.values().flatten();
     let count = |codes: &[Code]| found().filter(|one| codes.contains(&one.code)).count();
     let errors = match count(&[Code::ConfigurationInvalid]) {
         0 => None,
-        // The last of very many has no place: it says how many more there are.
+        // The last of a long list only counts the rest, and has no location.
         many if found().any(is_rest_of_many) => Some(format!("{}+ errors", many - 1)),
         1 => Some("1 error".to_owned()),
         few => Some(format!("{few} errors")),
@@ -113,8 +112,8 @@ fn is_rest_of_many(finding: &Finding) -> bool {
     finding.code == Code::ConfigurationInvalid && finding.at.is_empty()
 }
 
-/// What staging says, in the words of the node's judgement. An agent reads no manifests, so there is nothing to wait
-/// for: the files in its directory are for the day on which it becomes a server.
+/// The verdict of staging, as input for the judgement of the node. An agent reads no manifests, so it waits for none:
+/// the files in its directory have an effect only if it becomes a server.
 fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) -> Manifests {
     let staging = &status.staging;
     if !seen.role.applies_manifests() {
@@ -156,7 +155,7 @@ fn manifests(status: &Status, seen: &NodeSeen, context: &DecisionContext<'_>) ->
     }
 }
 
-/// The files that are kept from RKE2 on purpose, in a sentence.
+/// A sentence about the files held on purpose.
 fn kept(staging: &StagingStatus) -> Option<String> {
     let by = |held: &HeldFile| match (held.by, held.code) {
         (Holder::Other, _) => "by somebody else",
@@ -170,8 +169,8 @@ fn kept(staging: &StagingStatus) -> Option<String> {
     }
 }
 
-/// RKE2 cannot apply a changed file that is not ours to stage (its packaged charts, Rancher's files). A file that is
-/// applied as it is now, and only fails when RKE2 applies it once more, does not count.
+/// A changed file that RKE2 cannot apply and Windrow does not stage (RKE2's packaged charts, Rancher's files). A file
+/// whose present content was applied, and that fails only when RKE2 applies it again, does not count.
 fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
     let Observation {
         addons,
@@ -194,7 +193,8 @@ fn own_failure(context: &DecisionContext<'_>) -> Option<String> {
         })
 }
 
-/// The first finding that is an error; a full disk comes before all others. Where RKE2 reads no manifests, what is wrong with them does no harm.
+/// The first finding with severity error; a full disk comes before all others. If RKE2 reads no manifests, findings
+/// about them do no harm.
 fn trouble(seen: &NodeSeen, context: &DecisionContext<'_>) -> Option<KnownProblem> {
     let plan = &context.plan.findings;
     let of_plan = plan.iter().filter(|_| seen.role.applies_manifests());

@@ -1,7 +1,7 @@
-//! What is known of the directory, the cluster and the node right now, as a value.
+//! The present knowledge about the directory, the cluster and the node, as a value.
 //!
-//! Adapters fill it, [`super::decide`] reads it. Nothing in it is a guess: what was not asked is
-//! `NotAsked`, what was refused is `Unknown` with the reason.
+//! Adapters fill it, [`super::decide`] reads it. It contains no guesses: an object that was not requested is
+//! `NotAsked`, and one that was refused is `Unknown` with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,50 +19,46 @@ use windrow_plan::rules::{NeedTarget, Platform};
 
 use super::mark::Mark;
 
-/// Everything that was observed.
 #[derive(Debug, Clone, Default)]
 pub struct Observation {
-    /// When this process began to look: deadlines count from then at the earliest.
+    /// When this process started: deadlines count from then at the earliest.
     pub started: Timestamp,
-    /// Why this process has never read the manifests directory, if it tried: then no file and no marker is known.
+    /// Why this process has never read the manifests directory, if it tried: then all files and markers are unknown.
     pub directory_unread: Option<String>,
-    /// Markers by the base name that they hide, in whichever directory they lie.
+    /// Markers by the base name that they hide, in any directory.
     pub markers: HashMap<BaseName, Marker>,
-    /// Markers that are not as they were decided to be, by the base name that they hide.
+    /// Markers whose state differs from the decision, by the base name that they hide.
     pub marker_troubles: BTreeMap<BaseName, MarkerTrouble>,
-    /// Base names of files that are being written, or that were not read yet. Their markers stay.
+    /// Base names of files that are being written, or were not read yet. Their markers stay.
     pub being_written: BTreeSet<BaseName>,
-    /// Does kube-apiserver answer?
     pub api: Api,
-    /// Kinds that something waits for.
+    /// Only kinds that something waits for.
     pub kinds: HashMap<GroupKind, KindSeen>,
-    /// Objects that something waits for.
+    /// Only objects that something waits for.
     pub objects: HashMap<ObjectRef, ObjectSeen>,
-    /// Since when it is not known of these whether they are there.
+    /// Since when Windrow cannot tell whether these objects exist.
     pub unknown_since: HashMap<NeedTarget, Timestamp>,
     /// RKE2's Addons by name; `None` until they were listed once.
     pub addons: Option<HashMap<AddonName, Addon>>,
-    /// Those of them that have the checksum with which this process listed them first.
+    /// The Addons whose checksum has not changed since this process first listed them.
     pub addons_as_first: HashSet<AddonName>,
-    /// The failure of each Addon that was reported last.
     pub failures: HashMap<AddonName, ApplyFailure>,
-    /// The node itself; `None` where it is not probed.
+    /// `None` if the node is not probed.
     pub node: Option<NodeSeen>,
-    /// What others than the plan have found, by who found it.
+    /// Findings from other sources than the plan, by source.
     pub found: BTreeMap<String, Vec<Finding>>,
 }
 
-/// kube-apiserver, as seen from here.
+/// The state of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Api {
-    /// When it first answered since this process started. Deadlines count from then on: before,
-    /// RKE2 applies nothing either.
+    /// When it first answered since this process started. Deadlines count from then, because RKE2 applies nothing
+    /// before that either.
     pub first_reachable: Option<Timestamp>,
-    /// Why it does not answer now; `None` when it does (or was never asked).
+    /// Why it does not answer; `None` if it does, or before the first request.
     pub unreachable: Option<String>,
-    /// Since when it does not answer.
     pub unreachable_since: Option<Timestamp>,
-    /// Is that because of the credential? Waiting does not mend it.
+    /// Does it reject the credential? Waiting does not fix that.
     pub refused: bool,
 }
 
@@ -72,7 +68,7 @@ impl Api {
         self.unreachable_since.get_or_insert(now);
     }
 
-    /// Does it answer? `None` until it was asked. It answers, too, when it refuses the credential.
+    /// `None` before the first answer. A rejected credential is also an answer.
     pub(super) fn answers(&self) -> Option<bool> {
         match &self.unreachable {
             Some(_) => Some(self.refused),
@@ -84,35 +80,30 @@ impl Api {
 /// One `<name>.skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// Its path.
     pub path: MarkerPath,
-    /// What Windrow wrote into it; `None` for a marker that Windrow did not make.
+    /// The parsed content; `None` for a marker that Windrow did not make.
     pub mark: Option<Arc<Mark>>,
 }
 
-/// A look at the manifests directory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Directory {
-    /// Every manifest file that is there. A file that is not listed is gone.
+    /// Every existing manifest file. All others were removed.
     pub files: Vec<FileChange>,
-    /// Every marker.
     pub markers: Vec<Marker>,
 }
 
-/// One manifest file, as a look at the directory found it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileChange {
-    /// Its path.
     pub path: ManifestPath,
-    /// Its content; `None` when it has not changed since the last look.
+    /// Its content; `None` if it has not changed since the last scan.
     pub content: Option<Arc<FileContent>>,
 }
 
-/// Why a marker is not as it was decided to be.
+/// Why the state of a marker differs from the decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "is", content = "error")]
 pub enum MarkerTrouble {
-    /// It could not be made: nothing hides the file.
+    /// It could not be created: nothing hides the file.
     NotMade(String),
     /// It could not be removed: the file stays hidden.
     NotRemoved(String),
@@ -128,27 +119,27 @@ pub struct Addon {
 }
 
 impl Addon {
-    /// Did RKE2 last apply this file of those that have this Addon?
+    /// Is this the file that RKE2 applied last among those that share the Addon?
     pub fn is_of(&self, path: &ManifestPath) -> bool {
         let below = self.source.strip_suffix(path.as_str());
         below.is_some_and(|below| below.ends_with(BELOW))
     }
 }
 
-/// What RKE2 said when it could not apply a file.
+/// RKE2's report that it could not apply a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplyFailure {
     /// The event's reason (`ApplyManifestFailed`).
     pub reason: String,
-    /// The event's message.
     pub message: String,
-    /// When it was last seen.
+    /// When it was last observed.
     pub at: Timestamp,
 }
 
 impl ApplyFailure {
-    /// What RKE2 said, without the path, which is known, and its Addon: `failed to create NAMESPACE/NAME GROUP/VERSION, Kind=KIND for
-    /// ADDON: REFUSAL` (wrangler `pkg/apply`) is the refusal, with the object where that does not begin with its kind.
+    /// RKE2's message without the known path and Addon. Of `failed to create NAMESPACE/NAME GROUP/VERSION, Kind=KIND
+    /// for ADDON: REFUSAL` (wrangler `pkg/apply`) only the refusal remains, with the object if the refusal does not
+    /// begin with its kind.
     pub fn in_words(&self) -> String {
         let said = self.message.as_str();
         let said = self.path_and_words().map_or(said, |(_, said)| said);
@@ -165,18 +156,19 @@ impl ApplyFailure {
         refusal().unwrap_or_else(|| said.to_owned())
     }
 
-    /// The path of the file as RKE2 names it, and what it says of it.
+    /// The path of the file in RKE2's message, and the rest of the message.
     fn path_and_words(&self) -> Option<(&str, &str)> {
         let (_, said) = self.message.split_once(" manifest at \"")?;
         said.split_once("\" failed: ")
     }
 
-    /// Does RKE2 name a file? It does not where it cannot parse one.
+    /// Does RKE2 name a file? It does not if it cannot parse the path.
     pub(super) fn names_a_file(&self) -> bool {
         self.path_and_words().is_some()
     }
 
-    /// Does RKE2 name this file of the manifests directory, or, where it names no such directory, one with a longer path that ends like it?
+    /// Does RKE2 name this file of the manifests directory? If the named path has no such directory, its end is
+    /// compared.
     pub(super) fn may_be_of(&self, file: &ManifestPath) -> bool {
         let Some((path, _)) = self.path_and_words() else {
             return false;
@@ -195,65 +187,52 @@ const BELOW: &str = "/server/manifests/";
 /// One change, as an adapter reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClusterEvent {
-    /// A session with kube-apiserver begins. What follows was asked after `Interests::renewed` had this value.
+    /// A session with kube-apiserver begins. The following answers were requested after `Interests::renewed` had this
+    /// value.
     SessionBegins {
-        /// That value.
         renewed: u64,
     },
-    /// kube-apiserver answers.
     ApiReachable,
-    /// kube-apiserver does not answer.
     ApiUnreachable {
-        /// Why.
         why: String,
     },
-    /// kube-apiserver cannot be asked with the credential that there is: the kubeconfig is not a valid one, or kube-apiserver
-    /// refuses it (401).
+    /// kube-apiserver cannot be asked with the present credential: the kubeconfig is invalid, or kube-apiserver rejects
+    /// it (401).
     CredentialRefused {
         /// Why, with the file's name.
         why: String,
     },
-    /// What is known of a kind.
     Kind(GroupKind, KindSeen),
-    /// What is known of an object.
     Object(ObjectRef, ObjectSeen),
-    /// All Addons, at the start of a watch.
     Addons(HashMap<AddonName, Addon>),
-    /// One Addon; `None` when it was deleted.
+    /// One Addon; `None` if it was deleted.
     Addon(AddonName, Option<Addon>),
-    /// A request was refused (403). What is known because of it comes in an event of its own.
+    /// A request was refused (403). A separate event reports the state that follows.
     Refused {
-        /// What was asked.
         what: String,
-        /// What kube-apiserver said.
         why: String,
     },
-    /// Something about the node itself.
     Node(NodeEvent),
-    /// RKE2 reported that it could not apply a file. The last one counts, whatever its time.
+    /// RKE2 reported that it could not apply a file. The last event counts, even if its time is earlier.
     ApplyFailed {
-        /// The Addon's name.
         addon: AddonName,
-        /// What it said.
         failure: ApplyFailure,
     },
 }
 
-/// What has to be watched. Nothing else is.
+/// Everything to watch. Nothing else is watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interests {
-    /// Kinds whose being served matters.
     pub kinds: BTreeSet<GroupKind>,
-    /// Objects, and how much of them.
     pub objects: BTreeMap<ObjectRef, Detail>,
-    /// The node itself; `None` where probes are switched off.
+    /// `None` if probes are switched off.
     pub probes: Option<ProbeInterest>,
-    /// Rises when everything has to be asked again, in a new session: the cluster is another one, or something is wanted again
-    /// that was forgotten meanwhile.
+    /// Increases when all answers have to be requested again in a new session: after a change of cluster, or when an
+    /// object is needed again after its answer was dropped.
     pub renewed: u64,
 }
 
-/// What was known and nothing waited for any more.
+/// Answers that were dropped because nothing waited for them any more.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Forgotten {
     kinds: BTreeSet<GroupKind>,
@@ -261,7 +240,7 @@ pub(super) struct Forgotten {
 }
 
 impl Forgotten {
-    /// Is some of it wanted again?
+    /// Does something wait for one of these again?
     pub(super) fn is_wanted(&self, interests: &Interests) -> bool {
         let mut kinds = self.kinds.iter();
         let mut objects = self.objects.iter();
@@ -270,34 +249,31 @@ impl Forgotten {
     }
 }
 
-/// What a node is to be probed for.
+/// The input for the probes of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeInterest {
-    /// What the node is, as far as it is known.
+    /// `None` if unknown.
     pub platform: Option<Platform>,
-    /// Was it installed once? What matters on day 0 only need not be asked then.
+    /// Was it installed before? Checks that matter only on day 0 are then not needed.
     pub installed: bool,
-    /// Did it join a cluster that another server began?
+    /// Did it join a cluster that another server created?
     pub joined: bool,
-    /// RKE2's data directory; empty for the usual one.
+    /// RKE2's data directory; empty for the default.
     pub data_dir: String,
-    /// What the configuration changes about the probes of the table.
+    /// Changes to the probes of the table, from the configuration.
     pub tunings: Arc<[ProbeTuning]>,
     /// Probes of the configuration.
     pub custom: Arc<[CustomProbe]>,
 }
 
-/// How much of an object is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Detail {
-    /// Does it exist?
+    /// Only whether it exists.
     Metadata,
-    /// All of it.
     Full,
 }
 
 impl Observation {
-    /// Takes in a change.
     pub fn apply(&mut self, event: ClusterEvent, now: Timestamp) {
         match event {
             ClusterEvent::ApiReachable => {
@@ -339,18 +315,19 @@ impl Observation {
             ClusterEvent::SessionBegins { .. } | ClusterEvent::Refused { .. } => {}
             ClusterEvent::Node(event) => NodeSeen::apply(&mut self.node, event, now),
             ClusterEvent::ApplyFailed { addon, failure } => {
-                // The clock that dated it may be ahead of this one. It would count for content that comes later.
+                // The clock that dated the event may be ahead of this one. The event would then count for later
+                // content.
                 let at = failure.at.min(now);
                 self.failures.insert(addon, ApplyFailure { at, ..failure });
             }
         }
     }
 
-    /// Visits every time that this process took down. The node's are moved by the node itself. A new field has to be named here.
+    /// Visits every time that this process recorded. The node moves its own times. A new field has to be added here.
     pub(super) fn visit_times(&mut self, visit: &mut dyn FnMut(&mut Timestamp)) {
         let Self {
             started,
-            // They say what is on the disk.
+            // These reflect the disk.
             directory_unread: _,
             markers: _,
             marker_troubles: _,
@@ -385,7 +362,7 @@ impl Observation {
         }
     }
 
-    /// Drops what is known of the cluster: it is another one now. What is known of the directory and of the node stays.
+    /// Drops everything about the cluster, because it was replaced. The directory and the node stay.
     pub(super) fn forget_cluster(&mut self) {
         self.api.first_reachable = None;
         self.kinds.clear();
@@ -416,7 +393,7 @@ impl Observation {
         self.addons = Some(addons);
     }
 
-    /// Drops what nothing waits for. It is no longer watched, so it would grow stale.
+    /// Drops everything that nothing waits for. It is no longer watched, so it would become outdated.
     pub(super) fn forget_all_but(&mut self, interests: &Interests, forgotten: &mut Forgotten) {
         let kinds = &mut forgotten.kinds;
         self.kinds.retain(|kind, _| {

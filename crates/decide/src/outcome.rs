@@ -1,14 +1,15 @@
-//! One file: may RKE2 have it, and if not, why not.
+//! The decision about one file: may RKE2 have it, and if not, why not.
 //!
 //! ```text
-//!            new content                 everything met, a deadline, a person
+//!            new content                 everything met, a deadline, an order
 //!   (unseen) ───────────> Held ──────────────────────────────────────> Released ──> Applied
 //!       └──────────────── nothing to wait for ────────────────────────────^            │
 //!                                                          windrow.dev/apply: once ────┘ kept
 //! ```
 //!
-//! Forward only: Released and Applied never go back for the same content. New content starts over. The one exception is a file that was
-//! released because of what RKE2 applies before it in the same pass: until it is applied, it is decided again.
+//! Forward only: Released and Applied never go back for the same content. New content starts again. The one exception
+//! is a file that was released because of objects that RKE2 applies before it in the same pass: until it is applied, it
+//! is decided again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,46 +30,44 @@ use super::mark::OnFailure;
 use super::observation::{Addon, ApplyFailure, MarkerTrouble, Observation};
 use crate::settings::Staging;
 
-/// RKE2 looks at the directories of the manifests one after the other. That takes milliseconds, and longer only where it stands still.
+/// RKE2 reads the directories of the manifests one after the other. That takes milliseconds, and longer only if RKE2 is
+/// blocked.
 const LONGEST_LOOK: SignedDuration = SignedDuration::from_secs(10);
-/// RKE2 tries a failed file again after 15 s. A later failure is not the first one, which may be due to a restart of kube-apiserver.
+/// RKE2 retries a failed file after 15 s. A later failure is not the first one, which may be due to a restart of
+/// kube-apiserver.
 const SECOND_TRY: SignedDuration = SignedDuration::from_secs(20);
 
-/// RKE2 has a file in hand for so long at most after it looked for markers: it applies the files before it first.
+/// The longest time between RKE2's check for a marker and its use of the file: it applies the files before it first.
 const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
 
-/// What is to become of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FileOutcome {
-    /// The file belongs to RKE2 or Rancher. Windrow leaves it alone.
+    /// The file belongs to RKE2 or Rancher. Windrow does not change it.
     NotOurs,
     /// A marker that Windrow did not make hides it.
     HeldByOther,
-    /// Keep it from RKE2.
     Hold(Box<FileHold>),
-    /// Let RKE2 have it.
     Release(Cause),
-    /// RKE2 has applied exactly this.
+    /// RKE2 has applied exactly this content.
     Applied(Cause),
 }
 
-/// A hold and its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FileHold {
     pub(super) code: Code,
     pub(super) why: SmolStr,
     pub(super) on_failure: OnFailure,
     pub(super) blockers: Vec<UnmetNeed>,
-    /// When it will be released though nothing changes.
+    /// When it is released even if nothing changes.
     pub(super) deadline: Option<Timestamp>,
-    /// From when on it is overdue, if it is kept past its deadline.
+    /// When it becomes overdue, if it is kept past its deadline.
     pub(super) overdue: Option<Timestamp>,
     /// RKE2 has applied the file, and it is kept from RKE2 since then.
     pub(super) after_apply: bool,
 }
 
 impl FileHold {
-    /// A hold that only a person or new content can end.
+    /// A hold that only a user or new content can end.
     fn without_end(code: Code, why: impl Into<SmolStr>) -> Self {
         Self {
             code,
@@ -82,34 +81,31 @@ impl FileHold {
     }
 }
 
-/// A need that a file waits for. It is listed once, however many objects of the file have it.
+/// An unmet need of a file. It is listed once, however many objects of the file have it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UnmetNeed {
     pub(super) need: NeedId,
     pub(super) tier: Tier,
-    /// The first document that has the need, and which of its requirements it is.
+    /// The first document that has the need, and the index of the requirement in it.
     pub(super) document: usize,
     pub(super) requirement: usize,
-    /// How many objects of the file have the need.
     pub(super) objects: usize,
 }
 
-/// What a decision is made from.
+/// The input of a decision.
 pub(super) struct DecisionContext<'a> {
     pub(super) staging: &'a Staging,
     pub(super) plan: &'a Plan,
     pub(super) observation: &'a Observation,
-    /// The ledger before the decision.
     pub(super) ledger: &'a Ledger,
-    /// Names that a person holds: whichever files have them, and whether those were there when the person said so.
+    /// Names that a user holds. The hold applies to every file with the name, whether or not the file existed then.
     pub(super) held_names: &'a BTreeMap<BaseName, &'a Manual>,
-    /// The state of every need of the plan.
     pub(super) needs: &'a [NeedState],
     pub(super) now: Timestamp,
 }
 
 impl DecisionContext<'_> {
-    /// Decides every file of the plan. The outcomes are in the plan's order.
+    /// Decides about every file of the plan. The outcomes are in the plan's order.
     pub(super) fn decide_files(&self) -> Vec<FileOutcome> {
         self.plan.play_pass(|whole| {
             let mut pass = NextPass::new(self.plan, whole);
@@ -147,7 +143,7 @@ impl DecisionContext<'_> {
         match &file.refused {
             Some(why) => self.refused(why, began),
             None => {
-                // As long as its marker is there RKE2 cannot be on its way to it.
+                // As long as its marker exists, RKE2 cannot be about to apply it.
                 let is_shown = !self.observation.markers.contains_key(&file.name);
                 let wait = Wait {
                     waited: known.is_some(),
@@ -166,7 +162,7 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// How RKE2's next pass takes up a file; `None` where it does not, or may not.
+    /// How RKE2's next pass applies a file; `None` if it does not, or may not.
     fn how_taken_up(&self, file: &PlanFile, outcome: &FileOutcome) -> Option<TakenUp> {
         let is_new = match outcome {
             FileOutcome::Release(_) => true,
@@ -185,7 +181,8 @@ impl DecisionContext<'_> {
         })
     }
 
-    /// Did RKE2 never apply any content of this file? Before the Addons are known, Windrow believes this only if RKE2 applied no file at all.
+    /// Did RKE2 never apply any content of this file? Before the Addons are listed, Windrow assumes this only if RKE2
+    /// applied no file at all.
     fn is_unknown_to_rke2(&self, file: &PlanFile) -> bool {
         match &self.observation.addons {
             Some(addons) => !addons.contains_key(&file.addon),
@@ -196,7 +193,6 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// Did RKE2 fail to apply this content more than once?
     fn has_failed_again(&self, file: &PlanFile, entry: &LedgerEntry) -> bool {
         let up = self.observation.api.first_reachable;
         let began = up.map_or(entry.first_seen, |up| up.max(entry.first_seen));
@@ -204,27 +200,27 @@ impl DecisionContext<'_> {
         failure.is_some_and(|failure| failure.at.duration_since(began) > SECOND_TRY)
     }
 
-    /// RKE2's last failure with a file. Files of one Addon share its events, which name the file.
+    /// RKE2's last failure with a file. Files with the same Addon share its events, which name the file.
     pub(super) fn failure_of(&self, file: &PlanFile) -> Option<&ApplyFailure> {
         let failure = self.observation.failures.get(&file.addon)?;
         let files = self.plan.files.iter();
         let named = files
             .filter(|other| other.addon == file.addon && failure.may_be_of(&other.path))
             .max_by_key(|other| other.path.len());
-        // One that names a file that is gone, or was moved, is of none of them.
+        // An event about a removed or moved file belongs to none of them.
         let names_none = !failure.names_a_file();
         let is_of = named.map_or(names_none, |named| named.path == file.path);
         is_of.then_some(failure)
     }
 
-    /// Was this content let through a moment ago, in an earlier decision? Its marker may have gone then.
+    /// Did an earlier decision release this content a moment ago? Its marker may have been removed then.
     fn was_just_released(&self, file: &PlanFile) -> bool {
         let entry = self.ledger.files.get(&file.path);
         let known = entry.filter(|entry| entry.digest == file.digest);
         known.is_some_and(|entry| self.now.duration_since(entry.since) < LONGEST_LOOK)
     }
 
-    /// A marker hides its name in every directory. So files of one name are held and released together.
+    /// A marker hides its name in every directory. So files with the same name are held and released together.
     fn hold_together(&self, same_name: &[FileId], outcomes: &mut [FileOutcome]) {
         let holds = same_name.iter().filter_map(|&id| match &outcomes[id] {
             FileOutcome::Hold(hold) => Some((id, hold)),
@@ -233,7 +229,7 @@ impl DecisionContext<'_> {
         let Some((holder, hold)) = holds.clone().next() else {
             return;
         };
-        // All of them share one marker. It stays when lifting it would harm one of the files.
+        // All of them share one marker. It stays if its removal would harm one of the files.
         let keeps = holds
             .clone()
             .any(|(_, hold)| hold.on_failure == OnFailure::Keep);
@@ -260,7 +256,8 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// The outcome of a file that neither its needs nor RKE2's refusal decides; `None` for one that waits for them.
+    /// The outcome of a file that depends neither on its needs nor on RKE2's refusal; `None` for one that waits for
+    /// them.
     fn settled(&self, file: &PlanFile, entry: Option<&LedgerEntry>) -> Option<FileOutcome> {
         if file.owner.is_some() {
             return Some(FileOutcome::NotOurs);
@@ -289,10 +286,10 @@ impl DecisionContext<'_> {
         }
         let by_hand = known.is_some() && manual.is_some_and(|manual| !manual.hold);
         let applied = self.is_applied(file);
-        // Once means once: a machine that somebody stopped is not started again.
+        // Once means once: a VM that a user stopped is not started again.
         let stays_applied = file.apply_once || !self.is_forgotten(file);
         let past = known.and_then(|entry| match entry.state {
-            // What it relies on may be gone again.
+            // The objects that it relies on may be gone again.
             _ if relies_on_pass(entry) && !applied && !by_hand => None,
             FileStage::Released { cause } => Some((cause, false)),
             FileStage::Applied { cause } if stays_applied => Some((cause, true)),
@@ -321,7 +318,7 @@ impl DecisionContext<'_> {
             }
         }
         if applied {
-            // RKE2 was quicker than our marker, or has it from elsewhere.
+            // RKE2 was faster than the marker, or another server applied the file.
             let cause = known.map_or(Cause::Free, |entry| self.cause_of_held(file, entry));
             return Some(self.let_through(file, cause, true, false));
         }
@@ -332,7 +329,7 @@ impl DecisionContext<'_> {
         ))))
     }
 
-    /// The file cannot be read: its entry and its marker stay as they are. A hold that does no harm ends after a while.
+    /// An unreadable file: its entry and its marker do not change. A hold that may end without harm ends after a while.
     fn as_before(&self, file: &PlanFile, entry: &LedgerEntry) -> FileOutcome {
         let marker = self.observation.markers.get(&file.name);
         let mark = marker.and_then(|marker| marker.mark.as_ref());
@@ -356,20 +353,20 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// RKE2 has applied exactly these bytes; of a file that Windrow cannot read, some bytes of this path.
+    /// Has RKE2 applied exactly these bytes? For a file that Windrow cannot read: any bytes of this path.
     fn is_applied(&self, file: &PlanFile) -> bool {
         let addons = self.observation.addons.as_ref();
         addons.is_some_and(|addons| has_applied(addons, file))
     }
 
-    /// Is what RKE2 has applied of it still what it had applied when this process asked for the first time? Then nobody knows whether that
-    /// was before its marker was made.
+    /// Is the content that RKE2 applied the same as at the first request of this process? Then Windrow cannot tell
+    /// whether RKE2 applied it before the marker was created.
     pub(super) fn was_applied_at_first(&self, file: &PlanFile) -> bool {
         self.observation.addons_as_first.contains(&file.addon)
     }
 
-    /// How did RKE2 come to apply a file that is held? An Addon does not say which server has applied it. This one may have, in a pass
-    /// that had begun before the marker was made.
+    /// Why RKE2 applied a held file. An Addon does not say which server applied it. It may be this one, in a pass that
+    /// began before the marker was created.
     pub(super) fn cause_of_held(&self, file: &PlanFile, entry: &LedgerEntry) -> Cause {
         let held_for = self.now.duration_since(entry.first_seen);
         if self.was_applied_at_first(file) {
@@ -381,9 +378,9 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// Does the cluster know nothing of what RKE2 applied of this name? It has no Addon at all, as in a new datastore, or RKE2 began with
-    /// the file again: k3s makes an Addon without a checksum before it applies the file. An Addon alone that is gone was deleted by
-    /// somebody, and its objects are there.
+    /// Has the cluster lost everything that RKE2 applied under this name? Either it has no Addons at all, like a new
+    /// datastore, or RKE2 began with the file again: k3s creates an Addon without a checksum before it applies the
+    /// file. If only one Addon is missing, it was deleted, and its objects exist.
     fn is_forgotten(&self, file: &PlanFile) -> bool {
         let addons = self.observation.addons.as_ref();
         addons.is_some_and(|addons| {
@@ -396,12 +393,12 @@ impl DecisionContext<'_> {
     fn knows_addon_of(&self, file: &PlanFile) -> Option<bool> {
         let addons = self.observation.addons.as_ref()?;
         let addon = addons.get(&file.addon);
-        // The file may have been moved since.
+        // The file may have been moved since then.
         let is_its = !self.is_overtaken(&file.path);
         Some(addon.is_some_and(|addon| !addon.checksum.is_empty() && is_its))
     }
 
-    /// Holds what is to be applied once until RKE2's Addons are listed.
+    /// Holds a file that is to be applied once until RKE2's Addons are listed.
     fn wait_for_addons(&self, began: Timestamp) -> Option<FileOutcome> {
         let deadline = self.deadline(began, self.staging.inferred_deadline);
         let is_past = deadline.is_some_and(|deadline| deadline <= self.now);
@@ -413,8 +410,9 @@ impl DecisionContext<'_> {
         })
     }
 
-    /// Has RKE2 the objects of another file of the same Addon? It takes them one after the other, within a moment. Whether it had this one
-    /// before cannot be known, and it takes it again only when it is written again: nothing is left to wait for.
+    /// Has RKE2 applied another file with the same Addon? It applies them one after the other, within a moment. Windrow
+    /// cannot tell whether it applied this one before, and RKE2 applies it again only after it is written again. So
+    /// there is nothing left to wait for.
     pub(super) fn is_overtaken(&self, path: &ManifestPath) -> bool {
         let name = path.addon();
         let addons = self.observation.addons.as_ref();
@@ -423,13 +421,13 @@ impl DecisionContext<'_> {
         };
         let files = self.plan.files.iter();
         let mut others = files.filter(|file| file.addon == name && file.path != *path);
-        // It may have been moved since.
+        // It may have been moved since then.
         let has = |file: &PlanFile| addon.is_of(&file.path) || self.is_applied(file);
         !addon.is_of(path) && others.any(has)
     }
 
-    /// Releases a file that need not wait any more. It is applied where RKE2 has applied it, and kept from then on where it is
-    /// to be applied once.
+    /// Releases a file that no longer has to wait. It is applied if RKE2 has applied it, and then held if it is to be
+    /// applied once.
     fn let_through(
         &self,
         file: &PlanFile,
@@ -465,7 +463,8 @@ impl DecisionContext<'_> {
     }
 }
 
-/// Do these Addons say that RKE2 has applied the file? RKE2 makes the Addon before it applies a file, with an empty checksum.
+/// Do these Addons say that RKE2 has applied the file? RKE2 creates the Addon before it applies a file, with an empty
+/// checksum.
 fn has_applied(addons: &HashMap<AddonName, Addon>, file: &PlanFile) -> bool {
     let Some(addon) = addons.get(&file.addon) else {
         return false;
@@ -476,7 +475,7 @@ fn has_applied(addons: &HashMap<AddonName, Addon>, file: &PlanFile) -> bool {
     }
 }
 
-/// Does RKE2 read a file that Windrow does not? What is in it is not known then.
+/// Does RKE2 read a file that Windrow does not? Its content is then unknown.
 pub(super) fn is_unread(file: &PlanFile) -> bool {
     let goes_to_rke2 = matches!(
         file.trouble,
@@ -485,20 +484,18 @@ pub(super) fn is_unread(file: &PlanFile) -> bool {
     file.sha256.is_empty() && goes_to_rke2
 }
 
-/// Can the file not be read, and is its entry about content that could be?
+/// Is the file unreadable, and is its entry about earlier content that was read?
 pub(super) fn is_about_read_content(entry: &LedgerEntry, file: &PlanFile) -> bool {
     file.trouble == Some(FileObstacle::Unreadable) && entry.digest != file.digest
 }
 
-/// How long a file waits already.
 pub(super) struct Wait {
     /// Has an earlier decision held this content?
     pub(super) waited: bool,
-    /// Since when it waits.
     pub(super) began: Timestamp,
-    /// Was it released because of what RKE2 applies before it in the same pass?
+    /// Was it released because of objects that RKE2 applies before it in the same pass?
     pub(super) relied: bool,
-    /// Did RKE2 fail to apply it more than once? Then the file waits until what it needs exists.
+    /// Did RKE2 fail to apply it more than once? Then the file waits until the required objects exist.
     pub(super) failed_again: bool,
 }
 
@@ -508,13 +505,13 @@ fn applies_whole(outcome: &FileOutcome) -> bool {
     matches!(outcome, FileOutcome::Release(cause) if causes.contains(cause))
 }
 
-/// Was the file released because of what RKE2 applies before it in the same pass?
+/// Was the file released because of objects that RKE2 applies before it in the same pass?
 fn relies_on_pass(entry: &LedgerEntry) -> bool {
     let cause = Cause::SamePass;
     entry.state == FileStage::Released { cause }
 }
 
-/// Is it held on purpose, by a person or an annotation, and not because something is missing?
+/// Does a user or an annotation hold it, rather than a missing object?
 pub(super) fn on_purpose(code: Code) -> bool {
     matches!(
         code,

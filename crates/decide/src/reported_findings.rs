@@ -1,4 +1,4 @@
-//! The findings that were reported, so that each is reported once, and its end too.
+//! The reported findings, so that each of them, and its end, is reported once.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,6 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::action::Event;
 
-/// The findings of the last plan.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReportedFindings(Vec<ReportedFinding>);
 
@@ -16,7 +15,6 @@ struct ReportedFinding {
     code: Code,
     message: String,
     places: BTreeSet<Location>,
-    /// As it was reported.
     line: String,
 }
 
@@ -30,7 +28,7 @@ impl ReportedFinding {
         }
     }
 
-    /// Is it the same finding, perhaps with other places? A finding grows and shrinks with the files that it is about.
+    /// Is it the same finding, perhaps at other places? A finding grows and shrinks with its files.
     fn continues(&self, other: &Self) -> bool {
         self.code == other.code
             && self.message == other.message
@@ -47,7 +45,7 @@ impl ReportedFinding {
 }
 
 impl ReportedFindings {
-    /// Takes the findings of a new plan in: what begins with them, and what ends.
+    /// Compares the findings of a new plan with the reported ones: which begin, and which end.
     pub(super) fn changes(&mut self, findings: &[Finding]) -> Vec<Event> {
         let current: Vec<ReportedFinding> = findings
             .iter()
@@ -89,7 +87,7 @@ mod tests {
         let mut reported = ReportedFindings::default();
         let mut lines = Vec::new();
         for count in 1..=files.len() {
-            // As the plan has them: in the order of their names.
+            // In the plan's order, which is by name.
             let mut files = files[files.len() - count..].to_vec();
             files.sort();
             lines.extend(reported.changes(&[finding("nothing creates slow", &files)]));

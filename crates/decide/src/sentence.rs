@@ -1,12 +1,12 @@
-//! What the node is, in one line: the word first, then the step, for how long, and how it gets on; then the reason.
+//! The state of the node in one line: first the word, the step, its duration and its pace, then the reason.
 //!
 //! ```text
 //! Setting up (api, 23 min, stalled): 127.0.0.1:6443 refuses connections
 //! ╰──────────── headline ─────────╯
 //! ```
 //!
-//! Every outlet says it in these words. What is published carries a time that changes seldom ("20+ min"), so that a
-//! node that waits does not publish a new document every minute; a reader that knows the time says it exactly.
+//! Every outlet uses this line. A published duration changes seldom ("20+ min"), so that a waiting node does not
+//! publish a new document every minute. A reader that knows the time shows the exact duration.
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_model::span;
@@ -16,20 +16,20 @@ use super::text::shorten;
 
 mod reason;
 
-/// Longest line: the row of Harvester's own console.
+/// The longest line: the row of Harvester's own console.
 pub const LINE_CHARS: usize = 65;
 
-/// After how many minutes in a step a published line changes; later every day.
+/// The minutes in a step at which a published line changes; after the last one, it changes every day.
 const STEPS: [i64; 14] = [1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 180, 360, 720, 1440];
 const DAY: i64 = 1440;
 
-/// The word for where a node stands; Harvester's own, where its console has one. A node that was lost is not ready and may
-/// come back: only of what is proved not to get there people read *Failed*.
+/// The word for a readiness; Harvester's own, if its console has one. A node that was lost is not ready and may come
+/// back: users read *Failed* only if Windrow has proved that the node does not get Ready.
 pub fn word(status: &Status) -> &'static str {
     word_of(status.readiness, status.pace)
 }
 
-/// The same, where there is no document.
+/// The same without a document.
 pub(crate) fn word_of(readiness: Readiness, pace: Option<Pace>) -> &'static str {
     match readiness {
         Readiness::Ready => "Ready",
@@ -49,18 +49,18 @@ pub fn word_inside(status: &Status) -> &'static str {
     }
 }
 
-/// The word, the step, for how long, and how it gets on, at a time.
+/// The word, the step, its duration and its pace, at a time.
 pub fn headline(status: &Status, now: Timestamp) -> String {
     join(status, true, lasted(status, now).as_deref())
 }
 
-/// For how long the node has been as it is, where that is a minute or more.
+/// How long the node has been in this state; `None` below a minute.
 fn lasted(status: &Status, now: Timestamp) -> Option<String> {
     let seconds = u64::try_from(now.duration_since(since(status)).as_secs()).ok()?;
     (seconds >= 60).then(|| span(seconds))
 }
 
-/// Since when the node is as it is: on its way, since it came to its phase; otherwise, since it has its word.
+/// When the present state began. During the bootstrap, when its phase began; otherwise, when its word became true.
 pub fn since(status: &Status) -> Timestamp {
     match status.readiness {
         Readiness::SettingUp | Readiness::Unknown => status.phase_since.unwrap_or(status.since),
@@ -71,13 +71,13 @@ pub fn since(status: &Status) -> Timestamp {
 /// One line of at most 65 characters, at a time.
 pub fn one_line(status: &Status, now: Timestamp) -> String {
     match status.headline.is_empty() {
-        // Of an older version, or not a node's: the line says what it says.
+        // The document is of an older version, or not about a node: use its own line.
         true => shorten(&status.summary, LINE_CHARS),
         false => with_reason(status, lasted(status, now).as_deref()),
     }
 }
 
-/// How a node gets on that does not get on as it should, and what is usual; `None` where there is nothing to say.
+/// A note on the pace of a node that is slower than usual, with the usual time; `None` if there is nothing to report.
 pub fn pace_note(status: &Status) -> Option<String> {
     let says = match status.pace? {
         Pace::Moving => return None,
@@ -91,7 +91,7 @@ pub fn pace_note(status: &Status) -> Option<String> {
     })
 }
 
-/// How long the current step should take, and how that is known.
+/// How long the current step should take, and the source of this time.
 pub fn expected_time(status: &Status) -> Option<String> {
     let current = status.phases.iter().find(|one| one.name == status.phase);
     let expected = current?.expected?;
@@ -108,17 +108,13 @@ pub fn expected_time(status: &Status) -> Option<String> {
     })
 }
 
-/// What is published of the node: it changes seldom.
 pub(super) struct Published {
-    /// As [`headline`].
     pub(super) headline: String,
-    /// As [`one_line`].
     pub(super) summary: String,
-    /// When they will be others though nothing happens.
+    /// When they change even if nothing happens.
     pub(super) next: Option<Timestamp>,
 }
 
-/// The headline and the line as they are published.
 pub(super) fn published(status: &Status, now: Timestamp) -> Published {
     let (lasted, next) = published_time(status, now);
     Published {
@@ -128,9 +124,9 @@ pub(super) fn published(status: &Status, now: Timestamp) -> Published {
     }
 }
 
-/// For how long it has been so, in steps, and when the next one is reached.
+/// The duration in steps, and when it reaches the next step.
 fn published_time(status: &Status, now: Timestamp) -> (Option<String>, Option<Timestamp>) {
-    // How long a node is Ready, or was lost, is for readers: they know when it began.
+    // Readers calculate how long a node is Ready, or was lost: they know when that began.
     let Some(since) = status.phase_since else {
         return (None, None);
     };
@@ -151,7 +147,7 @@ fn published_time(status: &Status, now: Timestamp) -> (Option<String>, Option<Ti
     (lasted, next)
 }
 
-/// The line, with as much of the reason as there is room for.
+/// The line, with as much of the reason as fits.
 fn with_reason(status: &Status, lasted: Option<&str>) -> String {
     let headlines = reason::Headlines {
         whole: join(status, true, lasted),
@@ -163,13 +159,13 @@ fn with_reason(status: &Status, lasted: Option<&str>) -> String {
 }
 
 fn join(status: &Status, with_step: bool, lasted: Option<&str>) -> String {
-    // Staging alone knows no phases.
+    // Without probes, staging knows no phases.
     let is_probed = !status.phases.is_empty();
     let settled = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
     let step = (with_step && is_probed && !settled).then_some(status.phase.as_str());
     let pace = status.pace.filter(|pace| match status.readiness {
         Readiness::SettingUp | Readiness::Unknown => *pace != Pace::Moving,
-        // A node that was Ready and is not any more does not get on at all.
+        // A node that was Ready and no longer is has no pace.
         Readiness::Failed => *pace == Pace::Stuck,
         Readiness::Ready | Readiness::Degraded => false,
     });

@@ -1,8 +1,7 @@
 //! The values that [`super::decide`] reads, kept up to date: files, plan, observation and ledger.
 //!
-//! The daemon, the sandbox, the simulation and the rehearsal have one each. They differ in what feeds it and
-//! in what carries its actions out. Pure: no I/O, no clock. Nothing that a decision found is kept but its
-//! ledger.
+//! The daemon, the sandbox, the simulation and `rehearse` have one each. They differ in their input, and in how they
+//! carry out its actions. Pure: no I/O, no clock. Only the ledger of a decision is kept.
 
 mod adopt;
 mod by_hand;
@@ -33,26 +32,25 @@ use super::observation::{
 use super::reported_findings::ReportedFindings;
 use crate::settings::Settings;
 
-/// What decisions are made from. See the module's documentation.
 #[derive(Debug, Clone)]
 pub struct StagingState {
     settings: Arc<Settings>,
     rules: Arc<RuleSet>,
     platform: Option<Platform>,
-    /// What is known of the node beside its platform.
+    /// Facts about the node in addition to its platform.
     node: NodeFacts,
     /// The files of the directory as they were last read, by path. A file is examined again when its bytes
     /// change.
     examined: Arc<BTreeMap<ManifestPath, Arc<Examined>>>,
-    /// Those of them that were examined by earlier settings, and not read since.
+    /// The examined files that were not read since the settings changed.
     outdated: BTreeSet<ManifestPath>,
-    /// What could not be read at the last look.
+    /// The paths that could not be read in the last scan.
     unread: BTreeMap<ManifestPath, UnreadPath>,
     /// Has this process read the directory since it was last missing?
     directory_is_known: bool,
     /// Since when the directory as a whole cannot be read.
     directory_unread_since: Option<Timestamp>,
-    /// Base names of files that are being written, or that there was no room for.
+    /// Base names of files that are being written, or for which there was no room.
     being_written: BTreeSet<BaseName>,
     plan: Arc<Plan>,
     /// Was the plan made with other settings?
@@ -62,20 +60,20 @@ pub struct StagingState {
     /// Was the ledger changed outside of a decision, so that it has to be written?
     ledger_is_unsaved: bool,
     forgotten: Forgotten,
-    /// How often everything had to be asked again.
+    /// How often all answers had to be requested again.
     renewed: u64,
-    /// Only a session that began for this number of `renewed` speaks of the present cluster; `None` if each does.
+    /// Only answers of a session that began for this value of `renewed` are from the present cluster; `None` if all
+    /// are.
     session_from: Option<u64>,
-    /// Are the markers those of a former cluster? Until the next decision.
+    /// Are the markers those of a former cluster? Only until the next decision.
     has_former_markers: bool,
-    /// The findings of the plan that were reported.
     reported: ReportedFindings,
-    /// Were those of the plan in force reported?
+    /// Were all findings of the present plan reported?
     all_reported: bool,
 }
 
 impl StagingState {
-    /// A state that knows only what an earlier run left in the ledger.
+    /// A new state, which knows only the ledger of an earlier process.
     pub fn new(
         settings: impl Into<Arc<Settings>>,
         rules: impl Into<Arc<RuleSet>>,
@@ -118,8 +116,7 @@ impl StagingState {
         }
     }
 
-    /// The state of a new process of the same configuration. Files with the same bytes need not be examined
-    /// again.
+    /// The state of a new process with the same configuration. Files with the same bytes are not examined again.
     #[must_use]
     pub fn restarted(&self, ledger: impl Into<Arc<Ledger>>, now: Timestamp) -> Self {
         let settings = Arc::clone(&self.settings);
@@ -132,10 +129,10 @@ impl StagingState {
         }
     }
 
-    /// Takes over the ledger of an earlier process, which could not be read before. What it does not know, and what a person ordered
-    /// meanwhile, counts as well.
+    /// Adopts the ledger of an earlier process, which could not be read before. New entries and new orders of this
+    /// process are kept.
     pub fn recover_ledger(&mut self, earlier: impl Into<Arc<Ledger>>) {
-        // It is from before this process began, whatever the clock showed then.
+        // It is from before the start of this process, whatever the clock showed then.
         let mut ledger = begun_by(earlier.into(), self.observation.started);
         let recovered = Arc::make_mut(&mut ledger);
         let answered = self.ledger.boot.as_ref().and_then(|boot| boot.reachable);
@@ -159,18 +156,18 @@ impl StagingState {
         }
     }
 
-    /// Has the ledger written with the next decision: it was changed before it came here.
+    /// Makes the next decision write the ledger, because it was changed before this process read it.
     pub fn save_ledger(&mut self) {
         self.ledger_is_unsaved = true;
     }
 
-    /// Takes in a look at the directory: examines the files that changed, and plans again when any did.
+    /// Takes a scan of the directory: examines the changed files, and plans again if there are any.
     pub fn take_directory(&mut self, directory: Directory) {
         let directory = self.keep_unread(directory);
         self.take_kept(directory);
     }
 
-    /// Takes in a look in which [`Self::keep_unread`] has put what is known in place of what could not be read.
+    /// Takes a scan in which [`Self::keep_unread`] has replaced unreadable paths with their last known content.
     pub fn take_kept(&mut self, directory: Directory) {
         self.note_directory_read();
         self.observation.markers = directory
@@ -204,7 +201,7 @@ impl StagingState {
         self.adopt_applied_once();
     }
 
-    /// Examines a file whose content was read; `None` when it is the file that is known.
+    /// Examines a file whose content was read; `None` if it has not changed.
     fn examine(
         &self,
         path: &ManifestPath,
@@ -214,13 +211,13 @@ impl StagingState {
         if let (FileContent::Bytes(bytes), Some(known)) = (content, known)
             && known.sha256() == manifest::sha256_hex(bytes)
         {
-            // Written again with the same bytes, as yip does at every boot.
+            // Written again with the same bytes, like yip does at every boot.
             return None;
         }
         let limits = &self.settings.staging.limits;
         let shown = SourceMap::itself(path.as_str());
         let file = plan::examine_content(path, content, limits, shown, &self.rules, self.platform);
-        // What has no bytes is known by what it is: a pipe is still a pipe.
+        // An entry without bytes is compared by its type: a pipe is still a pipe.
         let same = known.is_some_and(|known| known.is_same_as(&file));
         (!same).then(|| Arc::new(file))
     }
@@ -239,7 +236,6 @@ impl StagingState {
         self.observation.forget_all_but(&interests, forgotten);
     }
 
-    /// Takes in a change of the cluster.
     pub fn take_event(&mut self, event: ClusterEvent, now: Timestamp) {
         if self.is_of_former_cluster(&event) {
             return;
@@ -264,7 +260,8 @@ impl StagingState {
         self.observation.apply(event, now);
     }
 
-    /// An object that was Ready when it was last seen and is gone has done its work: a completed Job is collected.
+    /// An object that was Ready when it was last observed and is now gone has done its work: a completed Job is
+    /// removed.
     fn absent_or_done(&self, object: &ObjectRef) -> ObjectSeen {
         match self.observation.object(object) {
             ObjectSeen::Done => ObjectSeen::Done,
@@ -279,8 +276,8 @@ impl StagingState {
         }
     }
 
-    /// Sets all findings of one finder besides the plan. In the status they stand with the plan's findings, and they
-    /// count like them.
+    /// Replaces all findings of one source other than the plan. The status lists them with the plan's findings, and
+    /// they count in the same way.
     pub fn set_findings(&mut self, by: &'static str, findings: &[Finding]) {
         if findings.is_empty() {
             self.observation.found.remove(by);
@@ -291,7 +288,7 @@ impl StagingState {
         }
     }
 
-    /// Sets which markers are not as they were decided to be. True when that is news, which changes the status.
+    /// Sets the markers whose state differs from the decision. True if that changes the status.
     pub fn set_marker_troubles(&mut self, troubles: BTreeMap<BaseName, MarkerTrouble>) -> bool {
         let news = self.observation.marker_troubles != troubles;
         self.observation.marker_troubles = troubles;
@@ -303,8 +300,8 @@ impl StagingState {
         self.being_written = names;
     }
 
-    /// Moves what is remembered along with the wall clock, which was set. So no deadline comes early or
-    /// late. On bare metal the clock often starts far off and is set once the network is up.
+    /// Moves all remembered times by the difference by which the wall clock was set, so that no deadline comes early or
+    /// late. On bare metal, the clock often starts far off and is set once the network is up.
     pub fn shift_clock(&mut self, by: SignedDuration) {
         let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
         let mut shift = |at: &mut Timestamp| *at = moved(*at);
@@ -316,12 +313,12 @@ impl StagingState {
         if let Some(node) = &mut self.observation.node {
             node.clock_jumped(by);
         }
-        // A new process would take the old times for those of the new clock.
+        // A new process would read the old times as times of the new clock.
         self.ledger_is_unsaved = true;
         Arc::make_mut(&mut self.ledger).shift_clock(by);
     }
 
-    /// Takes new settings and rules (SIGHUP). The next scan has to carry the content of every file.
+    /// Takes new settings and rules (SIGHUP). The next scan has to contain the content of every file.
     pub fn configure(
         &mut self,
         settings: impl Into<Arc<Settings>>,
@@ -335,8 +332,8 @@ impl StagingState {
         self.plan_is_outdated = true;
     }
 
-    /// Sets what is known of the node, beside its platform. True when that is news: the next scan then has to carry the content of every
-    /// file.
+    /// Sets the facts about the node in addition to its platform. True if they changed: the next scan then has to
+    /// contain the content of every file.
     pub fn set_node(&mut self, node: NodeFacts) -> bool {
         let is_news = self.node != node;
         self.plan_is_outdated |= is_news;
@@ -344,9 +341,8 @@ impl StagingState {
         is_news
     }
 
-    /// The marker for a manifest file that is new or being written. It keeps RKE2 from reading half of the
-    /// file until a scan has read it whole. `None` when there is a marker already, or the file is not ours
-    /// to hold.
+    /// The marker for a manifest file that is new or being written. It keeps RKE2 from reading half of the file until a
+    /// scan has read it whole. `None` if there is already a marker, or Windrow may not hold the file.
     pub fn provisional_hold(&self, path: &ManifestPath, now: Timestamp) -> Option<Action> {
         if !self.settings.staging.may_hold(path)
             || self.observation.markers.contains_key(&path.name())
@@ -359,7 +355,7 @@ impl StagingState {
         })
     }
 
-    /// Enters that an action was carried out, so that the directory need not be scanned for it.
+    /// Notes that an action was carried out, so that no scan is needed for it.
     pub fn record_done(&mut self, action: &Action) {
         match action {
             Action::Hold { path, mark } => {
@@ -376,7 +372,6 @@ impl StagingState {
         }
     }
 
-    /// Decides, and keeps the ledger of the decision.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
         self.has_former_markers = false;
         let unread = self.note_unread(now);
@@ -402,7 +397,6 @@ impl StagingState {
         decision
     }
 
-    /// What has to be watched now.
     pub fn interests(&self) -> Interests {
         Interests {
             renewed: self.renewed,
@@ -410,45 +404,40 @@ impl StagingState {
         }
     }
 
-    /// Does a marker of Windrow's hide files of this base name?
+    /// Does a marker of Windrow hide files with this base name?
     pub fn hides(&self, name: &BaseName) -> bool {
         let marker = self.observation.markers.get(name);
         marker.is_some_and(|marker| marker.mark.is_some())
     }
 
-    /// The plan in force, for who keeps it.
+    /// The plan in force, for callers that keep it.
     pub fn shared_plan(&self) -> Arc<Plan> {
         Arc::clone(&self.plan)
     }
 
-    /// The plan in force.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The ledger in force.
     pub fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
     }
 
-    /// What was observed.
     pub fn observation(&self) -> &Observation {
         &self.observation
     }
 
-    /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The rules in force.
     pub fn rules(&self) -> &RuleSet {
         &self.rules
     }
 }
 
-/// The ledger with no time in it that is later than now. The clock was set back before this process began, and a wait would last as
-/// much longer.
+/// The ledger without times later than now. The clock was set back before this process started, and a wait would last
+/// longer by that difference.
 fn begun_by(mut ledger: Arc<Ledger>, now: Timestamp) -> Arc<Ledger> {
     let is_later = |entry: &Arc<LedgerEntry>| entry.is_later_than(now);
     if ledger.files.values().any(is_later) {
@@ -467,7 +456,7 @@ fn begun_by(mut ledger: Arc<Ledger>, now: Timestamp) -> Arc<Ledger> {
     ledger
 }
 
-/// Adds the writing of the ledger to a decision that did not change it: before anything is lifted.
+/// Adds the writing of the ledger to a decision that did not change it: before any marker is removed.
 fn save_ledger(decision: &mut Decision) {
     let saves = |action: &Action| matches!(action, Action::SaveLedger(_));
     if decision.actions.iter().any(saves) {

@@ -1,4 +1,4 @@
-//! The one status document, from which every outlet is fed.
+//! The status document. Every outlet is fed from it.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -27,80 +27,81 @@ pub struct Status {
     pub api_version: String,
     /// `Status`
     pub kind: String,
-    /// Rises by one with every change.
+    /// Increases by one with every change.
     pub generation: u64,
-    /// The node's host name; absent when it has none. Left out by `decide`, filled in by whoever publishes.
+    /// The node's host name; absent when it has none. Left out by `decide`; the publisher fills it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
-    /// The name of its Node, where that is another. Left out by `decide`, filled in by whoever publishes.
+    /// The name of its Node, if that is different. Left out by `decide`; the publisher fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// Where the node stands.
+    /// The node's readiness.
     pub readiness: Readiness,
-    /// Which part of the bootstrap it is in.
+    /// The node's phase of the bootstrap.
     pub phase: Phase,
     /// Since when readiness and phase are as they are.
     pub since: Timestamp,
-    /// Since when it is in that part, over restarts of Windrow; absent where that is not known.
+    /// Since when the phase is as it is, over restarts of Windrow; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_since: Option<Timestamp>,
-    /// When the node was Ready for the first time in this boot; absent until then, and where it is not probed.
+    /// When the node was Ready for the first time in this boot; absent until then, and if the node is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_ready: Option<Timestamp>,
-    /// The first blocker, or why there is none.
+    /// The first blocker, or the reason for the readiness without one.
     pub reason: StatusReason,
-    /// The word for the readiness, with the step, for how long and how it gets on.
+    /// The word for the readiness, with the step, its duration and its pace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
     /// The headline and the reason: one line of at most 65 characters.
     pub summary: String,
-    /// What the node is, where it is known.
+    /// The node's platform, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// What the node is in its cluster, where it is probed.
+    /// The node's role in its cluster, if it is probed.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub role: NodeRole,
-    /// The bootstrap from its first phase to its last; empty where the node is not probed.
+    /// The bootstrap from its first phase to its last; empty if the node is not probed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseStatus>,
-    /// Whether the bootstrap goes on as fast as it should; absent when it is over, or the node is not probed.
+    /// Whether the bootstrap is as fast as it should be; absent when it is over, or if the node is not probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// Since when that is so. Left out by `decide`, filled in by whoever publishes.
+    /// Since when the pace is as it is. Left out by `decide`; the publisher fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace_since: Option<Timestamp>,
-    /// What is done to the node on purpose.
+    /// A planned change of the node, while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transition: Option<TransitionSeen>,
     /// The cluster's VIP, once it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vip: Option<Vip>,
-    /// The manifests.
+    /// The state of the manifests.
     pub staging: StagingStatus,
-    /// The node's probes; empty where it is not probed.
+    /// The node's probes; empty if it is not probed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeStatus>,
-    /// Known problems, with what to do.
+    /// Known problems, with their fixes.
     pub findings: Vec<Finding>,
-    /// Feature gates. Left out by `decide`, filled in by whoever publishes.
+    /// Feature gates. Left out by `decide`; the publisher fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GatesStatus>,
-    /// The configured webhooks, and whether their events could be sent. Left out by `decide`, filled in by whoever publishes.
+    /// The configured webhooks, and whether their events could be sent. Left out by `decide`; the publisher fills it
+    /// in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<WebhookStatus>,
-    /// The HTTPS status server, while it serves. Left out by `decide`, filled in by whoever publishes.
+    /// The HTTPS status server, while it serves. Left out by `decide`; the publisher fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerStatus>,
     /// Versions of the program.
     pub versions: ProgramVersions,
-    /// The process that keeps this document true. A reader that cannot find it alive must not show
-    /// the document as current. Left out by `decide`, filled in by whoever publishes.
+    /// The process that keeps this document up to date. A reader that cannot find this process must not show the
+    /// document as current. Left out by `decide`; the publisher fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<StatusWriter>,
 }
 
 impl Status {
-    /// One of which nothing else is known.
+    /// A status without further information.
     pub fn new(readiness: Readiness, phase: Phase, reason: StatusReason, since: Timestamp) -> Self {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
@@ -136,8 +137,8 @@ impl Status {
         }
     }
 
-    /// Does the boot hang: has nothing moved for a time, or is it proved that it cannot go on? Never after the node was
-    /// Ready in this boot, and not where a probe is off on purpose.
+    /// Does the boot hang: has nothing moved for some time, or is it proved that it cannot continue? Never after the
+    /// node was Ready in this boot, and not if a probe is off on purpose.
     pub fn hangs(&self) -> Option<Pace> {
         let is_on_its_way = self.first_ready.is_none()
             && !self.phases.is_empty()
@@ -151,7 +152,7 @@ fn is_unknown(role: &NodeRole) -> bool {
     *role == NodeRole::Unknown
 }
 
-/// A process, named so that neither a reused pid nor a reboot can be mistaken for it.
+/// A process, with enough data to recognise it after a reuse of the pid or a reboot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusWriter {
@@ -159,11 +160,11 @@ pub struct StatusWriter {
     pub pid: u32,
     /// When it started, in clock ticks since the boot (`/proc/PID/stat`, field 22).
     pub start_ticks: u64,
-    /// Which boot (`/proc/sys/kernel/random/boot_id`).
+    /// The id of the boot (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
 }
 
-/// One probe, as it counts now.
+/// One probe, with its present result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
@@ -171,18 +172,18 @@ pub struct ProbeStatus {
     pub id: ProbeId,
     /// Its state.
     pub state: ProbeState,
-    /// What follows when it fails.
+    /// The effect of a failure.
     pub severity: ProbeSeverity,
-    /// The part of the bootstrap that waits for it.
+    /// The phase of the bootstrap that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// How many failures in a row make it failing.
+    /// After how many failures in a row it is failing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fall: Option<u32>,
-    /// What it measures against; absent where it measures nothing.
+    /// The limit of its measurement; absent if it measures nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The line of the configuration that switches it off; absent while it is asked.
+    /// The line of the configuration that switches it off; absent if it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Location>,
     /// Since when it is in this state.
@@ -201,26 +202,25 @@ pub struct ProbeStatus {
 pub struct ServerStatus {
     /// Address and port that it listens on.
     pub listen: String,
-    /// Which certificate it serves with.
+    /// The certificate that it serves with.
     pub certificate: CertificateSource,
     /// SHA-256 of that certificate (DER), in hexadecimal.
     pub fingerprint: String,
 }
 
-/// Who made a certificate.
+/// The source of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CertificateSource {
-    /// Windrow, for the time before there is another.
+    /// Windrow, until there is another one.
     SelfSigned,
-    /// RKE2.
+    /// RKE2, for the node.
     Rke2,
-    /// The configuration names it.
+    /// The configuration.
     Configured,
 }
 
 impl CertificateSource {
-    /// In words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::SelfSigned => "a self-signed certificate",
@@ -238,18 +238,18 @@ pub struct WebhookStatus {
     pub event: String,
     /// Where to: scheme, host and port of its URL. The rest may be secret.
     pub console: String,
-    /// Who configured it.
+    /// The place of its configuration.
     pub at: Location,
-    /// How far it is.
+    /// The state of its event.
     pub state: DeliveryState,
-    /// Since when.
+    /// Since when it is in this state.
     pub since: Timestamp,
     /// Why it is failing or was given up; empty when it is neither.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// How far a webhook is.
+/// The state of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
@@ -269,9 +269,9 @@ pub enum DeliveryState {
 /// The first blocker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusReason {
-    /// Stable code.
+    /// The stable code.
     pub code: Code,
-    /// One line.
+    /// The reason in one line.
     pub message: String,
 }
 
@@ -281,27 +281,28 @@ pub struct StatusReason {
 pub struct StagingStatus {
     /// Files that are staged (RKE2's own are not counted).
     pub total: usize,
-    /// Is every file applied, or kept on purpose? Of files that share an Addon one is enough. Never true before kube-apiserver has answered.
+    /// Is every file applied, or kept on purpose? If files share an Addon, one of them is enough. Never true before
+    /// kube-apiserver has answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
-    /// Does kube-apiserver answer Windrow? Absent until it was asked.
+    /// Does kube-apiserver answer Windrow? Absent before the first answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_answers: Option<bool>,
-    /// Kept from RKE2, with the reasons.
+    /// Held files, with the reasons.
     pub held: Vec<HeldFile>,
-    /// Decided to be kept from RKE2, and not kept: the marker could not be made.
+    /// Files that are to be kept from RKE2, but whose marker could not be created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeldFile>,
-    /// Released and not yet applied.
+    /// Files that were released and not yet applied.
     pub released: Vec<FileStatus>,
-    /// Applied.
+    /// Applied files.
     pub applied: Vec<FileStatus>,
-    /// Released, and RKE2 cannot apply them.
+    /// Released files that RKE2 cannot apply.
     pub failed: Vec<FailedFile>,
 }
 
 impl StagingStatus {
-    /// How many files that are released or applied were held before.
+    /// How many released or applied files were held before.
     pub fn were_held(&self) -> usize {
         let was_held =
             |file: &&FileStatus| matches!(file.cause, Cause::Met | Cause::Yielded | Cause::ByHand);
@@ -309,7 +310,7 @@ impl StagingStatus {
         done.filter(was_held).count()
     }
 
-    /// How many files need nothing more: they are applied, or kept from RKE2 since they were.
+    /// How many files are finished: applied, or held since they were applied.
     pub(super) fn done(&self) -> usize {
         let kept = self.held.iter().filter(|held| held.is_applied());
         self.applied.len() + kept.count()
@@ -322,23 +323,25 @@ impl StagingStatus {
 pub struct FileStatus {
     /// Path below the manifests directory.
     pub file: ManifestPath,
-    /// Since when.
+    /// Since when the file is in this list.
     pub since: Timestamp,
     /// Why it was released.
     pub cause: Cause,
-    /// Does RKE2 read it and Windrow not? Then it is not known of which content of it RKE2 speaks.
+    /// Does RKE2 read it and Windrow not? Then Windrow cannot tell which content of it RKE2 means.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
-    /// Where its cause is `samePass`: what it still lacks, and which file brings that before RKE2 reaches this one.
+    /// If its cause is `samePass`: the objects that it still requires, and the files that provide them before RKE2
+    /// reaches this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relies_on: Vec<String>,
-    /// Of a released file that RKE2 should have applied by now: what is known of why it has not.
+    /// Why a released file is not applied although RKE2 should have applied it by now, as far as Windrow knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<String>,
 }
 
 impl FileStatus {
-    /// Is it a link to a directory elsewhere? Windrow does not look there, so what RKE2 applies of it is not known.
+    /// Is it a link to a directory elsewhere? Windrow does not read that directory, so it cannot tell which files RKE2
+    /// applies from there.
     pub fn is_directory(&self) -> bool {
         self.unread && !is_manifest_name(&self.file.name())
     }
@@ -349,7 +352,7 @@ impl FileStatus {
 pub struct FailedFile {
     /// Path below the manifests directory.
     pub file: ManifestPath,
-    /// Since when RKE2 refuses it.
+    /// Since when RKE2 rejects it.
     pub since: Timestamp,
     /// RKE2's own reason (`ApplyManifestFailed`).
     pub reason: String,
@@ -357,7 +360,7 @@ pub struct FailedFile {
     pub message: String,
 }
 
-/// A file that is to be held and is not: RKE2 applies it at its next pass.
+/// A file that is to be held and is not: RKE2 applies it in its next pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotHeldFile {
@@ -365,11 +368,11 @@ pub struct NotHeldFile {
     pub file: ManifestPath,
     /// Since when it is to be held.
     pub since: Timestamp,
-    /// Code of what it should wait for.
+    /// Code of the first blocker.
     pub code: Code,
-    /// What it should wait for, in a line.
+    /// The first blocker, in one line.
     pub why: String,
-    /// Why its marker could not be made.
+    /// Why its marker could not be created.
     pub error: String,
 }
 
@@ -379,40 +382,40 @@ pub struct NotHeldFile {
 pub struct HeldFile {
     /// Path below the manifests directory.
     pub file: ManifestPath,
-    /// Since when.
+    /// Since when the file is held.
     pub since: Timestamp,
     /// Code of the first blocker.
     pub code: Code,
-    /// The first blocker, in a line.
+    /// The first blocker, in one line.
     pub why: SmolStr,
     /// Who holds it: `windrow`, or `other`.
     pub by: Holder,
     /// Is it past its deadline and kept on purpose?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
-    /// Would releasing it do harm? Otherwise RKE2 could apply nothing of it, or an annotation asks for the wait.
+    /// Would a release do harm? Otherwise RKE2 could apply nothing of it, or an annotation requires the wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub harmful: bool,
     /// When it will be released even if nothing changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Everything it still waits for.
+    /// All requirements that are not met.
     pub blockers: Vec<Blocker>,
-    /// The path under which it would not have been held, in the image of a node.
+    /// The path at which the file would not have been held, in the image of a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_spares_hold: Option<ManifestPath>,
-    /// Why no other name would have spared the hold.
+    /// Why no other name would have avoided the hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_name_spares_hold: Option<String>,
 }
 
 impl HeldFile {
-    /// Does Windrow hold it because something is missing? Not so where it is kept on purpose.
+    /// Does Windrow hold it because an object is missing, and not on purpose?
     pub fn waits(&self) -> bool {
         self.by == Holder::Windrow && !on_purpose(self.code)
     }
 
-    /// Has RKE2 applied it, and is it kept from RKE2 since then?
+    /// Has RKE2 applied it, and is it held since then?
     pub fn is_applied(&self) -> bool {
         self.code == Code::HeldAppliedOnce
     }
@@ -422,33 +425,33 @@ impl HeldFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Holder {
-    /// Windrow's marker.
+    /// Windrow, with its marker.
     Windrow,
-    /// A marker that Windrow did not make; left alone.
+    /// A marker that Windrow did not make. Windrow does not change it.
     Other,
 }
 
-/// One thing that a held file waits for.
+/// One requirement of a held file that is not met.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
-    /// What.
+    /// The required object.
     pub what: String,
-    /// In which state.
+    /// The required state.
     pub condition: String,
-    /// Holds or orders.
+    /// Holds the file, or only sets an order.
     pub tier: Tier,
-    /// The reason, with what was last seen.
+    /// The reason, with the last observed state.
     pub message: String,
     /// The object of the file that requires it; where more than one does, the first and how many
     /// more.
     pub required_by: String,
-    /// Who says so.
+    /// The source of the requirement.
     pub origin: Origin,
-    /// The file that brings it, when one of the directory does.
+    /// The file in the directory that provides it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought_by: Option<ManifestPath>,
-    /// After how long it was there in earlier boots, and in how many, where that was learned.
+    /// After how long it existed in earlier boots, and in how many of them, if Windrow has learned that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<String>,
 }
@@ -457,6 +460,6 @@ pub struct Blocker {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgramVersions {
-    /// This program.
+    /// The version of Windrow.
     pub windrow: String,
 }

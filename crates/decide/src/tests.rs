@@ -1,4 +1,4 @@
-//! What the core must do with small directories, and what it must never do with any.
+//! The behaviour of the core with small directories, and its invariants with any directory.
 
 mod by_hand;
 mod changes;
@@ -32,12 +32,12 @@ use windrow_plan::rules::{Platform, RuleSet};
 use super::*;
 use crate::settings::Settings;
 
-/// A manifests directory and its disk state, in memory, and the core on top of it.
+/// A manifests directory and its disk state in memory, with the core on top of it.
 #[derive(Clone)]
 struct Node {
     state: StagingState,
     files: BTreeMap<String, String>,
-    /// Paths that cannot be read: files, markers, or directories with all that is below them.
+    /// Paths that cannot be read: files, markers, or directories with everything below them.
     unreadable: Vec<&'static str>,
     markers: BTreeMap<MarkerPath, Option<Mark>>,
     ledger_on_disk: Ledger,
@@ -49,7 +49,6 @@ fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// The marker beside a file.
 fn marker_of(file: &str) -> MarkerPath {
     ManifestPath::from(file).marker()
 }
@@ -72,7 +71,6 @@ impl Node {
         Self::with(rules(), platform, files)
     }
 
-    /// The same by other rules.
     fn with(rules: RuleSet, platform: Option<Platform>, files: &[(&str, &str)]) -> Self {
         let settings = Settings::default();
         let mut node = Self {
@@ -182,7 +180,7 @@ impl Node {
         self.observe(ClusterEvent::Addon(name, Some(addon)));
     }
 
-    /// The Addon of a file that RKE2 has applied as it is now.
+    /// The Addon of a file whose present content RKE2 has applied.
     fn addon_of_applied(&self, path: &str) -> (AddonName, Addon) {
         let file = self
             .state
@@ -196,7 +194,6 @@ impl Node {
         (addon, Addon { checksum, source })
     }
 
-    /// RKE2 says that it cannot apply a file.
     fn fails(&mut self, path: &str, why: &str) {
         self.fails_at(path, why, self.now);
     }
@@ -255,7 +252,6 @@ fn config_map(name: &str) -> ObjectRef {
 const WIDGET: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n";
 const VM: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
 
-/// A person orders something about a file.
 fn order(node: &mut Node, path: &str, hold: bool) -> Result<(), OrderError> {
     let manual = Manual {
         hold,
@@ -268,7 +264,6 @@ fn order(node: &mut Node, path: &str, hold: bool) -> Result<(), OrderError> {
         .hold_or_release(&path.into(), &nothing, manual, node.now)
 }
 
-/// A person releases a file.
 fn release(node: &mut Node, path: &str) {
     order(node, path, false).unwrap();
 }

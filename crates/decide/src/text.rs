@@ -1,8 +1,8 @@
-//! Small words for people.
+//! Helpers for texts in messages.
 
 use jiff::Timestamp;
 
-/// How long something lasted, as a person says it.
+/// A duration in the words of a message.
 pub(super) fn age(from: Timestamp, to: Timestamp) -> String {
     let seconds = to.duration_since(from).as_secs().max(0);
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -13,7 +13,7 @@ pub(super) fn age(from: Timestamp, to: Timestamp) -> String {
     }
 }
 
-/// Cuts a line so that it fits, with an ellipsis: behind a word, unless that would lose half of what fits.
+/// Cuts a line so that it fits, with an ellipsis. It cuts after a word, unless that would lose half of the room.
 pub(super) fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,9 +1,9 @@
-//! The node's story in the journal: each change of its readiness once, and each probe that changes its state, so that
-//! `journalctl -x -u windrow` reads as the story of a bootstrap.
+//! The node's history in the journal: every change of its readiness, and every probe that changes its state, once each.
+//! So `journalctl -x -u windrow` shows the bootstrap step by step.
 //!
 //! The states are already judged, with every answer counted, so nothing flaps here that does not flap there. Everything
-//! starts as Unknown and passes through it with a new role, and what a new manifest waits for is not known at first, so
-//! both are written only when they last.
+//! starts as Unknown and becomes Unknown again with a new role, and the requirements of a new manifest are unknown at
+//! first. So both are written only if they last.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use crate::{Pace, Phase, ProbeStatus, Readiness, Status};
 /// How long something has to be unknown before that is written.
 const LASTING: SignedDuration = SignedDuration::from_secs(30);
 
-/// Reasons that are news in a step that goes on: what all else in it waits for, or what fails again and again.
+/// Reasons to report even if the step has not changed: the rest of the step waits for their cause, or their cause fails
+/// again and again.
 const BREAKAGES: [Code; 4] = [
     Code::DiskFull,
     Code::RkeServiceDown,
@@ -25,38 +26,29 @@ const BREAKAGES: [Code; 4] = [
     Code::ApplyFailed,
 ];
 
-/// A change of readiness, phase or pace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadinessChange {
-    /// The change: gives MESSAGE_ID and severity.
+    /// Determines MESSAGE_ID and severity.
     pub code: Code,
-    /// The line for people.
     pub message: String,
-    /// The readiness now.
     pub readiness: Readiness,
-    /// The phase now.
     pub phase: Phase,
     /// Generation of the status document with this change.
     pub generation: u64,
-    /// Why.
     pub reason: Code,
 }
 
-/// A probe changed its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeChange {
-    /// The line for people.
     pub message: String,
-    /// Which probe.
     pub probe: ProbeId,
-    /// Its state now.
     pub state: ProbeState,
-    /// Why; `None` when it passes.
+    /// `None` if it passes.
     pub reason: Option<Code>,
 }
 
 impl ProbeChange {
-    /// Gives MESSAGE_ID and severity.
+    /// Determines MESSAGE_ID and severity.
     pub fn code(&self) -> Code {
         match self.state {
             ProbeState::Passing => Code::ProbePasses,
@@ -65,23 +57,20 @@ impl ProbeChange {
     }
 }
 
-/// The changes in a status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatusChanges {
-    /// The node's change of readiness or phase.
     pub node: Option<ReadinessChange>,
     /// Its boot hangs, or moves again.
     pub boot: Option<ReadinessChange>,
-    /// The probes that changed.
     pub probes: Vec<ProbeChange>,
 }
 
-/// Where the node stood when that was reported.
+/// The state of the node when it was reported.
 #[derive(Debug, Clone, Copy)]
 struct Reported {
     readiness: Readiness,
     phase: Phase,
-    /// The readiness as people read it.
+    /// The readiness as the user reads it.
     word: &'static str,
 }
 
@@ -89,7 +78,7 @@ impl Reported {
     fn of(status: &Status) -> Self {
         Self {
             readiness: status.readiness,
-            // At a start staging knows its phase before the node is probed: both mean the manifests.
+            // At the start, staging knows its phase before the node is probed: both mean the manifests.
             phase: match status.phase {
                 Phase::Staging => Phase::Manifests,
                 phase => phase,
@@ -99,20 +88,20 @@ impl Reported {
     }
 }
 
-/// Compares each status with what was reported before.
+/// Compares each status with the reported ones.
 #[derive(Debug, Default)]
 pub struct Transitions {
     reported: Option<Reported>,
-    /// The reasons that were reported with it. One that comes again is no news: two may take turns.
+    /// The reasons that were reported with it. A repeated reason is not news: two may alternate.
     reasons: Vec<Code>,
     unknown_since: Option<Timestamp>,
-    /// How the boot hangs, as it was reported. A new process sees for itself: it has to wait as long again.
+    /// The reported pace of a hanging boot. A new process starts without one: it has to wait as long again.
     hangs: Option<Pace>,
     probes: BTreeMap<ProbeId, ProbeState>,
 }
 
 impl Transitions {
-    /// Continues where an earlier process of the same boot ended: what it reported is not new.
+    /// Continues for an earlier process of the same boot: its reports are not repeated.
     pub fn after(earlier: Option<&Status>) -> Self {
         Self {
             reported: earlier.map(Reported::of),
@@ -127,7 +116,6 @@ impl Transitions {
         }
     }
 
-    /// Returns what is new in a status.
     pub fn changes(&mut self, status: &Status, now: Timestamp) -> StatusChanges {
         StatusChanges {
             node: self.node(status, now),
@@ -141,7 +129,6 @@ impl Transitions {
         self.unknown_since.map(lasting_from)
     }
 
-    /// The wall clock was set.
     pub fn clock_jumped(&mut self, by: SignedDuration) {
         self.unknown_since = self
             .unknown_since
@@ -152,7 +139,7 @@ impl Transitions {
         let stands = Reported::of(status);
         let was = self.reported;
         let was_unknown = was.is_some_and(|was| was.readiness == Readiness::Unknown);
-        // A change in which part is unknown is no news.
+        // A change of the phase in which something is unknown is not news.
         let still = |was: Reported| (was.readiness, was.phase) == (stands.readiness, stands.phase);
         let same =
             was.is_some_and(still) || (was_unknown && stands.readiness == Readiness::Unknown);
@@ -161,7 +148,7 @@ impl Transitions {
             self.unknown_since = None;
             return None;
         }
-        // Of a manifest that is new, what it waits for is known as soon as kube-apiserver has answered.
+        // The requirements of a new manifest are known as soon as kube-apiserver has answered.
         if stands.readiness == Readiness::Unknown || reason == Code::WaitsForCluster {
             let since = *self.unknown_since.get_or_insert(now);
             if lasting_from(since) > now {
@@ -188,14 +175,14 @@ impl Transitions {
         Some(change(code, message, status))
     }
 
-    /// Did something break in a step that was slow until now?
+    /// Did something break in a step that was only slow until now?
     fn is_worse_news(&self, readiness: Readiness, reason: Code) -> bool {
         readiness != Readiness::Unknown
             && BREAKAGES.contains(&reason)
             && !self.reasons.contains(&reason)
     }
 
-    /// A boot that hangs is reported once, and once when it goes on.
+    /// A hanging boot is reported once, and once more when it continues.
     fn boot(&mut self, status: &Status) -> Option<ReadinessChange> {
         let hangs = status.hangs();
         let was = std::mem::replace(&mut self.hangs, hangs);
@@ -203,11 +190,12 @@ impl Transitions {
             _ if hangs == was => return None,
             Some(Pace::Stuck) => Code::BootStuck,
             Some(_) => Code::BootStalled,
-            // That it is Ready is reported by itself.
+            // The change to Ready is reported separately.
             None if status.first_ready.is_some() => return None,
             None => Code::BootMoves,
         };
-        let expected = expected_time(status).unwrap_or_else(|| "its time is not known".to_owned());
+        let expected =
+            expected_time(status).unwrap_or_else(|| "its usual time is unknown".to_owned());
         let message = code.say(&[
             ("phase", status.phase.title()),
             ("expected", &expected),
@@ -217,19 +205,20 @@ impl Transitions {
     }
 
     fn probes(&mut self, probes: &[ProbeStatus]) -> Vec<ProbeChange> {
-        // No probes at all: nothing was probed yet. What an earlier process reported stays reported.
+        // Without any probes, nothing was probed yet. Reports of an earlier process stay reported.
         if !probes.is_empty() {
             self.probes
                 .retain(|id, _| probes.iter().any(|probe| probe.id == *id));
         }
         let mut turned = Vec::new();
         for probe in probes {
-            // Not asked yet, or not often enough: a restart of ours, or a new role. That is no news of the node.
+            // Not probed yet, or not often enough: after a restart of Windrow, or with a new role. That is not news
+            // about the node.
             if probe.code == Some(Code::ProbePending) {
                 continue;
             }
             let before = self.probes.get(&probe.id).copied();
-            // At a boot much cannot be asked yet; the node's own line says so when it lasts.
+            // Many probes cannot run yet at the start of a boot; the node's own line reports it if it lasts.
             if before.is_none() && probe.state == ProbeState::Unknown {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Why a node is Unknown: one of five kinds, which mean different things to a person.
+//! Why a node is Unknown: one of five kinds, which require different reactions.
 
 use std::fmt;
 
@@ -6,23 +6,20 @@ use windrow_model::reasons::Code;
 
 use super::status::Status;
 
-/// The kind of what is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownKind {
     /// The node or Windrow has just started.
     FirstChecks,
-    /// Nothing tells whether it is a server or an agent.
+    /// Nothing shows whether it is a server or an agent.
     NoRole,
-    /// Something does not answer, or not usably.
+    /// Something does not answer, or sends an unusable answer.
     NoAnswer,
-    /// The credential may not ask.
+    /// The credential has no permission.
     Refused,
-    /// The configuration has switched probes off.
     ProbesOff,
 }
 
 impl UnknownKind {
-    /// The kind that a reason code stands for.
     pub fn of(code: Code) -> Self {
         match code {
             Code::ProbePending => Self::FirstChecks,
@@ -33,7 +30,7 @@ impl UnknownKind {
         }
     }
 
-    /// The same in a word or two, for one line.
+    /// In a word or two, for one line.
     pub fn as_word(self) -> &'static str {
         match self {
             Self::FirstChecks => "checking",
@@ -58,7 +55,7 @@ impl fmt::Display for UnknownKind {
 }
 
 impl Status {
-    /// Of a node that is Unknown: the kind of what is not known.
+    /// Only for a node that is Unknown.
     pub fn why_unknown(&self) -> UnknownKind {
         UnknownKind::of(self.reason.code)
     }

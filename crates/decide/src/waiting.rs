@@ -1,4 +1,5 @@
-//! A file whose fate depends on its needs: which of them are unmet, how long each may hold it, and what then.
+//! A file whose outcome depends on its needs: which of them are unmet, how long each may hold it, and what happens
+//! then.
 
 use std::time::Duration;
 
@@ -13,53 +14,51 @@ use super::mark::OnFailure;
 use super::outcome::{DecisionContext, FileHold, FileOutcome, UnmetNeed, Wait, on_purpose};
 use super::status::Blocker;
 
-/// How long a process of the daemon looks at the cluster before a deadline that ran out without it counts.
+/// How long a process of the daemon watches the cluster before it applies a deadline that passed before its start.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
-/// The first starts in a boot have that time, however long the deadline is over. Later ones have it only as long as the wait is not twice as
-/// long as it should be.
+/// The first starts in a boot have that time, however long ago the deadline was. Later ones have it only until the wait is
+/// twice as long as it should be.
 const MOST_STARTS: u32 = 3;
 
-/// How long a requirement may hold its file, and what then.
+/// How long a requirement may hold its file, and what happens then.
 struct Patience {
     from: Timestamp,
     after: Duration,
     then: OnDeadline,
 }
 
-/// How much of a file RKE2 can apply: what it can, although it fails with the rest.
+/// How much of a file RKE2 can apply: a part is applied even if the rest fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outlook {
-    /// Some of it.
     Some,
     /// Nothing, because every object lacks its kind or its namespace. Only then does a hold cost nothing.
     Hopeless,
-    /// Nothing as far as is known, but kube-apiserver does not answer for every object.
+    /// Nothing as far as Windrow can tell, but kube-apiserver does not answer for every object.
     Unknown,
 }
 
-/// What the unmet requirements of one file come to.
+/// The combined effect of the unmet requirements of one file.
 #[derive(Default)]
 struct UnmetNeeds<'a> {
     needs: Vec<UnmetNeed>,
-    /// The requirement that is reported first.
     first: Option<&'a Requirement>,
     /// Does one of them hold the file past its deadline?
     keeps: bool,
-    /// Would it do harm to release the file, so that not even the fail-safe may?
+    /// Would a release of the file do harm, so that not even the fail-safe may release it?
     harms: bool,
-    /// When the last one that yields lets the file go.
+    /// When the last requirement that yields releases the file.
     release_at: Option<Timestamp>,
-    /// When the first one that keeps the file is overdue.
+    /// When the first requirement that keeps the file is overdue.
     overdue: Option<Timestamp>,
-    /// Has one of them yielded, and was it required?
+    /// Has one of them yielded? `required_yielded`: one with the tier `Required`.
     yielded: bool,
     required_yielded: bool,
-    /// Does one of them come in the same pass?
+    /// Is one of them met in the same pass?
     in_pass: bool,
 }
 
 impl<'a> UnmetNeeds<'a> {
-    /// Adds a requirement that holds the file: until `deadline`, or for good and overdue from then on.
+    /// Adds a requirement that holds the file until `deadline`, or permanently and overdue from then on.
     fn add(
         &mut self,
         requirement: &'a Requirement,
@@ -74,8 +73,8 @@ impl<'a> UnmetNeeds<'a> {
             }
             OnDeadline::Release => self.release_at = latest(self.release_at, deadline),
         }
-        // What was inferred or merely asks for an order RKE2 gets right by trying again, as it would have
-        // without Windrow. What a rule keeps would do harm.
+        // Inferred requirements, and those that only set an order, are met by RKE2's retries, as they would be without
+        // Windrow. If a rule keeps a file, its release would do harm.
         self.harms |= requirement.harms();
         let (need, tier) = (requirement.need, requirement.tier);
         let same = |known: &&mut UnmetNeed| (known.need, known.tier) == (need, tier);
@@ -98,7 +97,6 @@ impl<'a> UnmetNeeds<'a> {
 }
 
 impl DecisionContext<'_> {
-    /// Holds a file for its unmet needs, or releases it.
     pub(super) fn decide_by_needs(
         &self,
         id: FileId,
@@ -136,7 +134,7 @@ impl DecisionContext<'_> {
         }))
     }
 
-    /// Will RKE2 have met an unmet requirement of a file by the time that it reaches the file?
+    /// Will RKE2 have met an unmet requirement of a file before it reaches the file?
     fn comes_in(
         &self,
         pass: &NextPass<'_>,
@@ -144,7 +142,7 @@ impl DecisionContext<'_> {
         requirement: &Requirement,
         relied: bool,
     ) -> bool {
-        // What is there and being deleted, or has failed, does not come by being applied again.
+        // Applying an object again does not help if it is being deleted, or has failed.
         let may_come = match &self.needs[requirement.need] {
             NeedState::Unknown { .. } => true,
             NeedState::NotYet { code, .. } => *code != Code::WaitsForReady,
@@ -172,7 +170,8 @@ impl DecisionContext<'_> {
                     unmet.in_pass = true;
                     continue;
                 }
-                // It was met or had yielded when the file was released: an order among files does not hide the file again.
+                // It was met or had yielded when the file was released: an order between files does not hide the file
+                // again.
                 if wait.relied && requirement.tier == Tier::Advisory && !requirement.at_once {
                     unmet.in_pass = true;
                     continue;
@@ -197,7 +196,6 @@ impl DecisionContext<'_> {
         unmet
     }
 
-    /// How much of a file can RKE2 apply now?
     fn outlook(&self, file: &PlanFile, comes: &dyn Fn(&Requirement) -> bool) -> Outlook {
         let lacks = |requirement: &&Requirement| {
             requirement.inferred
@@ -207,7 +205,7 @@ impl DecisionContext<'_> {
                 && !comes(requirement)
         };
         let is_known = |requirement: &Requirement| {
-            // With a refused credential, what was known grows old.
+            // After the credential was rejected, earlier answers become outdated.
             let is_unknown = matches!(self.needs[requirement.need], NeedState::Unknown { .. });
             !is_unknown && !self.observation.api.refused
         };
@@ -227,7 +225,7 @@ impl DecisionContext<'_> {
         outlook
     }
 
-    /// Since when it is not known whether a requirement is met.
+    /// Since when Windrow cannot tell whether a requirement is met.
     fn unknown_since(&self, requirement: &Requirement) -> Option<Timestamp> {
         let target = &self.plan.needs[requirement.need].target;
         let since = self.observation.unknown_since.get(target).copied();
@@ -235,7 +233,6 @@ impl DecisionContext<'_> {
         since.or(api.unreachable_since.filter(|_| api.refused))
     }
 
-    /// Describes an unmet need of a file for the status.
     pub(super) fn blocker(&self, file: &PlanFile, unmet: &UnmetNeed) -> Option<Blocker> {
         let document = file.documents.get(unmet.document)?;
         let requirement = document.requires.get(unmet.requirement)?;
@@ -263,7 +260,7 @@ impl DecisionContext<'_> {
         })
     }
 
-    /// What a file lacks and RKE2 has met by the time that it reaches the file, each in a line.
+    /// The missing requirements of a file that RKE2 meets before it reaches the file, each in one line.
     pub(super) fn met_in_pass(&self, file: &PlanFile) -> Vec<String> {
         let lacks = file.requirements().filter(|requirement| {
             requirement.at_once && requirement.takes_part() && !self.is_met(requirement)
@@ -295,7 +292,7 @@ impl DecisionContext<'_> {
                 let unknown_since = self.unknown_since(requirement);
                 let boot = self.ledger.boot.as_ref();
                 let was_never_known = boot.is_some_and(|boot| boot.reachable.is_none());
-                // Otherwise it is not recorded whether an earlier process knew it.
+                // Otherwise, nothing records whether an earlier process knew it.
                 let started = self.observation.started;
                 let unknown_from = if was_never_known { began } else { started };
                 let since = unknown_since.unwrap_or(unknown_from);
@@ -305,7 +302,7 @@ impl DecisionContext<'_> {
                     then: OnDeadline::Release,
                 };
             }
-            // RKE2 could apply some of the file, and that anything brings what it waits for is a guess.
+            // RKE2 could apply some of the file, and the provider of the missing object is only a guess.
             (Tier::Required, true) if requirement.satisfied_by.is_guess() => {
                 (staging.advisory_deadline, OnDeadline::Release)
             }
@@ -337,7 +334,7 @@ impl DecisionContext<'_> {
         let provider = match requirement.satisfied_by {
             SatisfiedBy::File { file, .. } => {
                 let file = &self.plan.files[file];
-                // An order that this decision is the first to carry out is not in the stage yet.
+                // The stage does not show an order that this decision carries out first.
                 let by_hand = self.held_names.contains_key(&file.name);
                 let entry = self.ledger.files.get(&file.path);
                 let entry = entry.filter(|entry| entry.digest == file.digest);
@@ -349,17 +346,19 @@ impl DecisionContext<'_> {
             Some(Some((entry, by_hand))) => match entry.state {
                 FileStage::Held { code, .. } if by_hand || on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
-                // Without an answer from kube-apiserver the blind deadline counts, once and not again for each file before this one.
+                // Without an answer from kube-apiserver, the blind deadline counts, once and not again for each file
+                // before this one.
                 _ if self.reachable(entry.since).is_none() => match self.reachable(began) {
                     None => (began, short),
-                    // An earlier process had one, and this one has not looked since the other file was released.
+                    // An earlier process had an answer, and this one has not checked the cluster since the release of
+                    // the other file.
                     Some(_) => (began.max(self.observation.started), short),
                 },
                 FileStage::Released { .. } | FileStage::Applied { .. } => {
                     (began.max(entry.since), short)
                 }
             },
-            // The same decision decides that file too.
+            // The same decision is also about that file.
             Some(None) => (began, short.max(self.staging.overdue_after)),
             None => (began, short),
         };
@@ -370,9 +369,9 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// When a wait that began at `began` has lasted `after`. Counted from the API's first answer:
-    /// before it RKE2 applies nothing, so nothing is lost by holding. Should the API never answer
-    /// here though RKE2 reaches it, the blind deadline ends the wait. Within a boot, a restart of the daemon begins nothing again.
+    /// The end of a wait of length `after` that began at `began`. It counts from the API's first answer: before that,
+    /// RKE2 applies nothing, so a hold costs nothing. If the API never answers Windrow although RKE2 reaches it, the
+    /// blind deadline ends the wait. Within a boot, a restart of the daemon does not reset the wait.
     pub(super) fn deadline(&self, began: Timestamp, after: Duration) -> Option<Timestamp> {
         let started = self.observation.started;
         let boot = self.ledger.boot.as_ref();
@@ -396,7 +395,8 @@ impl DecisionContext<'_> {
         Some(deadline.max(latest.map_or(looked, |latest| looked.min(latest))))
     }
 
-    /// When a wait that begins again with each process has lasted `after`, counted from the API's first answer in this boot.
+    /// The end of a wait of length `after` that begins again with each process, counted from the API's first answer in
+    /// this boot.
     pub(super) fn deadline_from_start(&self, after: Duration) -> Option<Timestamp> {
         let started = self.observation.started;
         match self.reachable_in_boot() {
@@ -407,15 +407,15 @@ impl DecisionContext<'_> {
         }
     }
 
-    /// When kube-apiserver first answered in this boot, whichever process of the daemon asked.
+    /// When kube-apiserver first answered in this boot, to any process of the daemon.
     fn reachable_in_boot(&self) -> Option<Timestamp> {
         let boot = self.ledger.boot.as_ref();
         let reachable = boot.and_then(|boot| boot.reachable);
         reachable.or(self.observation.api.first_reachable)
     }
 
-    /// When kube-apiserver first answered whoever could wait from `began` on: any process of the daemon in this boot, or, if it began in this
-    /// one, this one.
+    /// When kube-apiserver first answered to a process that could wait from `began` on: any process of the daemon in
+    /// this boot, or only this one if `began` is after its start.
     fn reachable(&self, began: Timestamp) -> Option<Timestamp> {
         match began < self.observation.started {
             true => self.reachable_in_boot(),
@@ -432,7 +432,7 @@ impl DecisionContext<'_> {
                 (NeedCondition::Served, true) => format!("needs {target} to be served"),
                 (_, true) => format!("needs {target}"),
             };
-            // What is named already is not named again.
+            // A name that already occurs is not repeated.
             let why = why
                 .strip_prefix(&target)
                 .and_then(|why| why.strip_prefix(": "))
@@ -448,7 +448,7 @@ impl DecisionContext<'_> {
                     _ if api.first_reachable.is_none() && !api.refused => {
                         wanted("kube-apiserver does not answer yet")
                     }
-                    // Whatever else is not known: as long as it cannot be asked, that is why.
+                    // As long as kube-apiserver cannot be asked, that is the reason for everything unknown.
                     Some(why) => wanted(&format!("kube-apiserver cannot be asked: {why}")),
                     None => wanted(message),
                 };
@@ -457,7 +457,7 @@ impl DecisionContext<'_> {
             NeedState::NotYet { code, message } => {
                 let line = match (requirement.inferred, message.as_str()) {
                     (true, message) => message.to_owned(),
-                    // There is nothing to add to the rule's own words.
+                    // The rule's own text is enough.
                     (false, "") => requirement.reason.to_string(),
                     (false, message) => format!("{} ({message})", requirement.reason),
                 };
@@ -468,8 +468,8 @@ impl DecisionContext<'_> {
     }
 }
 
-/// Which unmet requirement is reported first: the one with the least value. What holds comes before what orders, and
-/// what a person or a rule asks for before what was inferred.
+/// The order in which unmet requirements are reported: the lowest value first. Requirements that hold come before those
+/// that only set an order, and requirements of users and rules before inferred ones.
 fn precedence(requirement: &Requirement) -> (bool, bool) {
     (requirement.tier == Tier::Advisory, requirement.inferred)
 }

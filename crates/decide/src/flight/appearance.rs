@@ -1,5 +1,5 @@
-//! What learning needs beside decisions: what the machine is and runs, what came into the cluster and by whom, and when a Helm
-//! release was done. No decision rests on these lines, so a replay passes them over.
+//! What learning reads in addition to decisions: the node's hardware and versions, which objects came into the cluster
+//! and who created them, and when Helm installed a release. No decision depends on these lines, so a replay skips them.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -7,60 +7,62 @@ use serde::{Deserialize, Serialize};
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::readiness::node::NodeRole;
 
-/// What the node is and runs. Written again when something of it becomes known or changes.
+/// The node's hardware and versions. Written again when one of them becomes known or changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedMachine {
-    /// When.
+    /// The time of this line.
     pub at: Timestamp,
-    /// The class of the hardware (`16cpu-64g-nvme`), so that like is compared with like; absent when it is not known.
+    /// The class of the hardware (`16cpu-64g-nvme`), so that like is compared with like; absent when Windrow cannot
+    /// tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// kube-apiserver's version (`v1.35.3+rke2r1`); absent until it was asked.
+    /// kube-apiserver's version (`v1.35.3+rke2r1`); absent before its first answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<String>,
-    /// Harvester's version; absent where there is none, or it is not known.
+    /// Harvester's version; absent on a node without Harvester, or when Windrow cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harvester: Option<String>,
     /// The node's role, as its configuration has it.
     pub role: NodeRole,
 }
 
-/// Something that others wait for, or could wait for, came into the cluster.
+/// An object that others wait for, or could wait for, came into the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedAppearance {
-    /// When it was seen.
+    /// When Windrow first observed it.
     pub at: Timestamp,
     /// The object's own time, in whole seconds; absent where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// Was it there when Windrow began to look? Then when it came is not known from `at`.
+    /// Did it exist before Windrow began to watch? Then `at` is not the time of its creation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_there: bool,
-    /// What.
+    /// The new kind or object.
     #[serde(flatten)]
     pub what: Appeared,
-    /// By whom, as the object's own metadata says.
+    /// Who created it, according to the object's own metadata.
     pub by: Provenance,
 }
 
-/// What came.
+/// A new kind or object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Appeared {
     /// A kind is served.
     Kind {
-        /// Which.
+        /// The kind.
         kind: GroupKind,
-        /// Do its objects live in namespaces?
+        /// Is the kind namespaced?
         namespaced: bool,
     },
-    /// A namespace, a class, a webhook's configuration, or what sets defaults for a namespace (LimitRange, ResourceQuota).
+    /// A namespace, a class, a webhook configuration, or an object with defaults for a namespace (LimitRange,
+    /// ResourceQuota).
     Object(ObjectRef),
 }
 
-/// Who brought something, from labels, annotations, owner references and field managers of the object itself.
+/// Who created an object, according to its labels, annotations, owner references and field managers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Provenance {
@@ -77,7 +79,7 @@ pub enum Provenance {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
-    /// Helm, and the object does not say which release: the kinds below a chart's `crds/` have no labels.
+    /// Helm, but the object does not name its release: the objects below a chart's `crds/` have no labels.
     HelmUnnamed,
     /// A manifest of RKE2's directory: the Addon that wrangler's annotations name.
     Addon {
@@ -101,21 +103,22 @@ pub enum Provenance {
         /// The manager.
         name: String,
     },
-    /// By whom is not known.
+    /// Unknown.
     NotKnown,
 }
 
-/// A Helm release was installed or failed, as the labels of Helm's own Secret say; its data is never asked for.
+/// A Helm release was installed or failed, according to the labels of Helm's own Secret. Windrow never requests its
+/// data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedRelease {
-    /// When it was seen.
+    /// When Windrow first observed it.
     pub at: Timestamp,
     /// The release.
     pub release: String,
     /// Its namespace.
     pub namespace: String,
-    /// Helm's word: `deployed`, `failed`, `pending-install`.
+    /// Helm's status: `deployed`, `failed`, `pending-install`.
     pub status: String,
     /// When Helm began with it: the Secret's own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +126,7 @@ pub struct RecordedRelease {
     /// When Helm changed it last: the label `modifiedAt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<Timestamp>,
-    /// Was it there when Windrow began to look?
+    /// Did it exist before Windrow began to watch?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_there: bool,
 }

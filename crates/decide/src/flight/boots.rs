@@ -1,30 +1,31 @@
-//! The boots that a flight holds: which of its segments belong together.
+//! The boots in a flight: which of its segments belong together.
 //!
-//! A segment begins with every process, and with every file that was begun again. Those of one boot id are one boot. Where no boot
-//! id was recorded, segments of one process are: the process says when it began to look.
+//! A segment begins with every process, and whenever the file begins again. Segments with the same boot id are one
+//! boot. If no boot id was recorded, the segments of one process are one boot: each line has the start time of its
+//! process.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{FlightLine, Flights, RecordedDecision, Segment};
 
-/// Two times of the same process differ by rounding alone.
+/// Two times of the same process differ only by rounding.
 const SAME: SignedDuration = SignedDuration::from_secs(1);
 
-/// One boot of a node, as far as it is in the flight.
+/// One boot of a node, as far as the flight covers it.
 #[derive(Debug, Clone)]
 pub struct RecordedBoot<'f> {
-    /// Its segments, the oldest first. At least one.
+    /// The oldest first. At least one.
     pub segments: Vec<&'f Segment>,
 }
 
 impl RecordedBoot<'_> {
-    /// The kernel's id of the boot; none where it was not recorded.
+    /// The kernel's id of the boot; `None` if it was not recorded.
     pub fn id(&self) -> Option<&str> {
         self.segments.first()?.head.boot.as_deref()
     }
 
-    /// Its decisions, the oldest first, each with whether it is the first of its segment.
+    /// The oldest first. The boolean is true for the first decision of a segment.
     pub(super) fn decisions(&self) -> impl Iterator<Item = (&Segment, bool, &RecordedDecision)> {
         self.segments.iter().flat_map(|segment| {
             let decisions = decisions(segment).enumerate();
@@ -33,7 +34,7 @@ impl RecordedBoot<'_> {
     }
 }
 
-/// The boots of a flight, the oldest first. One without any decision is left out: nothing is known of it.
+/// The oldest first. A boot without a decision is left out, because the flight says nothing about it.
 pub fn boots(flights: &Flights) -> Vec<RecordedBoot<'_>> {
     let mut boots: Vec<RecordedBoot<'_>> = Vec::new();
     for segment in &flights.segments {
@@ -60,7 +61,7 @@ fn same(before: &Segment, after: &Segment) -> bool {
     }
 }
 
-/// Did one process write both? Not known: no.
+/// False if Windrow cannot tell.
 pub(super) fn is_same_process(before: Option<Timestamp>, after: Option<Timestamp>) -> bool {
     matches!((before, after), (Some(before), Some(after))
         if before.duration_since(after).abs() <= SAME)
@@ -77,12 +78,12 @@ fn decisions(segment: &Segment) -> impl Iterator<Item = &RecordedDecision> {
     })
 }
 
-/// When the process began to look, where the line says so.
+/// When the process started, if the line has this time.
 pub(super) fn started(decision: &RecordedDecision) -> Option<Timestamp> {
     api_time(decision, "started")
 }
 
-/// When kube-apiserver answered this process first, where the line says so.
+/// When kube-apiserver first answered this process, if the line has this time.
 pub(super) fn first_reachable(decision: &RecordedDecision) -> Option<Timestamp> {
     api_time(decision, "firstReachable")
 }

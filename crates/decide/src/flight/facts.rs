@@ -1,7 +1,6 @@
-//! An observation as a map of facts, each under a name of its own, and back.
+//! Converts an observation to a map of facts, each under a name, and back.
 //!
-//! The name is for people and for telling facts apart; what is needed to restore a fact stands in
-//! its value.
+//! The name is for readers and distinguishes facts. The value has all the data to restore the fact.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use windrow_plan::rules::NeedTarget;
 use super::{missing, redact};
 use crate::{Addon, Api, ApplyFailure, Mark, Marker, MarkerTrouble, Observation};
 
-/// What a fact is about. Serialised as the value of a named fact.
+/// The subject of a fact. Serialised as the value of a named fact.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
@@ -80,7 +79,7 @@ enum Fact {
         message: String,
         at: Timestamp,
     },
-    /// Without its probes: each is a fact of its own.
+    /// Without its probes: each of them is a separate fact.
     Node {
         node: Box<NodeSeen>,
     },
@@ -93,7 +92,6 @@ enum Fact {
     },
 }
 
-/// How far something is known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum RecordedAnswer {
@@ -125,7 +123,6 @@ impl RecordedAnswer {
         }
     }
 
-    /// With the object, if it is there.
     fn from_object(seen: &ObjectSeen) -> Option<(Self, Option<Value>)> {
         Some(match seen {
             ObjectSeen::NotAsked => return None,
@@ -148,27 +145,27 @@ impl RecordedAnswer {
     }
 }
 
-/// What the lines of a flight have said of an observation so far.
+/// The facts of an observation that the lines of a flight have recorded so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RecordedFacts {
-    /// Of each fact only a digest: it has to be told apart from a later one, and its value stands in the line.
+    /// Only a digest of each fact: the digest shows whether it changed, and the value is in the line.
     digests: BTreeMap<String, FactDigest>,
 }
 
 /// SHA-256 of a fact as JSON.
 type FactDigest = [u8; 32];
 
-/// What a line has to say of an observation.
+/// The changes that a line has to record.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FactChanges {
     /// Facts that are new or different.
     pub(super) changed: BTreeMap<String, Value>,
-    /// Names of facts that are no more.
+    /// Names of facts that no longer exist.
     pub(super) gone: Vec<String>,
 }
 
 impl RecordedFacts {
-    /// Takes in an observation, without its secrets, and returns what changed since the last one.
+    /// Takes an observation without its secrets, and returns the changes since the last one.
     pub(super) fn take(&mut self, observation: &Observation) -> FactChanges {
         let mut comparison = FactComparison {
             before: &self.digests,
@@ -183,7 +180,6 @@ impl RecordedFacts {
     }
 }
 
-/// The facts of an observation beside those that are recorded.
 struct FactComparison<'r> {
     before: &'r BTreeMap<String, FactDigest>,
     now: BTreeMap<String, FactDigest>,
@@ -329,11 +325,11 @@ impl FactComparison<'_> {
     }
 }
 
-/// The observation that has these facts.
+/// Restores the observation from its facts.
 ///
 /// # Errors
 ///
-/// When a fact is not one that this program knows: its name and why.
+/// The name of the first fact that this program does not know, and why.
 pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, String> {
     let mut observation = Observation::default();
     let mut probes = BTreeMap::new();

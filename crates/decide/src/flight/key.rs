@@ -1,28 +1,28 @@
-//! Digests as they stand in a flight. From the digest of a short secret the secret can be guessed, so a flight has
-//! none: each is digested once more under a key. Each process has its own key, which is written nowhere. Equal digests
-//! stay equal, and a decision asks for no more.
+//! Digests in a flight. A short secret can be guessed from its digest, so a flight has no plain digests: each is
+//! digested once more with a key. Each process has its own key, which is never written to disk. Equal digests stay
+//! equal, and a decision needs no more than that.
 
 use serde_json::Value;
 use windrow_model::manifest::sha256_hex;
 
 use super::FlightLine;
 
-/// What the digests of a flight are made with.
+/// The key of the digests in a flight.
 #[derive(Clone)]
 pub struct DigestKey([u8; 32]);
 
 impl DigestKey {
-    /// A key of these bytes. They have to be random.
+    /// The bytes have to be random.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A line as it is written: every digest in it is the key's own, but for that of the settings and
-    /// rules, which stand beside it.
+    /// A line as it is written: its digests are made with the key, except for the digest of the settings and rules,
+    /// which the line contains in full.
     ///
     /// # Errors
     ///
-    /// When the line cannot be JSON, which none is.
+    /// If the line cannot be JSON, which never happens.
     pub fn line(&self, line: &FlightLine) -> serde_json::Result<String> {
         let mut value = serde_json::to_value(line)?;
         match line {
@@ -41,7 +41,7 @@ impl DigestKey {
         }
     }
 
-    /// Both parts have a fixed length: nothing can be put behind them.
+    /// Both parts have a fixed length, so nothing can be appended to them.
     fn digest(&self, digest: &str) -> String {
         sha256_hex(&[&self.0[..], digest.as_bytes()].concat())
     }
@@ -53,7 +53,6 @@ impl std::fmt::Debug for DigestKey {
     }
 }
 
-/// Hex SHA-256.
 fn is_digest(text: &str) -> bool {
     text.len() == 64
         && text

@@ -1,5 +1,5 @@
-//! A manifest file in a flight: its digests, and its objects without their secrets but with their
-//! lines, so that a plan made of them is the plan that was in force.
+//! A manifest file in a flight: its digests, and its objects without their secrets but with their lines. A plan made of
+//! them is the plan that was in force.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,11 +22,10 @@ pub struct RecordedFile {
     pub sha256: String,
     /// Digest of the objects, keyed.
     pub digest: String,
-    /// Why the objects are not recorded, if they are not: a flight with such a file is not replayed
-    /// exactly.
+    /// Why the objects are not recorded; absent when they are. A flight with such a file is not replayed exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// What RKE2 refuses, and what goes beyond the limits.
+    /// Problems: content that RKE2 rejects, or that exceeds the limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<RecordedProblem>,
     /// The objects, by document.
@@ -34,19 +33,19 @@ pub struct RecordedFile {
     pub documents: Vec<RecordedDocument>,
 }
 
-/// Something wrong with a file.
+/// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedProblem {
-    /// What.
+    /// The code of the problem.
     pub code: Code,
-    /// Where.
+    /// The line of the problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// In words.
+    /// The problem as text.
     pub message: String,
 }
 
-/// One document.
+/// One document of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedDocument {
     /// Its first line.
@@ -58,7 +57,7 @@ pub struct RecordedDocument {
 /// One object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedObject {
-    /// Its name, as written.
+    /// Its reference, as written.
     pub id: ObjectRef,
     /// Its API version, without the group.
     pub version: String,
@@ -71,7 +70,7 @@ pub struct RecordedObject {
 }
 
 impl RecordedFile {
-    /// A file for a flight. `room` is how many bytes its objects may take.
+    /// `room` is the maximum number of bytes for its objects.
     pub fn from_manifest(file: &ManifestFile, room: usize) -> Self {
         let mut recorded = Self {
             path: file.path.clone(),
@@ -89,7 +88,7 @@ impl RecordedFile {
                 .collect(),
             documents: file.documents.iter().map(document).collect(),
         };
-        // Strings and numbers: always JSON.
+        // Strings and numbers are always valid JSON.
         let size = serde_json::to_vec(&recorded).map_or(0, |bytes| bytes.len());
         if size > room {
             recorded.documents.clear();
@@ -100,7 +99,7 @@ impl RecordedFile {
         recorded
     }
 
-    /// A file of unknown content: only its path and size are known.
+    /// A file whose content is unknown: it has only its path and size.
     pub fn left_out(path: &ManifestPath, why: String) -> Self {
         Self {
             path: path.clone(),
@@ -112,7 +111,6 @@ impl RecordedFile {
         }
     }
 
-    /// The file, to be examined.
     pub fn restore(&self) -> ManifestFile {
         ManifestFile {
             path: self.path.clone(),
@@ -159,7 +157,7 @@ fn object(object: &Object) -> RecordedObject {
     }
 }
 
-/// Notes the lines of what is left of a value, in the order in which JSON keeps its keys.
+/// Records the lines of the remaining parts of a value, in the order in which JSON keeps its keys.
 fn note(node: &Node, left: &Value, lines: &mut Vec<u32>) {
     lines.push(node.line);
     match (&node.value, left) {

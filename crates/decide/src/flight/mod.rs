@@ -1,4 +1,4 @@
-//! The flight recorder's format: what a decision rested on and what came of it, one line each.
+//! The format of the flight recorder: the input and the result of each decision, one line each.
 //!
 //! ```text
 //!   flight ── configuration ── files ── decision ── decision ── files ── decision ── ...
@@ -6,15 +6,15 @@
 //!      │            │            │          └─ facts that changed, then actions, outcome, events
 //!      │            │            └─ manifests: objects without their secrets, with their lines
 //!      │            └─ settings, rule packs, digest and origin of every configuration file
-//!      └─ a process began, or the file began again; what follows needs nothing from before
+//!      └─ a process or the file began: the following lines need nothing from earlier ones
 //! ```
 //!
-//! Each line holds only what changed since the line before. A replay gives the same values to the same function, so
-//! a decision that was made on a node can be made again anywhere. A last line that a power cut has torn is left out.
+//! Each line holds only the changes since the line before. A replay gives the same values to the same function, so a
+//! decision from a node can be repeated anywhere. A last line that is incomplete after a power cut is ignored.
 //!
 //! Digests are written under a [`DigestKey`] of the process, so that no short secret can be guessed from its digest.
 //!
-//! Pure: values come in, lines go out, and back. `report::flight` writes them.
+//! Pure: converts values to lines and back. `report::flight` writes the lines to disk.
 
 mod appearance;
 mod boots;
@@ -68,7 +68,7 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum FlightLine {
-    /// What follows can be replayed by itself.
+    /// The following lines can be replayed without earlier ones.
     Flight(FlightHead),
     /// The configuration in force from here on.
     Configuration(RecordedConfiguration),
@@ -76,9 +76,9 @@ pub enum FlightLine {
     Files(RecordedFiles),
     /// A decision by which something changed.
     Decision(Box<RecordedDecision>),
-    /// A cure was begun, or came to its end.
+    /// A repair began or ended.
     Repair(RecordedRepair),
-    /// What the node is and runs.
+    /// The node's hardware and versions.
     Machine(RecordedMachine),
     /// A kind, a namespace, a class, a webhook or a namespace's defaults came into the cluster.
     Appeared(RecordedAppearance),
@@ -86,27 +86,27 @@ pub enum FlightLine {
     Release(RecordedRelease),
 }
 
-/// What became of a cure. Without the objects: the record of the repair has those.
+/// The result of a repair. Without the objects: the record of the repair has those.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedRepair {
-    /// When.
+    /// The time of this event.
     pub at: Timestamp,
     /// `repair-begun`, `repair-done` or `repair-failed`.
     pub event: Code,
-    /// What it cures.
+    /// The incident that it cures.
     pub code: Code,
-    /// Of what.
+    /// The subject of this incident.
     pub subject: String,
-    /// Who does it.
+    /// Who runs it.
     pub by: String,
     /// The line that was reported.
     pub message: String,
-    /// Its steps, in words.
+    /// Its steps, as text.
     pub steps: Vec<String>,
     /// How many of them are done.
     pub done: usize,
-    /// The file of the record, with the objects as they were.
+    /// The file of the record, with the objects before the repair.
     pub record: String,
 }
 
@@ -118,9 +118,9 @@ pub struct FlightHead {
     pub version: u32,
     /// Windrow's version.
     pub windrow: String,
-    /// When.
+    /// When the flight began.
     pub at: Timestamp,
-    /// Which boot; absent when not known.
+    /// The kernel's id of the boot; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
 }
@@ -135,13 +135,13 @@ pub struct RecordedConfiguration {
     pub digest: String,
     /// The files that it comes from.
     pub origin: Vec<ConfigurationSource>,
-    /// What the node is; absent when not known.
+    /// The node's platform; absent when unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// What is known of it beside: what RKE2's configuration selects.
+    /// The node's other facts, which RKE2's configuration selects.
     #[serde(default, skip_serializing_if = "NodeFacts::is_unknown")]
     pub node: NodeFacts,
-    /// Settings that decisions depend on, as they would be written.
+    /// Settings that decisions depend on, in the form of the configuration file.
     pub settings: BTreeMap<String, String>,
     /// Every rule pack in force.
     pub rules: Vec<RecordedRulePack>,
@@ -167,57 +167,57 @@ pub struct RecordedRulePack {
     pub text: String,
 }
 
-/// Manifest files that changed.
+/// Changes of manifest files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedFiles {
-    /// When they were seen.
+    /// When Windrow observed the changes.
     pub at: Timestamp,
-    /// New and changed ones.
+    /// New and changed files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RecordedFile>,
-    /// Those that are gone.
+    /// Removed files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<ManifestPath>,
 }
 
-/// One decision: what changed before it, and what came of it.
+/// One decision: the changes before it, and its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedDecision {
-    /// When it was made.
+    /// When the decision was made.
     pub at: Timestamp,
     /// Observations that are new or changed since the last recorded decision, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, Value>,
-    /// Observations that do not hold any more.
+    /// Observations that are no longer true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,
-    /// The ledger before, where something else than the last recorded decision made it so: a person,
-    /// the clock, markers that were found.
+    /// The ledger before the decision, if something other than the last recorded decision changed it: an order, the
+    /// clock, or markers that were found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
-    /// What was to be done, and whether it was.
+    /// The actions, and whether each was carried out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<RecordedAction>,
-    /// What was reported.
+    /// The reported events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<RecordedEvent>,
-    /// Where the node stood.
+    /// The node's readiness.
     pub readiness: Readiness,
-    /// Which part of the bootstrap it was in.
+    /// The node's phase of the bootstrap.
     pub phase: Phase,
-    /// The first blocker, or why there was none.
+    /// The first blocker, or the reason for the readiness without one.
     pub reason: StatusReason,
     /// The line of at most 65 characters.
     pub summary: String,
-    /// Files whose state changed; absent ones stand as they stood.
+    /// Files whose state changed; the state of the others is as before.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<ManifestPath, RecordedStage>,
-    /// Files that are not staged any more.
+    /// Files that are no longer staged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<ManifestPath>,
-    /// When the next decision was due though nothing happened.
+    /// When the next decision was due even if nothing happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_wake: Option<Timestamp>,
 }
@@ -226,27 +226,23 @@ pub struct RecordedDecision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedAction {
-    /// What.
+    /// The type of the action.
     #[serde(rename = "do")]
     pub what: ActionKind,
     /// The marker; absent for the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<MarkerPath>,
-    /// Was it done?
+    /// Was it carried out?
     pub done: bool,
 }
 
-/// What an action does.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ActionKind {
-    /// Puts a marker in place.
     Hold,
-    /// Removes a marker.
     Lift,
-    /// Writes the ledger.
     SaveLedger,
 }
 
@@ -263,13 +259,13 @@ impl std::fmt::Display for ActionKind {
 /// One journal entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedEvent {
-    /// What.
+    /// The code of the event.
     pub code: Code,
-    /// The line.
+    /// The message of the event.
     pub message: String,
 }
 
-/// Where a file stood: as the ledger has it, without the words.
+/// The state of a file: as the ledger has it, without the reason's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum RecordedStage {
@@ -294,38 +290,32 @@ impl std::fmt::Display for RecordedStage {
     }
 }
 
-/// A decision as the daemon made it, to be recorded.
+/// One decision of the daemon, with its input and its results.
 #[derive(Debug, Clone)]
 pub struct DecisionToRecord {
-    /// When.
     pub at: Timestamp,
-    /// What was observed.
     pub observation: Observation,
-    /// The ledger before, where it is not the one after the last decision that was handed over.
+    /// The ledger before, if it differs from the one after the last decision that was handed over.
     pub before: Option<Ledger>,
-    /// The ledger after.
     pub after: Ledger,
-    /// The actions, and whether each was carried out.
+    /// Each with whether it was carried out.
     pub actions: Vec<RecordedAction>,
-    /// What was reported.
     pub events: Vec<RecordedEvent>,
-    /// The status.
     pub status: Status,
-    /// When the next decision is due though nothing happens.
+    /// When the next decision is due even if nothing happens.
     pub next_wake: Option<Timestamp>,
 }
 
-/// Turns decisions into lines: remembers what the lines before have said.
+/// Turns decisions into lines. Remembers the content of earlier lines.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     facts: RecordedFacts,
     files: BTreeMap<ManifestPath, RecordedStage>,
-    /// Nothing was said yet: the first line carries the whole ledger.
+    /// False before the first line, which carries the whole ledger.
     begun: bool,
 }
 
 impl Recorder {
-    /// The line for a decision.
     pub fn record(&mut self, made: DecisionToRecord) -> FlightLine {
         let FactChanges { changed, gone } = self.facts.take(&made.observation);
         let files = file_stages(&made.after);
@@ -354,18 +344,16 @@ impl Recorder {
         }))
     }
 
-    /// Forgets the lines before: the next one begins a flight.
+    /// Forgets the earlier lines: the next one begins a flight.
     pub fn start_over(&mut self) {
         *self = Self::default();
     }
 
-    /// Must the next decision come with its ledger?
     pub fn wants_ledger(&self) -> bool {
         !self.begun
     }
 }
 
-/// Names that the later map does not have any more.
 fn missing<K: Ord + Clone, V>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> Vec<K> {
     before
         .keys()
@@ -374,7 +362,6 @@ fn missing<K: Ord + Clone, V>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -
         .collect()
 }
 
-/// Where every file stands.
 pub fn file_stages(ledger: &Ledger) -> BTreeMap<ManifestPath, RecordedStage> {
     ledger
         .files
@@ -390,7 +377,7 @@ pub fn file_stages(ledger: &Ledger) -> BTreeMap<ManifestPath, RecordedStage> {
         .collect()
 }
 
-/// The actions of a decision, none of them done yet.
+/// All of them not yet carried out.
 fn recorded_actions(decision: &Decision) -> Vec<RecordedAction> {
     decision
         .actions
@@ -406,7 +393,6 @@ fn recorded_actions(decision: &Decision) -> Vec<RecordedAction> {
         .collect()
 }
 
-/// Marks the actions that were carried out.
 fn mark_done(actions: &mut [RecordedAction], done: &[Action]) {
     for action in actions {
         action.done = done
@@ -423,7 +409,7 @@ fn kind_and_marker(action: &Action) -> (ActionKind, Option<&MarkerPath>) {
     }
 }
 
-/// What was reported, without the file: the line names it.
+/// Without the file, because the message names it.
 fn recorded_events<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<RecordedEvent> {
     events
         .into_iter()
@@ -434,8 +420,7 @@ fn recorded_events<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Recor
         .collect()
 }
 
-/// The markers that a decision changes: what has to be the same when it is made again. The ledger is
-/// compared by itself.
+/// The markers that a decision changes: a replay has to change the same ones. The ledger is compared separately.
 fn marker_changes(actions: &[RecordedAction]) -> BTreeSet<(ActionKind, MarkerPath)> {
     actions
         .iter()

@@ -1,16 +1,16 @@
-//! Who brought an object: read from its metadata alone.
+//! Finds out who created an object, only from its metadata.
 //!
 //! | who | what it leaves on an object | source |
 //! |---|---|---|
 //! | Helm | annotations `meta.helm.sh/release-name` and `-namespace`, label `app.kubernetes.io/managed-by: Helm` | helm v3 and v4, `pkg/action/validate.go`, `setMetadataVisitor` |
 //! | its charts | label `helm.sh/chart: NAME-VERSION`, `+` written as `_`, cut at 63 characters; older ones `chart` with `heritage: Helm` | helm, `docs/chart_best_practices/labels` and `pkg/chart/chartutil/create.go` |
-//! | Helm, for a chart's `crds/` | nothing: only the field manager `helm` tells | helm, `pkg/action/install.go`, `installCRDs` |
-//! | RKE2's deploy controller, and whatever else applies with wrangler | annotations `objectset.rio.cattle.io/owner-gvk`, `owner-name` | wrangler v3 and v4, `pkg/apply/desiredset_apply.go` |
-//! | Fleet | annotation `objectset.rio.cattle.io/id: default-BUNDLE`, on what Helm's annotations are on too; field manager `fleetagent` | fleet, `internal/helmdeployer/postrender.go`, `GetSetID` |
+//! | Helm, for a chart's `crds/` | nothing except the field manager `helm` | helm, `pkg/action/install.go`, `installCRDs` |
+//! | RKE2's deploy controller, and every other user of wrangler's apply | annotations `objectset.rio.cattle.io/owner-gvk`, `owner-name` | wrangler v3 and v4, `pkg/apply/desiredset_apply.go` |
+//! | Fleet | annotation `objectset.rio.cattle.io/id: default-BUNDLE`, on objects that also have Helm's annotations; field manager `fleetagent` | fleet, `internal/helmdeployer/postrender.go`, `GetSetID` |
 //! | a controller | `ownerReferences`, one of them with `controller: true` | Kubernetes |
 //! | any program | `managedFields[].manager` | Kubernetes, server-side apply |
 //!
-//! Nothing is guessed: what leaves no trace, or several, is not known.
+//! Nothing is guessed: without a trace, or with several, the creator is unknown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,44 +45,38 @@ const KEPT: &[&str] = &[
     SET_OWNER_KIND,
     SET_OWNER_NAME,
 ];
-/// How Fleet's agent begins the id of a bundle's objects: its default namespace.
+/// The prefix that Fleet's agent puts before the id of a bundle's objects: its default namespace.
 const OF_FLEET: &str = "default-";
-/// The field managers of Helm: the program itself, and as a library in Fleet's agent.
+/// The field managers of Helm: the program, and the library in Fleet's agent.
 const HELM: &[&str] = &["helm", "fleetagent"];
-/// They write a part of nearly everything. What they brought they alone have written.
+/// They write a part of nearly every object. They created an object only if no other manager wrote to it.
 const KUBERNETES: &[&str] = &["kube-apiserver", "kube-controller-manager"];
 /// The longest name that Kubernetes allows.
 const LONGEST: usize = 253;
 /// The longest label. One of this length may have been cut.
 const LONGEST_LABEL: usize = 63;
 
-/// What is read of an object's metadata.
+/// The parts of an object's metadata that Windrow reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMetadata {
-    /// Its name.
     pub name: String,
-    /// Its namespace; empty where it has none.
+    /// Empty for a cluster-scoped object.
     pub namespace: String,
-    /// Its id.
     pub uid: String,
-    /// Its version.
     pub resource_version: String,
-    /// When it was created, in whole seconds.
+    /// In whole seconds.
     pub creation_timestamp: Option<Timestamp>,
-    /// The labels that tell who brought it, or what a Helm release is.
+    /// Only the labels that identify the creator or a Helm release.
     #[serde(deserialize_with = "kept")]
     pub labels: BTreeMap<String, String>,
-    /// The annotations that tell who brought it.
+    /// Only the annotations that identify the creator.
     #[serde(deserialize_with = "kept")]
     pub annotations: BTreeMap<String, String>,
-    /// Who owns it.
     pub owner_references: Vec<OwnerReference>,
-    /// Who wrote it.
     pub managed_fields: Vec<FieldManager>,
 }
 
-/// An owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
@@ -92,7 +86,7 @@ pub struct OwnerReference {
     controller: bool,
 }
 
-/// A program that wrote some of its fields. Which ones is dropped while it is read.
+/// A program that wrote some of its fields. The list of these fields is dropped while it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct FieldManager {
@@ -101,7 +95,7 @@ pub struct FieldManager {
     time: Option<Timestamp>,
 }
 
-/// Reads a map of labels or annotations, and keeps what is looked at.
+/// Reads a map of labels or annotations, and keeps only those in [`KEPT`].
 fn kept<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     struct Kept;
     impl<'de> Visitor<'de> for Kept {
@@ -129,7 +123,6 @@ fn kept<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, 
     from.deserialize_any(Kept)
 }
 
-/// Who brought the object with this metadata.
 pub fn provenance(of: &ObjectMetadata) -> Provenance {
     let annotation = |key: &str| plausible(of.annotations.get(key));
     let fleet = || {
@@ -141,7 +134,7 @@ pub fn provenance(of: &ObjectMetadata) -> Provenance {
     };
     if let Some(release) = annotation(RELEASE_NAME) {
         let chart = chart(&of.labels);
-        // Fleet makes a chart of plain manifests, whose name is the bundle's: no chart that anybody published.
+        // Fleet makes a chart of plain manifests and names it after the bundle. Nobody published such a chart.
         if chart.is_none()
             && let Some(fleet) = fleet()
         {
@@ -172,7 +165,7 @@ pub fn provenance(of: &ObjectMetadata) -> Provenance {
         .unwrap_or_else(|| by_manager(of))
 }
 
-/// The controller among the owners, or the first of them.
+/// The controller among the owners, or the first owner.
 fn owner(owners: &[OwnerReference]) -> Option<Provenance> {
     let controller = owners.iter().find(|owner| owner.controller);
     let owner = controller.or(owners.first())?;
@@ -182,7 +175,7 @@ fn owner(owners: &[OwnerReference]) -> Option<Provenance> {
     })
 }
 
-/// The program that created it, where that is beyond doubt.
+/// The program that created the object, if only one is possible.
 fn by_manager(of: &ObjectMetadata) -> Provenance {
     let Some(manager) = creator(of) else {
         let says_helm = of.labels.get(MANAGED_BY).is_some_and(|by| by == "Helm");
@@ -199,11 +192,11 @@ fn by_manager(of: &ObjectMetadata) -> Provenance {
     }
 }
 
-/// The manager whose entry is as old as the object, or the only one. The time of an entry is that of its last change, so the
-/// oldest entry may be of somebody who came later.
+/// The manager whose entry is as old as the object, or the only one. An entry has the time of its last change, so the
+/// oldest entry may belong to a program that came later.
 fn creator(of: &ObjectMetadata) -> Option<&str> {
     let written = of.managed_fields.iter();
-    // Status and scale are written by those who find the object there.
+    // Programs that find an existing object write status and scale.
     let whole = written.filter(|entry| entry.subresource.is_empty());
     let named = whole.filter_map(|entry| Some((manager_name(&entry.manager)?, entry.time)));
     let all: Vec<(&str, Option<Timestamp>)> = named.collect();
@@ -225,12 +218,12 @@ fn creator(of: &ObjectMetadata) -> Option<&str> {
     only(&from_the_start).then(|| from_the_start[0].0)
 }
 
-/// RKE2's controllers are called `deploy@NODE`: the node is none of what brought the object.
+/// RKE2's controllers are called `deploy@NODE`. The node's name is dropped.
 fn manager_name(manager: &str) -> Option<&str> {
     plausible_text(manager.split('@').next()?)
 }
 
-/// A chart's name and version from the labels; the version is left out where the label may have been cut.
+/// A chart's name and version from the labels. No version if the label may have been cut.
 fn chart(labels: &BTreeMap<String, String>) -> Option<(String, Option<String>)> {
     let old = || {
         let by_helm = labels.get(HERITAGE).is_some_and(|by| by == "Helm");
@@ -240,8 +233,8 @@ fn chart(labels: &BTreeMap<String, String>) -> Option<(String, Option<String>)> 
     split_chart(label)
 }
 
-/// `NAME-VERSION` apart: the version is the first part that begins as SemVer does, which Helm demands of charts. Both may have
-/// hyphens in them.
+/// Splits `NAME-VERSION`. The version is the first part that begins like SemVer, which Helm requires of charts. Both
+/// parts may contain hyphens.
 fn split_chart(label: &str) -> Option<(String, Option<String>)> {
     let mut hyphens = label.match_indices('-').map(|(at, _)| at);
     let Some(at) = hyphens.find(|at| is_version(&label[at + 1..])) else {
@@ -266,7 +259,7 @@ fn is_version(text: &str) -> bool {
             .is_some_and(|last| last.starts_with(|one: char| one.is_ascii_digit()))
 }
 
-/// A kind as wrangler writes it: `k3s.cattle.io/v1, Kind=Addon`, `/v1, Kind=Namespace`.
+/// Parses a kind in wrangler's notation: `k3s.cattle.io/v1, Kind=Addon`, `/v1, Kind=Namespace`.
 fn set_owner(text: &str) -> GroupKind {
     let (version, kind) = text.split_once(", Kind=").unwrap_or(("", text));
     GroupKind::new(group_of(version), kind)
@@ -276,7 +269,7 @@ fn plausible(text: Option<&String>) -> Option<&str> {
     plausible_text(text?)
 }
 
-/// A text that can be a name, a version or a kind. An annotation may hold anything.
+/// A text that can be a name, a version or a kind. An annotation may contain anything.
 fn plausible_text(text: &str) -> Option<&str> {
     let graphic = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     let is_plausible = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(graphic);
@@ -284,7 +277,7 @@ fn plausible_text(text: &str) -> Option<&str> {
 }
 
 impl ObjectMetadata {
-    /// Is its name one that Kubernetes gives? What answers in its place may send anything.
+    /// Can its name be a Kubernetes name? A server that answers instead of kube-apiserver may send anything.
     pub fn is_plausible(&self) -> bool {
         plausible_text(&self.name).is_some()
             && (self.namespace.is_empty() || plausible_text(&self.namespace).is_some())

@@ -1,4 +1,4 @@
-//! Metadata as the projects publish it, with values of our own.
+//! Metadata as the projects publish it, with values made for these tests.
 
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ fn an_objects_own_metadata_tells_who_brought_it() {
             Provenance::HelmUnnamed,
         ),
         (
-            "what helm template printed, applied by a person",
+            "the output of helm template, applied by a user",
             json!({"labels": by_helm, "managedFields": written(&[("kubectl-client-side-apply", "", CREATED)])}),
             manager("kubectl-client-side-apply"),
         ),

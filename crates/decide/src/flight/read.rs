@@ -1,29 +1,27 @@
-//! Reads flights back: lines, the flights that they form, and what is damaged.
+//! Reads flights back: lines, the flights that they form, and damage.
 
 use serde::Deserialize;
 
 use super::{FlightHead, FlightLine, VERSION};
 
-/// Everything that a flight file holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flights {
-    /// One for every process, and for every time that the file began again; the oldest first.
+    /// The oldest first. A segment begins with each process, and whenever the file begins again.
     pub segments: Vec<Segment>,
-    /// What could not be read, in sentences for people.
+    /// Sentences for users about the parts that could not be read.
     pub damage: Vec<String>,
 }
 
-/// Lines that can be replayed by themselves.
+/// Lines that can be replayed without earlier ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// Its beginning.
     pub head: FlightHead,
-    /// The lines after it, each with its number in the file.
+    /// The lines after the head, each with its line number in the file.
     pub lines: Vec<(usize, FlightLine)>,
 }
 
 impl Flights {
-    /// One flight, of lines that were never in a file. `None` where they do not begin one.
+    /// One flight from lines that were never in a file. `None` if they do not begin a flight.
     pub fn from_lines(lines: Vec<FlightLine>) -> Option<Self> {
         let mut segments: Vec<Segment> = Vec::new();
         for (number, line) in (1..).zip(lines) {
@@ -41,12 +39,12 @@ impl Flights {
         })
     }
 
-    /// Reads a flight file. A last line without its end was torn by a power cut or a kill, and is
-    /// left out; another line that cannot be read ends the flight that it stands in.
+    /// Reads a flight file. A last line without a line end was cut off by a power cut or a kill, and is ignored. Any
+    /// other unreadable line ends its flight.
     ///
     /// # Errors
     ///
-    /// When nothing in it is a flight that this program can read; a sentence for people.
+    /// A sentence for users, if the text has no flight that this program can read.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut flights = Self {
             segments: Vec::new(),
@@ -106,7 +104,8 @@ impl Flights {
     }
 }
 
-/// What a line is, where this program knows no such line: a later version may write more, and nothing else rests on it.
+/// The type of a line that this program does not know. A later version may write more types, and no known line depends
+/// on them.
 fn unknown_line(line: &str) -> Option<String> {
     const KNOWN: [&str; 8] = [
         "flight",
@@ -165,7 +164,7 @@ mod tests {
             "{:?}",
             read.damage
         );
-        // A known line with a wrong content still ends the flight.
+        // A known type of line with wrong content still ends the flight.
         let broken = Flights::read(&format!("{HEAD}\n{{\"is\": \"files\"}}\n{files}\n")).unwrap();
         assert_eq!(broken.segments[0].lines, []);
     }

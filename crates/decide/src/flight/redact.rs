@@ -1,20 +1,19 @@
-//! What of an object may stand in a flight: enough to decide by, nothing to break in with.
+//! The parts of an object that a flight may contain: enough for decisions, and nothing that helps an attacker.
 //!
-//! Names, kinds, numbers, switches and what a status says stay. Everything that may hold a secret is
-//! left out by where it stands (a Secret's data, an environment, cloud-init), by how its key is
-//! called, and by how it looks.
+//! Names, kinds, numbers, switches and status texts stay. Everything that may hold a secret is left out: by its place
+//! (a Secret's data, an environment, cloud-init), by its key, and by its form.
 
 use serde_json::Value;
 use windrow_model::redact;
 
-/// What stands in the place of a text that was left out.
+/// Replaces an omitted text.
 pub(super) const LEFT_OUT: &str = "(left out)";
 
-/// A longer text is no name; of a status the beginning is enough.
+/// A longer text is not a name. The beginning of a status text is enough.
 const LONGEST_NAME: usize = 253;
 const LONGEST_STATUS: usize = 2048;
 
-/// Keys whose value, with all below it, is left out wherever it stands. Compared without case.
+/// Keys whose value is left out everywhere, with all its fields. Compared without case.
 const SECRET_KEYS: &[&str] = &[
     "args",
     "binarydata",
@@ -32,8 +31,7 @@ const SECRET_KEYS: &[&str] = &[
     "valuescontent",
 ];
 
-/// Parts of a key that betray a secret, unless the key ends as a reference does: what the redactor of the report
-/// knows of keys comes to them.
+/// Parts of a key that show a secret, unless the key ends like a reference. The report's redactor adds its own.
 const SECRET_WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -47,7 +45,7 @@ const SECRET_WORDS: &[&str] = &[
 /// Ends of keys that name an object.
 const REFERENCE_ENDS: &[&str] = &["name", "names", "namespace", "ref", "refs", "kind"];
 
-/// The object without what may be secret.
+/// The object without everything that may be secret.
 pub(super) fn object(object: &Value) -> Value {
     let mut copy = object.clone();
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
@@ -58,7 +56,7 @@ pub(super) fn object(object: &Value) -> Value {
         match key.as_str() {
             "apiVersion" | "kind" => {}
             "metadata" => metadata(value, kind == "Secret"),
-            // A ConfigMap's files, and whatever a Secret has beside its name.
+            // The files of a ConfigMap, and everything in a Secret except its name.
             "data" => blank(value),
             _ if kind == "Secret" => blank(value),
             "status" => within(value, ObjectPart::Status),
@@ -83,12 +81,12 @@ fn metadata(value: &mut Value, secret: bool) {
         match (key.as_str(), value) {
             ("annotations", Value::Object(annotations)) => {
                 for (name, value) in annotations {
-                    // What decisions are made by; it is printed in every reason as well.
+                    // Decisions depend on these annotations, and every reason prints them as well.
                     let ours = name.starts_with("windrow.dev/")
                         || name == "config.kubernetes.io/depends-on";
                     match ours {
                         true => {}
-                        // Anybody may have made them a second place for its data.
+                        // Anyone may have put a copy of the data there.
                         false if secret && !redact::is_owners_annotation(name) => blank(value),
                         false => entry(name, value, ObjectPart::Elsewhere),
                     }
@@ -123,7 +121,7 @@ fn within(value: &mut Value, place: ObjectPart) {
 
 fn entry(key: &str, value: &mut Value, place: ObjectPart) {
     if key == "openAPIV3Schema" {
-        // Nine tenths of a CustomResourceDefinition, and nothing is decided by it.
+        // Nine tenths of a CustomResourceDefinition, and no decision depends on it.
         *value = Value::Null;
     } else if is_secret_key(key, value) {
         blank(value);
@@ -138,7 +136,7 @@ fn is_secret_key(key: &str, value: &Value) -> bool {
         return true;
     }
     let reference = REFERENCE_ENDS.iter().any(|end| lower.ends_with(end));
-    // A map or list under such a key (`secret: {secretName: x}`) is looked through.
+    // A map or list under such a key (`secret: {secretName: x}`) is searched.
     let texts = match value {
         Value::Object(_) => return false,
         Value::Array(items) => items.iter().map(Value::as_str).collect(),
@@ -149,7 +147,7 @@ fn is_secret_key(key: &str, value: &Value) -> bool {
     !reference && ((!value.is_array() && by_word()) || texts.iter().any(by_key))
 }
 
-/// Leaves every text out. Maps keep their keys, so that it stays known which fields are there.
+/// Leaves every text out. Maps keep their keys, so that the fields stay visible.
 fn blank(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -163,7 +161,7 @@ fn blank(value: &mut Value) {
             *fields = all.map(|(key, value)| (named(key), value)).collect();
         }
         Value::Array(items) => items.iter_mut().for_each(blank),
-        // Whether a text is empty matters (a setting without a value), and betrays nothing.
+        // Whether a text is empty matters (a setting without a value), and reveals nothing.
         Value::String(text) if text.is_empty() => {}
         Value::String(text) => LEFT_OUT.clone_into(text),
         Value::Number(_) => *value = 0.into(),
@@ -193,7 +191,7 @@ fn is_plain(text: &str) -> bool {
         && !redact::tells_a_secret(text)
 }
 
-/// A run of letters and digits that does not look like a name.
+/// A sequence of letters and digits that does not look like a name.
 fn is_token(word: &str) -> bool {
     let has = |test: fn(&char) -> bool| word.chars().any(|ch| test(&ch));
     let mixed =
@@ -279,7 +277,7 @@ mod tests {
                 "networks": [{"multus": {"networkName": "default/vlan-1"}}]}}},
             "status": {"conditions": [{"type": "Ready", "message": "Any words, even \"these\""}]}});
         assert_eq!(object(&vm), vm);
-        // These are printed in every reason, and are kept as they are written.
+        // Every reason prints these, so they are kept unchanged.
         let long = "/namespaces/default/ConfigMap/0123456789abcdef0123456789abcdef";
         for key in ["windrow.dev/depends-on", "config.kubernetes.io/depends-on"] {
             let ordered =

@@ -1,7 +1,7 @@
-//! Makes recorded decisions again: the same values into the same function.
+//! Repeats recorded decisions: passes the same values to the same function.
 //!
-//! With other rules it says what would have been held and released instead. The cluster is then still the one that was
-//! recorded; what would have become of it, a rehearsal says.
+//! With other rules, it shows what would have been held and released instead. The cluster is still the recorded one:
+//! only a simulated boot shows how the cluster would have changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,9 @@ use crate::sentence::word_of;
 use crate::settings::{self, Settings};
 use crate::{Action, Decision, FileStage, Ledger, Marker, Observation, Phase, decide};
 
-/// At most this many decisions may follow from deadlines alone between two recorded ones.
+/// The maximum number of decisions that follow only from deadlines between two recorded ones.
 const ROUNDS: usize = 100;
 
-/// A flight that is being replayed.
 pub struct Replay<'s> {
     lines: std::slice::Iter<'s, (usize, FlightLine)>,
     further: Vec<(String, String)>,
@@ -45,7 +44,7 @@ pub struct Replay<'s> {
     pub left_out: Vec<String>,
 }
 
-/// What other rules have done so far.
+/// The decisions with other rules so far.
 #[derive(Default)]
 struct OtherRules {
     begun: bool,
@@ -54,53 +53,41 @@ struct OtherRules {
     times: BTreeMap<ManifestPath, FileTimes>,
 }
 
-/// One decision, made again.
 pub struct ReplayedDecision<'s> {
-    /// Line of the flight.
     pub line: usize,
-    /// As it was recorded.
     pub recorded: &'s RecordedDecision,
-    /// As it is made now.
     pub decision: Decision,
-    /// In what the two differ; always empty with other rules.
+    /// Always empty with other rules.
     pub differences: Vec<Difference>,
 }
 
-/// Something in which a decision that was made again differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What.
     pub what: String,
-    /// As it was recorded.
     pub recorded: String,
-    /// As it is made now.
     pub replayed: String,
 }
 
-/// When a file came into which state.
+/// When a file reached each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FileTimes {
-    /// Held first.
+    /// When it was first held.
     pub held: Option<Timestamp>,
-    /// The last reason for which it was held.
+    /// The last reason for a hold.
     pub code: Option<Code>,
-    /// Released first.
+    /// When it was first released.
     pub released: Option<Timestamp>,
 }
 
 /// A file that other rules would have held or released at another time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangedTimes {
-    /// The file.
     pub file: ManifestPath,
-    /// As it was.
     pub recorded: FileTimes,
-    /// As it would have been.
     pub instead: FileTimes,
 }
 
 impl<'s> Replay<'s> {
-    /// A flight from its beginning.
     pub fn new(segment: &'s Segment) -> Self {
         Self {
             lines: segment.lines.iter(),
@@ -120,8 +107,7 @@ impl<'s> Replay<'s> {
         }
     }
 
-    /// The same with further rule packs (name and text), each replacing a
-    /// recorded one of its base name.
+    /// With additional rule packs (name and text). Each replaces the recorded pack with its base name.
     pub fn with_rules(segment: &'s Segment, further: Vec<(String, String)>) -> Self {
         Self {
             further,
@@ -130,16 +116,16 @@ impl<'s> Replay<'s> {
         }
     }
 
-    /// The next decision; none after the last.
+    /// The next decision; `None` after the last.
     ///
     /// # Errors
     ///
-    /// When a line cannot be replayed: which, and why.
+    /// The line that cannot be replayed, and why.
     pub fn step(&mut self) -> Result<Option<ReplayedDecision<'s>>, String> {
         while let Some((number, line)) = self.lines.next() {
             let wrong = |why: String| format!("line {number}: {why}");
             match line {
-                // No decision rests on a repair; what it changed was observed.
+                // No decision depends on these lines. The changes of a repair were observed.
                 FlightLine::Flight(_)
                 | FlightLine::Repair(_)
                 | FlightLine::Machine(_)
@@ -231,11 +217,11 @@ impl<'s> Replay<'s> {
         })
     }
 
-    /// The ledger as something else than a decision made it.
     fn replace_ledger(&mut self, ledger: &Ledger) {
         match &mut self.other {
             Some(other) if other.begun => {
-                // What a person said counts whatever the rules; the rest is what others decided.
+                // Orders of a user count with any rules; the rest of the recorded ledger is the result of other
+                // decisions.
                 for (path, entry) in &ledger.files {
                     let files = &mut Arc::make_mut(&mut self.ledger).files;
                     if let Some(known) = files.get_mut(path) {
@@ -251,7 +237,7 @@ impl<'s> Replay<'s> {
         }
     }
 
-    /// With other rules deadlines fall at other times: what they would have done before `until`.
+    /// With other rules, deadlines fall at other times: makes the decisions that would have followed before `until`.
     fn decide_until(&mut self, until: Timestamp) -> Result<(), String> {
         for _ in 0..ROUNDS {
             let wake = self.other.as_ref().and_then(|other| other.wake);
@@ -327,12 +313,11 @@ impl<'s> Replay<'s> {
         found
     }
 
-    /// The status document of a moment, as it stands in the decision.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// When each file was held and released, with the other rules.
+    /// When each file was held and released with the other rules.
     pub fn times(&self) -> BTreeMap<ManifestPath, FileTimes> {
         self.other
             .as_ref()
@@ -342,7 +327,7 @@ impl<'s> Replay<'s> {
 }
 
 impl OtherRules {
-    /// Only these rules' own markers are there, and what they hold RKE2 has not applied.
+    /// Only markers of these rules exist, and RKE2 has not applied the files that they hold.
     fn put_into(&self, observation: &mut Observation, plan: &Plan, ledger: &Ledger) {
         observation
             .markers
@@ -354,7 +339,7 @@ impl OtherRules {
         for file in &plan.files {
             let held = match ledger.files.get(&file.path) {
                 Some(entry) => matches!(entry.state, FileStage::Held { .. }),
-                // New to these rules: whether RKE2 was quicker is decided by the marker.
+                // New with these rules: the marker decides whether RKE2 was faster.
                 None => true,
             };
             let applied = addons
@@ -389,7 +374,6 @@ impl OtherRules {
     }
 }
 
-/// Notes when a file came into a state.
 pub(super) fn note(
     times: &mut BTreeMap<ManifestPath, FileTimes>,
     path: ManifestPath,
@@ -411,7 +395,6 @@ pub(super) fn note(
     }
 }
 
-/// When each file was held and released, as it was recorded.
 pub fn recorded_times(segment: &Segment) -> BTreeMap<ManifestPath, FileTimes> {
     let mut times = BTreeMap::new();
     for (_, line) in &segment.lines {
@@ -424,7 +407,6 @@ pub fn recorded_times(segment: &Segment) -> BTreeMap<ManifestPath, FileTimes> {
     times
 }
 
-/// Files that were held or released at other times.
 pub fn changes(
     recorded: &BTreeMap<ManifestPath, FileTimes>,
     instead: &BTreeMap<ManifestPath, FileTimes>,
@@ -454,8 +436,7 @@ fn list(markers: impl IntoIterator<Item = (super::ActionKind, MarkerPath)>) -> S
     }
 }
 
-/// Settings and rules as they were in force, with further rule packs in the place of those of their
-/// names.
+/// The recorded settings and rules, with additional rule packs. Each replaces the pack with its name.
 pub fn restore(
     configuration: &RecordedConfiguration,
     further: &[(String, String)],
@@ -474,11 +455,11 @@ pub fn restore(
         .chain(further.iter().cloned())
         .collect();
     sources.sort_by(|a, b| pack_name(&a.0).cmp(pack_name(&b.0)));
-    // What is wrong with a rule was reported when it was loaded. The rule did not count then either.
+    // Errors in a rule were reported when it was loaded, and the rule was ignored then as well.
     Ok((settings, RuleSet::load(&sources).0))
 }
 
-/// The name by which a rule pack takes the place of another: its file's, without directories.
+/// The file name without directories. A rule pack replaces another one with the same name.
 fn pack_name(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }

@@ -1,7 +1,7 @@
-//! The names that a site gives, in what is recorded for learning: kept, made unreadable, or left out.
+//! The site's names in lines recorded for learning: kept, hashed, or left out.
 //!
-//! Site names are those of namespaces, objects, releases, Addons, bundles and owners. Kinds, groups, charts, versions and
-//! programs are the same everywhere, and stay.
+//! Site names are the names of namespaces, objects, releases, Addons, bundles and owners. Kinds, groups, charts,
+//! versions and programs are the same everywhere, and are kept.
 
 use smol_str::SmolStr;
 use windrow_model::manifest::sha256_hex;
@@ -9,20 +9,20 @@ use windrow_model::manifest::sha256_hex;
 use super::{Appeared, FlightLine, Provenance, RecordedAppearance, RecordedRelease};
 use crate::settings::SiteNames;
 
-/// What the digest of a name begins with. No name in Kubernetes has a colon in it.
+/// The prefix of a hashed name. No name in Kubernetes contains a colon.
 const PREFIX: &str = "sha256:";
-/// Hexadecimal digits of it: 48 bits tell the names of a site apart.
+/// Hexadecimal digits of the digest: 48 bits are enough to distinguish the names of a site.
 const DIGITS: usize = 12;
 
-/// A name as it is recorded with `flight.names: hash`: the same on every node and at every time, so that flights can be compared.
-/// From the digest of a short or common name the name can be guessed.
+/// A name as recorded with `flight.names: hash`: the same on every node and at every time, so that flights can be
+/// compared. A short or common name can be guessed from its digest.
 pub fn hashed_name(name: &str) -> String {
     let digest = sha256_hex(name.as_bytes());
     format!("{PREFIX}{}", digest.get(..DIGITS).unwrap_or_default())
 }
 
 impl FlightLine {
-    /// The line with the site's names as the setting wants them. Lines that a replay needs keep theirs.
+    /// Changes the site's names according to the setting. Lines that a replay needs keep theirs.
     #[must_use]
     pub fn with_names(mut self, names: SiteNames) -> Self {
         let recorded = |name: &str| match names {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_same_name_has_the_same_digest_everywhere() {
-        // As `printf kube-system | sha256sum` prints it.
+        // `printf kube-system | sha256sum` prints the same digits.
         assert_eq!(hashed_name("kube-system").len(), PREFIX.len() + DIGITS);
         assert_eq!(hashed_name("a"), "sha256:ca978112ca1b");
         assert_ne!(hashed_name("a"), hashed_name("b"));

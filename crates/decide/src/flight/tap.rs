@@ -1,4 +1,4 @@
-//! Picks the decisions that are worth a line, with the ledger on which each rests.
+//! Selects the decisions to record, each with the ledger that it depends on.
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
@@ -8,19 +8,19 @@ use windrow_model::reasons::Code;
 use super::{DecisionToRecord, mark_done, recorded_actions, recorded_events};
 use crate::{Action, Decision, Event, Ledger, Observation, Phase, Readiness, Status};
 
-/// Gets every decision and what became of it, and hands out what is to be recorded.
+/// Receives every decision and its results, and returns those to record.
 #[derive(Debug, Clone, Default)]
 pub struct Tap {
-    /// The ledger after the last decision that was recorded.
+    /// The ledger after the last recorded decision.
     recorded: Option<Ledger>,
-    /// The ledger before the decision at hand, where something else had changed it.
+    /// The ledger before the current decision, if something other than a decision changed it.
     before: Option<Ledger>,
-    /// The decision at hand, while it is carried out.
+    /// The current decision, while it is carried out.
     made: Option<DecisionToRecord>,
     last_shown: Option<StatusExcerpt>,
 }
 
-/// What of a status is worth a line when it changes.
+/// The parts of a status whose changes are recorded.
 #[derive(Debug, Clone, PartialEq)]
 struct StatusExcerpt {
     readiness: Readiness,
@@ -30,13 +30,12 @@ struct StatusExcerpt {
 }
 
 impl Tap {
-    /// The ledger on which the decision at hand will rest.
     pub fn before(&mut self, ledger: &Ledger) {
         let news = self.recorded.as_ref() != Some(ledger);
         self.before = news.then(|| ledger.clone());
     }
 
-    /// A decision, before anything is done: worth a line when something changed by it.
+    /// Takes a decision before it is carried out. It is recorded if it changed something.
     pub fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
         let shown = excerpt(&decision.status);
         let quiet = decision.actions.is_empty()
@@ -59,7 +58,7 @@ impl Tap {
         });
     }
 
-    /// What became of it: what is to be recorded, if anything.
+    /// Takes the results of the decision. Returns it if it is to be recorded.
     pub fn acted(&mut self, done: &[Action], events: &[Event]) -> Option<DecisionToRecord> {
         let mut made = self.made.take()?;
         mark_done(&mut made.actions, done);
@@ -67,7 +66,6 @@ impl Tap {
         Some(made)
     }
 
-    /// Forgets everything: the next line begins a flight.
     pub fn start_over(&mut self) {
         *self = Self::default();
     }

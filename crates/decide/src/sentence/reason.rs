@@ -1,18 +1,19 @@
-//! As much of a reason as a line has room for.
+//! Shortens a reason so that it fits into a line.
 //!
-//! A reason begins with the general and goes on with the particular, which says more:
+//! A reason begins with a general part, and continues with a particular part, which has more information:
 //!
 //! ```text
 //! bad.yaml:3: RKE2 will refuse the whole file: line 5 is not valid YAML (and 2 more held)
 //! ╰─ place ─╯ ╰────────── general ──────────╯  ╰───── particular ─────╯ ╰── an aside ───╯
 //! ```
 //!
-//! A reason that only says that something is not known has its cause behind that: the cause goes first, with the name of its file.
+//! If a reason only says that something is unknown, its cause follows: the cause goes first, with the name of its file.
 //!
-//! Where not all of it fits, the line has the first of these that does: the reason without its aside; the particular alone, if
-//! it is a sentence with a subject of its own; both once more without the step in the headline, which a reason names better; the
-//! general alone, or its first half (halves are joined by a semicolon). Only where none fits is one cut. Of an incident the
-//! general comes first: what was found of it has little meaning alone.
+//! If not all of it fits, the line has the first of these that does: the reason without its aside; only the particular
+//! part, if it is a sentence with its own subject; both once more without the step in the headline, because the reason
+//! names it better; only the general part, or its first half (halves are joined by a semicolon). If none fits, the
+//! reason is cut. For an incident, the general part comes first, because the particular part has little meaning without
+//! it.
 
 use windrow_model::reasons::Code;
 
@@ -21,16 +22,16 @@ use crate::text::shorten;
 /// The part of the table whose reasons are incidents.
 const INCIDENTS: &str = "Known incidents";
 
-/// Whoever reads a sentence that begins or ends with one of these has to ask what it is about.
+/// A sentence that begins or ends with one of these is not clear without its context.
 const PRONOUNS: [&str; 12] = [
     "it", "its", "they", "them", "their", "this", "that", "these", "so", "one", "once", "none",
 ];
 
-/// The end of a general part that says no more than the headline.
+/// The end of a general part that adds nothing to the headline.
 const NOT_KNOWN: &str = " is not known";
 
-/// What makes a sentence of the words behind its subject: the verbs of our own texts, and those that Kubernetes and systemd
-/// write most.
+/// Words that make a sentence if a subject precedes them: the verbs of Windrow's own texts, and the most frequent ones
+/// of Kubernetes and systemd.
 const VERBS: &[&str] = &[
     "answers", "are", "asks", "can", "cannot", "crashes", "differ", "do", "does", "ended", "ends",
     "exceeds", "failed", "fails", "gives", "grants", "had", "has", "have", "is", "keeps", "lacks",
@@ -38,15 +39,15 @@ const VERBS: &[&str] = &[
     "should", "stays", "stopped", "takes", "waits", "wants", "was", "were", "will", "works",
 ];
 
-/// What stands before a reason.
+/// The text before a reason.
 pub(super) struct Headlines {
     pub(super) whole: String,
     pub(super) without_step: String,
-    /// The word and how it gets on: for how long is said only where the reason can be read beside it.
+    /// The word and the pace. The duration appears only together with the reason.
     pub(super) without_time: String,
 }
 
-/// A headline with as much of a reason as there is room for.
+/// A headline with as much of a reason as fits.
 pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) -> String {
     let whole = headlines.whole.as_str();
     let without_step = headlines.without_step.as_str();
@@ -59,14 +60,14 @@ pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) 
     let general: Vec<&str> = wordings.general.iter().map(String::as_str).collect();
     let both = |text| [(whole, text), (without_step, text)];
     let of_general: Vec<(&str, &str)> = general.iter().copied().flat_map(both).collect();
-    // Only the line that is chosen is written.
+    // Only the selected line is written.
     let mut lines = vec![(whole, reason), (whole, shorter)];
     if code.reason().section == INCIDENTS {
         lines.extend(&of_general);
     }
     let mut untimed = vec![reason, shorter];
     untimed.extend(particular.iter().chain(&general));
-    // The headline says already that it goes on.
+    // The headline already says that it continues.
     let ended: Vec<&str> = untimed
         .iter()
         .filter_map(|text| text.strip_suffix(" yet"))
@@ -93,7 +94,7 @@ pub(super) fn fit(headlines: &Headlines, code: Code, reason: &str, room: usize) 
     }
 }
 
-/// A headline with the cause of something that is not known; as much of it as there is room for.
+/// A headline with the cause of something unknown; as much of it as fits.
 fn fit_cause(headlines: &Headlines, reason: &str, cause: &Cause, room: usize) -> String {
     let whole = headlines.whole.as_str();
     let lines = [
@@ -111,14 +112,13 @@ fn fit_cause(headlines: &Headlines, reason: &str, cause: &Cause, room: usize) ->
     fits.cloned().unwrap_or_else(|| shorten(last, room))
 }
 
-/// Why something is not known.
+/// The cause of something unknown.
 struct Cause {
     whole: String,
-    /// Its first clause.
     first: String,
 }
 
-/// The cause in `SUBJECT is not known: PLACE: CAUSE; MORE`; of a path only the name.
+/// The cause in `SUBJECT is not known: PLACE: CAUSE; MORE`. Only the name of a path is kept.
 fn cause_of_unknown(reason: &str) -> Option<Cause> {
     let (general, particular) = split(without_aside(reason), ": ");
     let particular = without_aside(particular.filter(|_| general.ends_with(NOT_KNOWN))?);
@@ -143,11 +143,11 @@ fn base_name(path: &str) -> &str {
     if path.starts_with('/') { name } else { path }
 }
 
-/// The wordings of a reason, each of which can be read alone; the more exact ones first.
+/// The wordings of a reason that are clear without the rest, the most exact one first.
 struct Wordings {
-    /// All of it but the aside.
+    /// All of it except the aside.
     shorter: String,
-    /// If it is a sentence; behind its place, if it has one.
+    /// Empty if it is not a sentence. With its place, if it has one.
     particular: Vec<String>,
     general: Vec<String>,
 }
@@ -157,7 +157,7 @@ impl Wordings {
         let text = without_aside(reason);
         let (first, rest) = split(text, ": ");
         let (place, general, particular) = match rest {
-            // A file, an object or a probe is not yet a sentence.
+            // A file, an object or a probe is not a sentence.
             Some(rest) if !first.contains(' ') => {
                 let (general, particular) = split(rest, ": ");
                 (Some(first), general, particular)
@@ -171,7 +171,7 @@ impl Wordings {
         };
         let placed = |text: &String| place.map(|place| format!("{place}: {text}"));
         let particular = particular.filter(|text| stands_alone(text));
-        // A port with its name is longer, and the first choice.
+        // A port with its name is longer, and preferred.
         let particular = particular.map(|text| {
             let named = named_port(general, text);
             let named = named.iter().flat_map(|named| halves(named));
@@ -193,8 +193,8 @@ impl Wordings {
     }
 }
 
-/// `kube-apiserver (:6443) refuses connections` for `127.0.0.1:6443 refuses connections`: few people know this node's own ports. The name
-/// is the subject of the general part.
+/// `kube-apiserver (:6443) refuses connections` for `127.0.0.1:6443 refuses connections`: few users know this node's
+/// own ports. The name is the subject of the general part.
 fn named_port(general: &str, particular: &str) -> Option<String> {
     let (address, rest) = particular.split_once(' ')?;
     let (host, port) = address.rsplit_once(':')?;
@@ -206,13 +206,13 @@ fn named_port(general: &str, particular: &str) -> Option<String> {
     (is_own && !words.is_empty()).then(|| format!("{} (:{port}) {rest}", words.join(" ")))
 }
 
-/// Is it a sentence with a subject of its own?
+/// Is it a sentence with its own subject?
 fn stands_alone(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let Some(first) = words.next() else {
         return false;
     };
-    // What a credential may not do is said without naming it.
+    // A refusal of the credential does not name it.
     if first == "forbidden" {
         return true;
     }
@@ -222,7 +222,7 @@ fn stands_alone(text: &str) -> bool {
     !is_number && !asks_back && !VERBS.contains(&first) && words.any(|word| VERBS.contains(&word))
 }
 
-/// What stands before the first boundary, and what behind it. What is in brackets is one piece.
+/// The text before the first boundary, and the text after it. Text in brackets is not split.
 fn split<'a>(text: &'a str, boundary: &str) -> (&'a str, Option<&'a str>) {
     let at = text
         .match_indices(boundary)

@@ -118,7 +118,7 @@ fn a_boot_that_hangs_is_told_with_its_step_its_time_and_its_pace() {
         headline(&stuck, at(2)),
         "Failed (rke2-installed, 2 min, stuck)"
     );
-    // A node that was lost after it was Ready is in no bootstrap: nothing of it stalls.
+    // A node that was lost after it was Ready is not in the bootstrap: nothing of it stalls.
     let lost = node(Readiness::Failed, Phase::Api, Some(Pace::Stalled));
     assert_eq!(headline(&lost, at(63)), "NotReady (api, 1 h 3 min)");
 }

@@ -1,15 +1,13 @@
-//! What is wrong with a configuration file.
+//! Errors in a configuration file.
 
 use std::fmt;
 
 use windrow_model::findings::Location;
 
-/// Something wrong with a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Where.
     pub at: Location,
-    /// What is wrong and what to do.
+    /// The error and its fix.
     pub message: String,
 }
 

@@ -1,41 +1,35 @@
-//! Configuration files that were found and read, as values.
+//! Configuration files and their content, as values.
 
 use std::path::PathBuf;
 
 use super::error::ConfigError;
 
-/// What a configuration file is for.
+/// The purpose of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigFileRole {
-    /// Settings: `windrow.yaml`, `conf.d`.
+    /// `windrow.yaml`, `conf.d`.
     Settings,
-    /// A rule pack: `rules.d`.
+    /// `rules.d`.
     Rules,
-    /// What is known of other systems: `knowledge.d`.
+    /// `knowledge.d`: facts about other systems.
     Knowledge,
 }
 
-/// One configuration file that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// What it is for.
     pub role: ConfigFileRole,
-    /// Its base name, by which it masks and is masked.
+    /// Its base name. If several files have it, only one counts.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
-    /// What it says; empty when it only masks.
+    /// Empty if it only masks.
     pub text: String,
 }
 
 /// All configuration files that count, in the order in which they are merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigFiles {
-    /// The files.
     pub files: Vec<ConfigFile>,
-    /// Files that could not be read: they are left out.
     pub errors: Vec<ConfigError>,
-    /// Does the configuration of Harvester's installer preset a storage network? Rules follow from
-    /// it.
+    /// Does the configuration of Harvester's installer preset a storage network? Some rules depend on it.
     pub preset: bool,
 }

@@ -1,4 +1,4 @@
-//! `featureGates:` of the configuration: which gates are asked for, and for which components.
+//! `featureGates:` of the configuration: the requested gates, and their components.
 //!
 //! ```yaml
 //! featureGates:
@@ -7,8 +7,8 @@
 //!     AuthorizeNodeWithSelectors: {value: false, when: ">=1.32, <1.34", reason: second node NotReady}
 //! ```
 //!
-//! Files are merged gate by gate; `null` takes back what an earlier file asked for. Whether a gate
-//! exists is not asked here: that depends on the version that will start.
+//! Files are merged gate by gate; `null` cancels the request of an earlier file. This module does not check that a gate
+//! exists: that depends on the version that will start.
 
 use windrow_gates::{Component, GateRequest};
 use windrow_model::findings::Location;
@@ -20,19 +20,17 @@ use windrow_plan::version::When;
 use super::error::ConfigError;
 use super::units::expected;
 
-/// The key under which they stand.
 pub(super) const SECTION: &str = "featureGates";
 
-/// What one file says about one gate.
 #[derive(Debug)]
 pub(super) struct GateSetting {
     pub(super) component: Component,
     pub(super) gate: String,
-    /// `None`: what an earlier file asked for is taken back.
+    /// `None` cancels the request of an earlier file.
     pub(super) request: Option<GateRequest>,
 }
 
-/// Reads the section; everything that is wrong with it is named.
+/// Reads the section and reports every error in it.
 pub(super) fn read(file: &str, node: &Node) -> Result<Vec<GateSetting>, Vec<ConfigError>> {
     let mut settings = Vec::new();
     let mut errors = Vec::new();

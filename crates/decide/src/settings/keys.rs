@@ -1,5 +1,5 @@
-//! The one table of what can be set. Files are read by it, `config show` prints it, the schema of `windrow.yaml` is made of it, and tests
-//! compare `docs/configuration.md` and `config/windrow.yaml` with it.
+//! The one table of settings. It is used to read the files, to print `config show`, and to generate the schema of
+//! `windrow.yaml`. Tests compare `docs/configuration.md` and `config/windrow.yaml` with it.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,10 @@ use super::value::ValueKind::{
 use super::value::{AUTO, NONE, Place, ValueKind};
 use super::{LONGEST_PATIENCE, Settings};
 
-/// One key.
 pub struct SettingKey {
     /// Its path, with dots.
     pub name: &'static str,
-    /// What it says, for an editor.
+    /// Its description for an editor.
     pub(super) says: &'static str,
     pub(super) kind: ValueKind,
 }
@@ -27,7 +26,7 @@ impl SettingKey {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, and what to write.
+    /// The error in the value, and its fix.
     pub fn set(&self, settings: &mut Settings, node: &Node) -> Result<(), String> {
         self.kind.set(settings, node)
     }
@@ -44,7 +43,6 @@ impl SettingKey {
     }
 }
 
-/// The field of [`Settings`] that keeps a value.
 macro_rules! at {
     ($($field:ident).+) => {
         Place {
@@ -58,14 +56,14 @@ const fn key(name: &'static str, says: &'static str, kind: ValueKind) -> Setting
     SettingKey { name, says, kind }
 }
 
-/// With a lower bound the file would begin again with nearly every decision.
+/// With a lower bound, the file would begin again with nearly every decision.
 const SMALLEST_FLIGHT: u64 = 256 << 10;
 
 /// Every key, in the order of the documentation.
 pub const KEYS: &[SettingKey] = &[
     key(
         "platform",
-        "What the node is; auto finds out.",
+        "The node's platform; auto detects it.",
         Word(PLATFORM),
     ),
     key(
@@ -80,12 +78,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "outlets.nodeCondition",
-        "Condition windrow.dev/BootstrapIncomplete on the own Node.",
+        "Condition windrow.dev/BootstrapIncomplete on the node's own Node.",
         Flag(at!(outlets.node_condition)),
     ),
     key(
         "outlets.nodeEvents",
-        "Events about the own Node.",
+        "Events about the node's own Node.",
         Flag(at!(outlets.node_events)),
     ),
     key(
@@ -130,7 +128,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "staging.limits.fileBytes",
-        "The largest file that is read.",
+        "The size of the largest file that Windrow reads.",
         Size(at!(staging.limits.file_bytes), 1),
     ),
     key(
@@ -155,12 +153,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "staging.limits.directoryBytes",
-        "The most that is read of the directory in one look.",
+        "The maximum amount of data from the directory in one scan.",
         Size(at!(staging.limits.directory_bytes), 1),
     ),
     key(
         "gates.onChange",
-        "What a changed configuration does while RKE2 runs: it waits for a boot, or it is tried.",
+        "The effect of a changed configuration while RKE2 runs: it waits for a boot, or it is tried.",
         Word(ON_CHANGE),
     ),
     key(
@@ -200,7 +198,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "statusServer.metrics.tokenFile",
-        "The file with a token that may read them and nothing else; none: the token of the status alone may.",
+        "The file with a token that may read only the metrics; none: only the token of the status may.",
         PathOr(NONE, at!(status_server.metrics.token_file)),
     ),
     key(
@@ -210,12 +208,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "diagnosis.enabled",
-        "false: the daemon does not look.",
+        "false: the daemon does not search.",
         Flag(at!(diagnosis.enabled)),
     ),
     key(
         "diagnosis.interval",
-        "How often it looks on a Ready node.",
+        "How often it searches on a Ready node.",
         Duration(at!(diagnosis.interval)),
     ),
     key("repair.auto", "Codes of incidents.", Special(CURED)),
@@ -231,12 +229,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "flight.copyTo",
-        "Where a copy is put when the node is Failed: auto, none, or a directory.",
+        "The destination of a copy when the node is Failed: auto, none, or a directory.",
         Special(COPY_TO),
     ),
     key(
         "flight.names",
-        "The site's names in what is recorded for learning: as they are, a short digest of each, or nothing.",
+        "The site's names in lines recorded for learning: unchanged, a short digest of each, or left out.",
         Word(SITE_NAMES),
     ),
 ];
@@ -253,12 +251,12 @@ fn decides(key: &str) -> bool {
     key == "platform" || key.starts_with("staging.") || key.starts_with("probes.")
 }
 
-/// The settings that [`record`] wrote down. Keys that this program does not know (any more) are an
-/// error: what they did cannot be done again.
+/// Restores the settings from the result of [`record`]. A key that this program does not know is an error, because its
+/// effect cannot be repeated.
 ///
 /// # Errors
 ///
-/// A sentence for people that names the key.
+/// A sentence for users that names the key.
 pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> {
     let mut settings = Settings::default();
     for (name, value) in recorded {
@@ -273,7 +271,6 @@ pub fn restore(recorded: &BTreeMap<String, String>) -> Result<Settings, String> 
     Ok(settings)
 }
 
-/// The key of this name.
 pub(super) fn find(name: &str) -> Option<&'static SettingKey> {
     KEYS.iter().find(|key| key.name == name)
 }

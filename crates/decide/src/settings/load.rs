@@ -1,6 +1,7 @@
-//! From files to settings: fragments, merged with the origin of every value, validated.
+//! Turns files into settings: each file becomes a fragment, and the fragments are merged with the origin of every
+//! value, and validated.
 //!
-//! A file with an error is left out as a whole, and reported: a person wrote it as one thing, and half of it would be
+//! A file with an error is ignored as a whole, and reported: its author wrote it as one unit, and half of it would be
 //! something else. All errors of all files are reported at once.
 
 use std::borrow::Cow;
@@ -25,12 +26,9 @@ use super::webhook_list::{self, WebhookList};
 use super::webhooks::Webhook;
 use super::{Settings, gates, probes};
 
-/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueOrigin {
-    /// No file sets it.
     Default,
-    /// A line of a file.
     File(Location),
 }
 
@@ -43,36 +41,33 @@ impl fmt::Display for ValueOrigin {
     }
 }
 
-/// One key, its value as it would be written, and who set it.
+/// One key, its value as it would be written, and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredValue {
     /// The key's path, with dots.
     pub key: Cow<'static, str>,
     /// The value in force.
     pub value: String,
-    /// Who set it.
     pub origin: ValueOrigin,
 }
 
-/// The configuration in force, and what is wrong with the files it comes from.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The settings, validated.
     pub settings: Settings,
     /// The same, key by key, with origins.
     pub values: Vec<ConfiguredValue>,
-    /// The rules: the shipped packs and those of the files.
+    /// The shipped packs and those of the files.
     pub rules: Arc<RuleSet>,
-    /// Everything that is wrong. Files named here are left out; of rule files only the rules named.
+    /// All errors. Files with an error are ignored; of rule files only the rules with an error.
     pub errors: Vec<ConfigError>,
-    /// The files that were read, in the order in which they count.
+    /// In their order of precedence.
     pub files: Vec<ConfigFile>,
     /// Does the configuration of Harvester's installer preset a storage network?
     pub preset: bool,
 }
 
-/// Adds what the configuration of Harvester's installer says, which is kept on the node: `file` is its name for people. Its webhooks
-/// are Windrow's as well.
+/// Adds the configuration of Harvester's installer, which is kept on the node. `file` is its name in messages. Windrow
+/// uses its webhooks as well.
 pub fn add_installer(loaded: &mut Loaded, file: &str, text: &str) {
     let listed = webhook_list::read_harvesters_webhooks(file, text);
     loaded.values.extend(listed.hooks.iter().map(value_of));
@@ -80,13 +75,13 @@ pub fn add_installer(loaded: &mut Loaded, file: &str, text: &str) {
     loaded.errors.extend(listed.errors);
 }
 
-/// What is wrong with the webhooks of an installer's configuration, which are Windrow's as well on the node. `file` is how the
-/// configuration is called.
+/// Errors in the webhooks of an installer's configuration, which Windrow uses as well on the node. `file` is its name
+/// in messages.
 pub fn installer_errors(file: &str, text: &str) -> Vec<ConfigError> {
     webhook_list::read_harvesters_webhooks(file, text).errors
 }
 
-/// Merges configuration files. Never fails: what is wrong is left out and stands in [`Loaded::errors`].
+/// Merges configuration files. Never fails: values with an error are left out and reported in [`Loaded::errors`].
 pub fn merge(found: ConfigFiles) -> Loaded {
     let ConfigFiles {
         files,
@@ -118,14 +113,13 @@ pub fn merge(found: ConfigFiles) -> Loaded {
     }
 }
 
-/// What one file sets.
 struct Fragment {
     values: Vec<Assignment>,
     gates: Vec<gates::GateSetting>,
     probes: Vec<probes::ProbeSetting>,
     tunings: Vec<probes::builtin::TuningSetting>,
     webhooks: Vec<Webhook>,
-    /// What is wrong with single webhooks: those are off, and the file counts.
+    /// Errors in single webhooks: those are off, and the file counts.
     wrong: Vec<ConfigError>,
 }
 
@@ -228,7 +222,7 @@ impl FragmentReader {
     }
 
     fn value(&mut self, key: &'static SettingKey, line: u32, node: &Node) {
-        // Tried on a scratch copy, so that a file with one bad value sets nothing.
+        // Tried on a scratch copy, so that a file with one invalid value sets nothing.
         let whole = key.set(&mut Settings::default(), node);
         if whole.is_err() && self.items(key, node) {
             return;
@@ -243,7 +237,7 @@ impl FragmentReader {
         }
     }
 
-    /// Reports each wrong item of a list at its own line. False when no item is wrong by itself.
+    /// Reports each invalid item of a list at its own line. False if every item is valid.
     fn items(&mut self, key: &'static SettingKey, node: &Node) -> bool {
         let before = self.errors.len();
         for item in node.items() {
@@ -259,7 +253,7 @@ impl FragmentReader {
     }
 
     fn unknown(&mut self, prefix: &str, name: &str, line: u32) {
-        // Sections that are read elsewhere, by where they stand.
+        // These sections are read elsewhere.
         let section = [
             ("", gates::SECTION),
             ("", webhook_list::SECTION),
@@ -292,7 +286,7 @@ impl FragmentReader {
     }
 }
 
-/// What all files set: the last value of each key.
+/// The values of all files: the last value of each key.
 #[derive(Default)]
 struct Merged {
     values: BTreeMap<&'static str, Assignment>,
@@ -396,7 +390,7 @@ impl Merged {
     }
 }
 
-/// Without what may be secret.
+/// Without the parts that may be secret.
 fn value_of(hook: &Webhook) -> ConfiguredValue {
     ConfiguredValue {
         key: Cow::Borrowed(webhook_list::SECTION),
@@ -405,8 +399,8 @@ fn value_of(hook: &Webhook) -> ConfiguredValue {
     }
 }
 
-/// The texts of all rule packs: the shipped ones, which are part of the program, that of a preset
-/// storage network, and those of files. A file of the same name masks a shipped pack.
+/// The texts of all rule packs: the shipped ones, which are part of the program, that of a preset storage network, and
+/// those of files. A file with the same name masks a shipped pack.
 pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)> {
     let mut packs: BTreeMap<String, (String, String)> = RuleSet::shipped_sources()
         .into_iter()
@@ -425,7 +419,7 @@ pub fn rule_sources(files: &[ConfigFile], preset: bool) -> Vec<(String, String)>
     let knowledge = files
         .iter()
         .filter(|file| file.role == ConfigFileRole::Knowledge);
-    // The packages lay down a copy of what is part of the program.
+    // The packages install a copy of the shipped knowledge, which is part of the program.
     let knowledge = knowledge
         .filter(|file| !knowledge::is_shipped(&file.text))
         .map(|file| (file.path.display().to_string(), file.text.clone()));

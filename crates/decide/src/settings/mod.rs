@@ -1,8 +1,8 @@
-//! The settings in force, validated: what the configuration files say once they are merged.
+//! The settings in force, validated: the result of merging the configuration files.
 //!
-//! The program finds the files and says which masks which. `load` parses each into a fragment, merges
-//! the fragments with the origin of every value, and validates the result into the domain types below.
-//! `keys` is the one table of what can be set. Pure.
+//! The program finds the files and decides which of them mask others. `load` parses each into a fragment, merges the
+//! fragments with the origin of every value, and validates the result into the domain types below. `keys` is the one
+//! table of settings. Pure.
 
 mod error;
 mod files;
@@ -40,7 +40,6 @@ use windrow_plan::readiness::node::{CustomProbe, ProbeTuning};
 use windrow_plan::rke2;
 use windrow_plan::rules::Platform;
 
-/// Is this the name of a section that stands at the top of the settings?
 pub fn is_settings_section(key: &str) -> bool {
     let begins = |name: &str| name.split('.').next() == Some(key);
     let lists = [gates::SECTION, probes::SECTION, webhook_list::SECTION];
@@ -50,54 +49,46 @@ pub fn is_settings_section(key: &str) -> bool {
 /// Everything that can be configured, as domain types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What the node is; `None` means that it is found out.
+    /// `None` means that Windrow detects it.
     pub platform: Option<Platform>,
     /// RKE2's data directory, an absolute path.
     pub data_dir: String,
-    /// Staging.
     pub staging: Staging,
-    /// Probes of the node.
     pub probes: Probes,
-    /// Where the status goes besides the status document.
+    /// The outlets of the status, in addition to the status document.
     pub outlets: Outlets,
-    /// Feature gates that are asked for.
     pub feature_gates: Vec<GateRequest>,
     /// How a change of them is tried.
     pub gates: Trials,
-    /// The look for known incidents.
+    /// The search for known incidents.
     pub diagnosis: DiagnosisSettings,
-    /// What the daemon cures by itself.
+    /// The incidents that the daemon repairs automatically.
     pub repair: RepairSettings,
-    /// The flight recorder.
     pub flight: FlightSettings,
-    /// Which events are sent where.
     pub webhooks: Vec<Webhook>,
-    /// The status over HTTPS.
     pub status_server: StatusServer,
-    /// Metrics for Prometheus.
     pub metrics: Metrics,
 }
 
 /// How a change of feature gates is tried on a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trials {
-    /// What a changed configuration does while RKE2 runs.
+    /// The reaction to a changed configuration while RKE2 runs.
     pub on_change: OnChange,
-    /// How long each part of a trial may take: to get the lease, to come up with the new gates, to come
-    /// back with the old ones.
+    /// How long each part of a trial may take: to get the lease, to start with the new gates, to return to the old
+    /// ones.
     pub patience: Duration,
 }
 
-/// The longest `gates.patience`. The Lease counts for three times as long, and for a day at most: a server that is lost must not keep the
-/// others from trials for longer.
+/// The longest `gates.patience`. The Lease lasts three times as long, and a day at most: a lost server must not keep
+/// the others from trials for longer.
 pub const LONGEST_PATIENCE: Duration = Duration::from_secs(8 * 60 * 60);
 
-/// What a changed configuration does while RKE2 runs.
+/// The reaction to a changed configuration while RKE2 runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnChange {
     /// It waits for a boot, or for `windrow gates apply`.
     Wait,
-    /// It is tried.
     Try,
 }
 
@@ -110,12 +101,11 @@ impl Default for Trials {
     }
 }
 
-/// The daemon's look for known incidents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiagnosisSettings {
-    /// Off: the daemon does not look; `windrow diagnose` does.
+    /// If false, the daemon does not search; `windrow diagnose` does.
     pub enabled: bool,
-    /// How often it looks on a Ready node; five times as often on one that is not.
+    /// The interval on a Ready node; on other nodes, the daemon searches five times as often.
     pub interval: Duration,
 }
 
@@ -128,46 +118,40 @@ impl Default for DiagnosisSettings {
     }
 }
 
-/// What the daemon cures by itself.
+/// The incidents that the daemon repairs automatically.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepairSettings {
-    /// Incidents of these codes. None by default.
+    /// Codes of incidents. Empty by default.
     pub auto: Vec<Code>,
 }
 
-/// The flight recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlightSettings {
-    /// Off: nothing is recorded.
     pub enabled: bool,
-    /// How large the file may become, in bytes, before it begins again; one older file is kept.
+    /// The maximum size of the file, in bytes, before it begins again; one older file is kept.
     pub file_bytes: u64,
-    /// Where a copy is put when the node is Failed.
+    /// The destination of a copy when the node is Failed.
     pub copy_to: CopyTo,
-    /// The site's names in what is recorded for learning.
+    /// The site's names in lines recorded for learning.
     pub names: SiteNames,
 }
 
-/// The names that a site gives to namespaces, objects, releases, Addons and bundles, in what is recorded for learning.
+/// The site's names of namespaces, objects, releases, Addons and bundles, in lines recorded for learning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SiteNames {
-    /// They are recorded.
     #[default]
     Keep,
     /// A short digest of each is recorded, the same on every node.
     Hash,
-    /// They are left out.
     Drop,
 }
 
-/// Where a copy of the flight is put when the node is Failed.
+/// The destination of a copy of the flight when the node is Failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyTo {
-    /// Into `/oem`, where there is one.
+    /// `/oem`, if it exists.
     Auto,
-    /// Nowhere.
     None,
-    /// Into this directory.
     Directory(String),
 }
 
@@ -182,14 +166,13 @@ impl Default for FlightSettings {
     }
 }
 
-/// How the node is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes {
-    /// Off: the node itself is not judged, and its readiness stays Unknown.
+    /// If false, the node itself is not judged, and its readiness stays Unknown.
     pub enabled: bool,
-    /// What is changed about those that come with Windrow, by name.
+    /// Changes to Windrow's own probes, by name.
     pub tunings: Arc<[ProbeTuning]>,
-    /// Probes beside those that come with Windrow, by name.
+    /// Additional probes, by name.
     pub custom: Arc<[CustomProbe]>,
 }
 
@@ -203,12 +186,12 @@ impl Default for Probes {
     }
 }
 
-/// Where the node's state is shown, besides the status document, the journal and D-Bus.
+/// The outlets of the node's state, in addition to the status document, the journal and D-Bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlets {
-    /// Condition `windrow.dev/BootstrapIncomplete` on the own Node.
+    /// Condition `windrow.dev/BootstrapIncomplete` on the node's own Node.
     pub node_condition: bool,
-    /// Events about the own Node.
+    /// Events about the node's own Node.
     pub node_events: bool,
     /// Two lines at the login prompt and after the login.
     pub login_notices: bool,
@@ -224,39 +207,32 @@ impl Default for Outlets {
     }
 }
 
-/// Where the status server's token is looked for unless the configuration names a file.
+/// The default path of the status server's token.
 pub const STATUS_TOKEN: &str = "/etc/rancher/windrow/status-token";
 
 /// The systemd credential with the status server's token.
 pub const STATUS_TOKEN_CREDENTIAL: &str = "windrow.status-token";
 
-/// The status over HTTPS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusServer {
-    /// Is it served?
     pub enabled: bool,
-    /// Where.
     pub listen: SocketAddr,
-    /// File with the token that has to be shown, an absolute path; `None`: [`STATUS_TOKEN`], or the credential of that name.
+    /// File with the required token, an absolute path; `None`: [`STATUS_TOKEN`], or the credential of that name.
     pub token_file: Option<String>,
-    /// File with the certificate, an absolute path; `None`: the one that RKE2 gives the node.
+    /// File with the certificate, an absolute path; `None`: the certificate that RKE2 gives the node.
     pub certificate_file: Option<String>,
     /// File with its key.
     pub key_file: Option<String>,
-    /// `/metrics`.
     pub metrics: StatusServerMetrics,
 }
 
-/// `/metrics` of the status server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatusServerMetrics {
-    /// Is it served?
     pub enabled: bool,
-    /// File with a token that may read it and nothing else, an absolute path; `None`: the server's own token alone may.
+    /// File with a token that may read only the metrics, an absolute path; `None`: only the server's own token may.
     pub token_file: Option<String>,
 }
 
-/// Metrics for Prometheus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Metrics {
     /// File for node_exporter's textfile collector, an absolute path.
@@ -285,26 +261,22 @@ impl StatusServer {
     }
 }
 
-/// How manifests are staged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staging {
-    /// Off: everything is observed and reported, nothing is held.
+    /// If false, everything is observed and reported, and nothing is held.
     pub enabled: bool,
-    /// How long a file may be held by a requirement that only orders, or by one for something that nothing here
-    /// creates.
+    /// How long a requirement may hold a file if it only sets an order, or if nothing here creates the required object.
     pub advisory_deadline: Duration,
-    /// How long an inferred requirement may hold a file where RKE2 could already apply some of it, and something
-    /// here creates what it lacks.
+    /// How long an inferred requirement may hold a file if RKE2 could already apply some of it, and something here
+    /// creates the missing object.
     pub inferred_deadline: Duration,
-    /// How long a file that RKE2 would refuse is kept from it.
     pub refused_deadline: Duration,
-    /// After how long a file that stays held is reported as overdue.
+    /// How long a file is held before it is reported as overdue.
     pub overdue_after: Duration,
-    /// How long files are held while kube-apiserver has never answered Windrow. RKE2 may well reach it.
+    /// How long files are held while kube-apiserver has never answered Windrow. RKE2 may still reach it.
     pub blind_deadline: Duration,
     /// How often the directory is read again without an event.
     pub rescan: Duration,
-    /// Bounds against hostile input.
     pub limits: ReadLimits,
 }
 
@@ -329,7 +301,7 @@ impl Default for Settings {
 }
 
 impl Staging {
-    /// May Windrow hold this file at all? Not when staging is off, and not what belongs to RKE2.
+    /// May Windrow hold this file at all? Not if staging is off, and not if the file belongs to RKE2.
     pub fn may_hold(&self, path: &ManifestPath) -> bool {
         self.enabled && rke2::owner(path).is_none()
     }

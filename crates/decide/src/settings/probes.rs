@@ -1,4 +1,4 @@
-//! `probes.custom:` of the configuration: probes of the user's own.
+//! `probes.custom:` of the configuration: the user's own probes.
 //!
 //! ```yaml
 //! probes:
@@ -11,9 +11,8 @@
 //!       unit: {name: chronyd.service}
 //! ```
 //!
-//! Files are merged by name: the later file's definition takes the place of the earlier one's, as a
-//! whole; `enabled: false` takes it back. What an agent may not ask
-//! kube-apiserver is refused here, with its line, and not at run time.
+//! Files are merged by name: the later file's definition replaces the earlier one as a whole; `enabled: false` removes
+//! it. Requests to kube-apiserver that an agent may not make are rejected here, with their line, and not at run time.
 
 pub(super) mod builtin;
 mod fields;
@@ -37,7 +36,6 @@ use super::error::ConfigError;
 use super::units::{count, expected};
 use super::url;
 
-/// The key under which they stand.
 pub(super) const SECTION: &str = "probes.custom";
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -81,12 +79,11 @@ const STATES: &[&str] = &[
     "maintenance",
 ];
 
-/// What one file says about one probe.
 #[derive(Debug)]
 pub(super) struct ProbeSetting {
     pub(super) name: String,
     pub(super) at: Location,
-    /// `None`: what an earlier file defined is taken back.
+    /// `None` removes the definition of an earlier file.
     pub(super) probe: Option<CustomProbe>,
 }
 
@@ -114,7 +111,7 @@ impl ProbeSetting {
     }
 }
 
-/// Reads the section; everything that is wrong with it is named.
+/// Reads the section and reports every error in it.
 pub(super) fn read(file: &str, node: &Node) -> Result<Vec<ProbeSetting>, Vec<ConfigError>> {
     let mut reading = FieldReader::new(file);
     let mut settings = Vec::new();
@@ -376,7 +373,7 @@ impl FieldReader<'_> {
         let namespace = self.text(path, node, "namespace");
         let expression = match self.text(path, node, "expression") {
             None => None,
-            // Wrong or not, the rest is read: all errors are named at once.
+            // The rest is read even after an error, so that all errors are reported at once.
             Some(source) => {
                 let line = node.entry("expression").map_or(entry.line, |one| one.line);
                 let compiled = Expression::compile(&source);
@@ -392,7 +389,7 @@ impl FieldReader<'_> {
         })
     }
 
-    /// The roles that are named, or else all that may ask.
+    /// The given roles, or all roles that may make the request.
     fn roles(
         &mut self,
         path: &str,

@@ -1,5 +1,5 @@
-//! The form of `windrow.yaml` for editors: a JSON schema, draft 7. Single values stand in [`KEYS`], what has lists or names of its own in the
-//! types below.
+//! A JSON schema (draft 7) of `windrow.yaml` for editors. [`KEYS`] has the single values; the types below describe
+//! lists and maps with names chosen by the user.
 
 pub mod probes;
 
@@ -12,15 +12,17 @@ use serde_json::{Map, Value, json};
 use self::probes::{BuiltinProbes, CustomProbes};
 use super::keys::KEYS;
 
-/// What each section is.
 const SECTIONS: [(&str, &str); 11] = [
-    ("diagnosis", "The look for known incidents."),
+    ("diagnosis", "The search for known incidents."),
     ("flight", "The flight recorder."),
     ("gates", "How a change of feature gates is tried."),
     ("metrics", "Metrics for node_exporter."),
-    ("outlets", "Where the node's state is shown."),
+    ("outlets", "The outlets of the node's state."),
     ("probes", "Probes of the node."),
-    ("repair", "What the daemon cures by itself."),
+    (
+        "repair",
+        "The incidents that the daemon repairs automatically.",
+    ),
     ("staging", "How manifests are staged."),
     ("staging.limits", "Bounds against hostile input."),
     ("statusServer", "The status over HTTPS."),
@@ -61,64 +63,64 @@ pub struct Count(#[schemars(range(min = 1))] pub u32);
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FeatureGatesFile {
-    /// Those of kube-apiserver.
+    /// The gates of kube-apiserver.
     pub kube_apiserver: Option<BTreeMap<String, GateFile>>,
-    /// Those of kube-controller-manager.
+    /// The gates of kube-controller-manager.
     pub kube_controller_manager: Option<BTreeMap<String, GateFile>>,
-    /// Those of kube-scheduler.
+    /// The gates of kube-scheduler.
     pub kube_scheduler: Option<BTreeMap<String, GateFile>>,
-    /// Those of kubelet.
+    /// The gates of kubelet.
     pub kubelet: Option<BTreeMap<String, GateFile>>,
 }
 
-/// The value of a gate; null takes back what an earlier file asks for.
+/// The value of a gate; null cancels the request of an earlier file.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub enum GateFile {
-    /// Value.
+    /// true, false or null.
     Value(Option<bool>),
-    /// Asked.
+    /// With conditions.
     Asked(AskedGate),
 }
 
-/// A gate that is asked for.
+/// A gate with its value and conditions.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct AskedGate {
-    /// Its value.
+    /// The value of the gate.
     pub value: bool,
     /// On which minors of Kubernetes, like `>=1.32, <1.34`.
     pub when: Option<String>,
-    /// Why.
+    /// The reason for the request.
     pub reason: Option<String>,
 }
 
-/// Which events are sent where.
+/// The events to send, and their addresses.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
 pub struct Webhooks(pub Vec<WebhookFile>);
 
-/// An event, and where it is sent.
+/// An event, and its address.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookFile {
-    /// Which event.
+    /// The event.
     pub event: String,
-    /// The method; POST where there is none.
+    /// The method; POST by default.
     pub method: Option<String>,
     /// Headers: lists of values by name.
     pub headers: Option<BTreeMap<String, Vec<String>>>,
     /// The address.
     pub url: String,
-    /// What is sent.
+    /// The body of the request.
     pub payload: Option<String>,
-    /// true checks no certificate.
+    /// true disables the check of the certificate.
     pub insecure: Option<bool>,
     /// SHA-256 of the one certificate that is accepted.
     pub fingerprint: Option<String>,
     /// User and password.
     pub basic_auth: Option<BasicAuthFile>,
-    /// How often it is sent again while the event is true, from 10s to 24h; once where there is none.
+    /// How often it is sent again while the event is true, from 10s to 24h; without a value it is sent once.
     pub every: Option<DurationText>,
 }
 
@@ -126,13 +128,12 @@ pub struct WebhookFile {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BasicAuthFile {
-    /// User.
+    /// The user name.
     pub user: String,
-    /// Password.
+    /// The password.
     pub password: String,
 }
 
-/// The schema as text.
 pub fn settings_schema() -> String {
     let mut generator = SchemaSettings::draft07().into_generator();
     let mut keys: Vec<(&str, Schema)> = KEYS
@@ -150,7 +151,7 @@ pub fn settings_schema() -> String {
     root["title"] = "windrow.yaml".into();
     root["description"] = "Windrow's configuration: windrow.yaml, or a file below conf.d.".into();
     root["definitions"] = generator.take_definitions(true).into();
-    // A schema is made of maps and strings, and always serialises.
+    // A schema consists of maps and strings, and always serialises.
     serde_json::to_string_pretty(&root).unwrap_or_default() + "\n"
 }
 
@@ -158,7 +159,7 @@ fn optional<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<Option<T>>()
 }
 
-/// The map below `path`, of the keys that lie there.
+/// The map at `path`, with the keys below it.
 fn section(path: &str, keys: &[(&str, Schema)]) -> Value {
     let below = |name: &'_ str| -> Option<String> {
         match path {
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
     use crate::settings::KEYS;
 
-    /// Every key of a section, with dots; what users name themselves has none below it.
+    /// Every key of a section, with dots. Maps with names chosen by the user count as one key.
     fn keys(root: &Value, section: &Value, before: &str, found: &mut BTreeSet<String>) {
         let alternatives = section["anyOf"].as_array().into_iter().flatten();
         let alternatives: Vec<&Value> = std::iter::once(section).chain(alternatives).collect();

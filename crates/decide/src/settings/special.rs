@@ -1,4 +1,4 @@
-//! The keys whose values have a form of their own.
+//! Keys with special types of values.
 
 use std::net::SocketAddr;
 
@@ -113,7 +113,6 @@ pub(super) const CURED: SpecialKind = SpecialKind {
     },
 };
 
-/// The code of an incident that Windrow has a cure for.
 fn curable(node: &Node) -> Result<Code, String> {
     let known = || CURABLE.iter().map(|code| code.as_str());
     let list = || known().collect::<Vec<_>>().join(", ");

@@ -1,27 +1,25 @@
-//! The part of Go's `text/template` that webhooks are written in: text with fields.
+//! The part of Go's `text/template` that webhooks use: text with fields.
 //!
-//! Harvester's installer renders `url` and `payload` with `.Hostname`, `.MACAddr`, `.IPAddrV4` and
-//! `.IPAddrV6` (`pkg/installer/console/webhooks.go`). Fields, trim markers and comments are
-//! emulated; everything else of the language is refused by name.
+//! Harvester's installer renders `url` and `payload` with `.Hostname`, `.MACAddr`, `.IPAddrV4` and `.IPAddrV6`
+//! (`pkg/installer/console/webhooks.go`). Fields, trim markers and comments are emulated; every other element of the
+//! language is rejected with its name.
 
 use std::fmt;
 
-/// What a field stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// The node's name.
     Hostname,
     /// Hardware address of the management interface.
     MacAddr,
-    /// Its first IPv4 address.
+    /// The first IPv4 address of the management interface.
     IpAddrV4,
-    /// Its first IPv6 address.
+    /// The first IPv6 address of the management interface.
     IpAddrV6,
-    /// The event, as the webhook names it. Windrow's own.
+    /// The event, as the webhook names it. Only in Windrow.
     Event,
-    /// The node's readiness, a word. Windrow's own.
+    /// The node's readiness, a word. Only in Windrow.
     Readiness,
-    /// The stable reason code. Windrow's own.
+    /// The stable reason code. Only in Windrow.
     ReasonCode,
 }
 
@@ -49,11 +47,10 @@ enum TemplatePart {
     Field(Field),
 }
 
-/// A text with fields.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookTemplate(Vec<TemplatePart>);
 
-/// What stands in a webhook may be a secret.
+/// The text of a webhook may contain secrets.
 impl fmt::Debug for WebhookTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Template")
@@ -61,11 +58,11 @@ impl fmt::Debug for WebhookTemplate {
 }
 
 impl WebhookTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     ///
-    /// What of it cannot be rendered, in a line.
+    /// The part that cannot be rendered, in one line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -81,7 +78,7 @@ impl WebhookTemplate {
                 }
             };
             let mut before = if trim { before.trim_start() } else { before };
-            // `{{- ` and ` -}}` take the white space beside them away.
+            // `{{- ` and ` -}}` remove the white space next to them.
             let trims_before = action.is_some_and(|(inner, _)| {
                 inner.starts_with('-') && inner[1..].starts_with(char::is_whitespace)
             });
@@ -143,7 +140,7 @@ fn field(action: &str) -> Result<Option<Field>, String> {
                 .all(|character| character.is_alphanumeric() || character == '_')
     });
     let Some(name) = name else {
-        // A text in it may be a secret; names are none.
+        // A text in it may be a secret; names are not.
         let is_name = |one: char| one.is_ascii_alphabetic() || " .|()$-".contains(one);
         let shown = match action.chars().all(is_name) {
             true => format!(" {{{{{action}}}}}"),
@@ -218,7 +215,7 @@ mod tests {
             ("{{.}}", "cannot be rendered"),
             ("{{.A.B}}", "cannot be rendered"),
             ("{{-.Hostname}}", "{{-.Hostname}} cannot be rendered"),
-            // A comment that is not closed, or was never opened, is no comment.
+            // A comment without its end or its start is not a comment.
             ("{{/* said }}", "action cannot be rendered"),
             ("{{ said */}}", "action cannot be rendered"),
         ] {

@@ -1,4 +1,4 @@
-//! Sizes as people write them, and bounds on numbers and times.
+//! Sizes as users write them, and bounds on numbers and times.
 
 use std::time::Duration;
 
@@ -7,10 +7,9 @@ use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::redact::quoted;
 use windrow_plan::rules::parse_duration;
 
-/// Nothing that Windrow waits for takes a year; a longer time is a slip.
+/// No wait of Windrow lasts a year; a longer time is a mistake.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A duration of at least `least`.
 pub(super) fn duration(node: &Node, least: Duration) -> Result<Duration, String> {
     let text = node
         .as_str()
@@ -28,7 +27,7 @@ pub(super) fn duration(node: &Node, least: Duration) -> Result<Duration, String>
     Ok(duration)
 }
 
-/// A size in bytes: a whole number, alone or with a binary unit.
+/// A size in bytes: a whole number, optionally with a binary unit.
 pub(super) fn size(node: &Node) -> Result<u64, String> {
     let wrong = || expected("a size like 512KiB or 16MiB", node);
     let text = match &node.value {
@@ -72,7 +71,7 @@ pub(super) fn count(node: &Node) -> Result<usize, String> {
     }
 }
 
-/// What was expected and what stands there.
+/// A message with the expected and the actual value.
 pub(super) fn expected(what: &str, node: &Node) -> String {
     match node.as_str() {
         Some(text) => format!("expected {what}, not {}", quoted(text)),
@@ -80,7 +79,7 @@ pub(super) fn expected(what: &str, node: &Node) -> String {
     }
 }
 
-/// The shortest way to write a size in whole units.
+/// The shortest notation of a size in whole units.
 pub(super) fn show_size(size: u64) -> String {
     [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
         .into_iter()

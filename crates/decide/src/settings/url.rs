@@ -1,11 +1,10 @@
-//! Addresses in the configuration: which are taken, and what of one may be shown.
+//! Addresses in the configuration: which are valid, and which parts of one may be shown.
 
-/// Is it `http://HOST…` or `https://HOST…`, and without a user and a password?
+/// Is it `http://HOST…` or `https://HOST…`, without a user and a password?
 ///
 /// # Errors
 ///
-/// What is wrong with it. Without the address: the path, the query, and what was written before an `@`
-/// may be secrets.
+/// The error, without the address: the path, the query, and the text before an `@` may be secrets.
 pub(super) fn check(url: &str, instead: &str) -> Result<(), String> {
     let rest = ["http://", "https://"]
         .iter()
@@ -32,7 +31,7 @@ pub(super) fn check(url: &str, instead: &str) -> Result<(), String> {
         return Err("it has to begin with http:// or https:// and the name of a host".to_owned());
     }
     if let Some(port) = port.strip_prefix(':') {
-        // `https://user:password/x@host`: the password is not a port. With digits it might be one.
+        // In `https://user:password/x@host`, the password is not a port. If it consists of digits, it might be one.
         let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
         let login_follows = path.split(['?', '#']).next().unwrap_or("").contains('@');
         if login_follows {
@@ -52,7 +51,7 @@ pub(super) fn check(url: &str, instead: &str) -> Result<(), String> {
     }
 }
 
-/// Scheme, host and port. What follows may hold a key: whoever has a webhook's address may post to it.
+/// Scheme, host and port. The rest may contain a key: the address of a webhook is enough to post to it.
 pub fn origin(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -80,7 +79,7 @@ mod tests {
             "https:///geheim",
             "https://:80/geheim",
             "https://ho st/geheim",
-            // A parser leaves out tabs and line ends, and finds a login where none was before.
+            // A URL parser drops tabs and line ends, and then finds a login that the text does not have.
             "https://\t/geheim@host/",
             "https://\t/:geheim@host/",
             "ftp://host/geheim",

@@ -1,4 +1,4 @@
-//! The kinds of values: how each is read, shown, and described to an editor.
+//! The types of values: how each is read, shown, and described to an editor.
 
 use std::time::Duration;
 
@@ -10,47 +10,43 @@ use super::Settings;
 use super::schema::{AbsolutePath, Count, DurationText, Size};
 use super::units::{count, duration, expected, flag, show_size, size};
 
-/// In place of a path: Windrow finds it, or there is none.
+/// Replaces a path: Windrow finds the path, or uses none.
 pub(super) const AUTO: &str = "auto";
 pub(super) const NONE: &str = "none";
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// Where a value is kept.
 pub(super) struct Place<T> {
     pub(super) get: fn(&Settings) -> &T,
     pub(super) get_mut: fn(&mut Settings) -> &mut T,
 }
 
-/// What a key takes, and where it is kept.
+/// The type of a key's value, and the field that keeps it.
 pub(super) enum ValueKind {
     Flag(Place<bool>),
-    /// From one second on.
+    /// One second or longer.
     Duration(Place<Duration>),
-    /// From one second on, up to this.
+    /// From one second up to the given maximum.
     DurationUpTo(Place<Duration>, Duration),
-    /// From this number of bytes on.
+    /// With a minimum, in bytes.
     Size(Place<u64>, u64),
     SizeOfMemory(Place<usize>),
-    /// From one on.
+    /// One or more.
     Count(Place<usize>),
     /// An absolute path.
     Path(Place<String>),
-    /// An absolute path, or this word for none of one's own.
+    /// An absolute path, or the given word for `None`.
     PathOr(&'static str, Place<Option<String>>),
     Word(WordKind),
     Special(SpecialKind),
 }
 
-/// One of a few words.
 pub(super) struct WordKind {
     pub(super) words: &'static [&'static str],
     pub(super) get: fn(&Settings) -> &'static str,
-    /// Sets one of `words`.
     pub(super) set: fn(&mut Settings, &str),
 }
 
-/// A value with a form of its own.
 pub(super) struct SpecialKind {
     pub(super) set: fn(&mut Settings, &Node) -> Result<(), String>,
     pub(super) show: fn(&Settings) -> String,
@@ -98,7 +94,7 @@ impl ValueKind {
         }
     }
 
-    /// A key without a value says nothing, so that each may be null.
+    /// A key without a value has no effect, so that each may be null.
     pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
         match self {
             Self::Flag(_) => generator.subschema_for::<Option<bool>>(),
@@ -118,7 +114,6 @@ impl ValueKind {
     }
 }
 
-/// A text of this form.
 pub(super) fn text_like(pattern: &str) -> Schema {
     json_schema!({"type": ["string", "null"], "pattern": pattern})
 }

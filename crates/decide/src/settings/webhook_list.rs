@@ -1,4 +1,4 @@
-//! Reads lists of webhooks. What is wrong with one webhook switches off that one.
+//! Reads lists of webhooks. An error in one webhook switches off only that one.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,20 +15,18 @@ use super::units::{duration, expected};
 use super::url;
 use super::webhooks::{Webhook, WebhookEvent};
 
-/// The key under which they stand.
 pub(super) const SECTION: &str = "webhooks";
-/// Most webhooks of a node.
+/// The maximum number of webhooks of a node.
 const MOST: usize = 32;
 /// Events that Harvester's installer sends itself.
 const HARVESTERS: [&str; 3] = ["STARTED", "SUCCEEDED", "FAILED"];
 
-/// How often an event may be sent again, at most and at least.
+/// The shortest and the longest interval at which an event may be sent again.
 const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(24 * 60 * 60));
 
-/// HTTP methods that can be asked for.
 const METHODS: [&str; 7] = ["POST", "PUT", "PATCH", "GET", "HEAD", "DELETE", "OPTIONS"];
 
-/// The keys, as Harvester writes them in an installation's configuration, and last our own two.
+/// The keys, as Harvester writes them in an installation's configuration, followed by Windrow's own two.
 const KEYS: [&str; 9] = [
     "event",
     "method",
@@ -50,23 +48,22 @@ impl ListWriter {
     }
 }
 
-/// What one list says: the webhooks that can be used, and what is wrong with the others.
+/// The usable webhooks of one list, and the errors in the others.
 #[derive(Debug, Default)]
 pub(super) struct WebhookList {
     pub(super) hooks: Vec<Webhook>,
     pub(super) errors: Vec<ConfigError>,
 }
 
-/// Who writes the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListWriter {
-    /// In our own configuration.
+    /// A user, in Windrow's own configuration.
     User,
-    /// Harvester's installer: keys in any case, and among them events that it sends itself.
+    /// Harvester's installer: keys in any case, and some events that it sends itself.
     Harvester,
 }
 
-/// Reads `webhooks:` of one of our files. What is wrong with one webhook switches off that one.
+/// Reads `webhooks:` of one of Windrow's files. An error in one webhook switches off only that one.
 pub(super) fn read_webhooks(file: &str, node: &Node) -> WebhookList {
     read_list(file, SECTION, node, ListWriter::User)
 }
@@ -74,7 +71,7 @@ pub(super) fn read_webhooks(file: &str, node: &Node) -> WebhookList {
 /// Reads `install.webhooks` of `/oem/harvester.config`, whose keys the installer writes in lower
 /// case.
 pub(super) fn read_harvesters_webhooks(file: &str, text: &str) -> WebhookList {
-    // The rest of the file is Harvester's, which also reports when it cannot be read.
+    // The rest of the file belongs to Harvester, which also reports when it cannot be read.
     let Ok(Some(root)) = yaml::parse_configuration(text) else {
         return WebhookList::default();
     };
@@ -126,9 +123,8 @@ fn read_list(file: &str, section: &str, node: &Node, writer: ListWriter) -> Webh
     listed
 }
 
-/// Reads one webhook of a list.
 struct WebhookReader {
-    /// How messages call it.
+    /// Its name in messages.
     name: String,
     writer: ListWriter,
     errors: Vec<(u32, String)>,
@@ -144,7 +140,7 @@ impl WebhookReader {
         ));
     }
 
-    /// One webhook; `None` when it is wrong, or its event is the installer's own.
+    /// One webhook; `None` if it is invalid, or its event is the installer's own.
     fn webhook(&mut self, file: &str, node: &Node) -> Option<Webhook> {
         if !matches!(node.value, NodeValue::Mapping(_)) {
             self.wrong(node.line, "", expected("a map with event and url", node));
@@ -208,7 +204,7 @@ impl WebhookReader {
         self.errors.is_empty().then_some(hook)
     }
 
-    /// The key, as we write it.
+    /// The key in Windrow's spelling.
     fn key(&self, written: &str) -> Option<&'static str> {
         let mut keys = self.writer.keys().iter().copied();
         keys.find(|key| match self.writer {
@@ -273,7 +269,7 @@ impl WebhookReader {
         digest.map(|digest| digest.to_ascii_lowercase())
     }
 
-    /// A certificate is checked, and there is one.
+    /// A fingerprint requires HTTPS and a checked certificate.
     fn check_pinned(&mut self, node: &Node, hook: &Webhook) {
         let line = node
             .entry("fingerprint")
@@ -306,7 +302,7 @@ impl WebhookReader {
         }
     }
 
-    /// Without the value, which may be a secret.
+    /// Messages leave out the value, which may be a secret.
     fn template(&mut self, key: &str, node: &Node) -> Option<WebhookTemplate> {
         if node.is_null() {
             return WebhookTemplate::parse("").ok();
@@ -326,7 +322,7 @@ impl WebhookReader {
 
     fn url(&mut self, node: &Node) -> Option<WebhookTemplate> {
         let address = self.template("url", node)?;
-        // The host is written out; fields stand behind it. What they stand for has no sign of its own in it.
+        // The host has to come before the first field. The values of fields contain no special characters.
         let has_host = address
             .head()
             .find("://")
@@ -416,12 +412,12 @@ impl WebhookReader {
             }
         }
         let [user, password] = parts.map(Option::unwrap_or_default);
-        // As in Harvester's installer: both, or none.
+        // Like in Harvester's installer: both, or none.
         (!user.is_empty() && !password.is_empty()).then_some((user, password))
     }
 }
 
-/// What of a header's name is shown: a value that stands there by mistake may be a secret.
+/// The part of a header's name that is shown: a value that was entered as a name by mistake may be a secret.
 fn shown_name(key: &str) -> &str {
     let name = key.split([':', ' ', '\t']).next().unwrap_or_default();
     match http::HeaderName::from_bytes(name.as_bytes()) {

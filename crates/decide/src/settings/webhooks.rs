@@ -1,5 +1,5 @@
-//! `webhooks:` of the configuration, and `install.webhooks` of the configuration that Harvester's
-//! installer leaves on the node: which event is sent where.
+//! `webhooks:` of the configuration, and `install.webhooks` of the configuration that Harvester's installer leaves on
+//! the node: which event is sent where.
 //!
 //! ```yaml
 //! webhooks:
@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The schema is Harvester's own (`pkg/installer/config/config.go`, `Webhook`), and `every` and `fingerprint` are
-//! Windrow's. The files add up.
+//! Windrow's. The lists of all files are joined.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,30 +26,25 @@ use windrow_model::findings::Location;
 use super::template::WebhookTemplate;
 use super::url;
 
-/// An event that a webhook can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum WebhookEvent {
-    /// The node has become Ready.
     NodeReady,
-    /// It works, and something is wrong.
+    /// It works, but something is wrong.
     NodeDegraded,
-    /// It does not work and is not on its way.
+    /// It does not work, and no progress is expected.
     NodeFailed,
     /// The cluster's first server is ready for the first time.
     ClusterReady,
     /// A manifest is held beyond its deadline, or RKE2 cannot apply it.
     StagingBlocked,
-    /// The boot hangs.
     NodeStalled,
-    /// The node has come to another phase.
     NodePhase,
-    /// Windrow runs on the node, whatever its state.
+    /// Windrow runs on the node, in any state.
     NodeSeen,
 }
 
 impl WebhookEvent {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::NodeReady,
         Self::NodeDegraded,
@@ -61,7 +56,6 @@ impl WebhookEvent {
         Self::NodeSeen,
     ];
 
-    /// The name, as it is configured.
     pub fn name(self) -> &'static str {
         match self {
             Self::NodeReady => "NODE_READY",
@@ -76,26 +70,22 @@ impl WebhookEvent {
     }
 }
 
-/// One webhook.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Who configured it.
     pub at: Location,
-    /// The event that it asks for.
     pub event: WebhookEvent,
-    /// HTTP method, in upper case.
+    /// In upper case.
     pub method: String,
-    /// Where the event is sent; begins with `http://` or `https://`.
+    /// Begins with `http://` or `https://`.
     pub url: WebhookTemplate,
-    /// Further header lines.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
-    /// The body; `None`: a CloudEvent, where the method takes a body.
+    /// The body; `None`: a CloudEvent, if the method takes a body.
     pub payload: Option<WebhookTemplate>,
-    /// Is any certificate accepted?
     pub insecure: bool,
-    /// SHA-256 of the one certificate that is accepted, in lower-case hexadecimal; `None`: whom the machine trusts.
+    /// SHA-256 of the one accepted certificate, in lower-case hexadecimal; `None`: the certificates that the node
+    /// trusts.
     pub fingerprint: Option<String>,
-    /// User and password.
     pub basic_auth: Option<(String, String)>,
     /// How often the event is sent again while it is true; `None`: once.
     pub every: Option<Duration>,
@@ -112,12 +102,11 @@ impl fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// Scheme, host and port: what of the URL may be shown.
+    /// Scheme, host and port: the part of the URL that may be shown.
     pub fn console(&self) -> String {
         url::origin(self.url.head())
     }
 
-    /// Does a request of this method have a body?
     pub fn has_body(&self) -> bool {
         matches!(self.method.as_str(), "POST" | "PUT" | "PATCH")
     }

@@ -1,4 +1,4 @@
-//! What the markers of an earlier process say and its ledger does not.
+//! The markers of an earlier process that are missing in its ledger.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::mark::Mark;
 use crate::observation::MarkerTrouble;
 
 impl StagingState {
-    /// Takes over markers of ours that the ledger knows nothing of: the ledger was lost, or an older state
-    /// of the disk came back.
+    /// Adopts Windrow's markers that the ledger does not have: the ledger was lost, or an older state of the disk came
+    /// back.
     pub(super) fn adopt_markers(&mut self) {
         let is_known = |ledger: &Ledger, mark: &Mark| {
             let is_of_moved = |(path, entry): (&ManifestPath, &Arc<LedgerEntry>)| {
@@ -28,7 +28,7 @@ impl StagingState {
         let mut new: Vec<(MarkerPath, Arc<Mark>)> = markers
             .filter_map(|marker| Some((marker.path.clone(), marker.mark.clone()?)))
             .filter(|(_, mark)| mark.code != Code::Provisional && !is_known(&self.ledger, mark))
-            // What waited in a former cluster is decided again.
+            // Files that waited in a former cluster are decided again.
             .filter(|(_, mark)| {
                 let is_kept = mark.says_applied_once() || mark.code == Code::HeldByHand;
                 is_kept || !self.has_former_markers
@@ -36,11 +36,11 @@ impl StagingState {
             .collect();
         new.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (_, mark) in new {
-            // A marker may have been copied into other directories: the first counts.
+            // A marker may have been copied to other directories: the first one counts.
             if is_known(&self.ledger, &mark) {
                 continue;
             }
-            // Of which cluster the marker speaks is lost with the ledger, or it is a former one.
+            // Either the loss of the ledger hides which cluster the marker is for, or it is a former one.
             let is_unsure = self.ledger.cluster.is_none() || self.has_former_markers;
             let is_unconfirmed = mark.says_applied_once() && is_unsure;
             self.adopt(&mark);
@@ -51,9 +51,9 @@ impl StagingState {
         }
     }
 
-    /// Enters in the ledger what a marker says.
     fn adopt(&mut self, mark: &Mark) {
-        // It is of an earlier process. If its time is later than the start of this one, or may be that of another clock, it does not count.
+        // It belongs to an earlier process. If its time is later than the start of this one, or may come from another
+        // clock, it does not count.
         let started = self.observation.started;
         let boot = self.ledger.boot.as_ref();
         let since = if boot.is_some_and(|boot| boot.clock_was_set) {
@@ -82,8 +82,9 @@ impl StagingState {
         files.insert(mark.file.clone(), Arc::new(entry));
     }
 
-    /// A file that was moved to another directory is the same file, as long as its name and its content are the same: what was released or
-    /// applied stays so. What waits is decided again. The former path keeps its entry, and the path of the last look counts.
+    /// A file that was moved to another directory is the same file if its name and its content are the same: it stays
+    /// released or applied. A waiting file is decided again. The former path keeps its entry, and of several former
+    /// paths, that of the last scan counts.
     pub(super) fn follow_moved_files(&mut self) {
         let plan = Arc::clone(&self.plan);
         let is_read = |file: &&PlanFile| {
@@ -104,7 +105,7 @@ impl StagingState {
                     && (entry.reported.vanished.is_none() || entry.reported.vanished > own_gone)
                     && !is_planned(&plan, path)
             };
-            // One that was there at the last look has gone since.
+            // A path of the last scan has been removed since then.
             let gone_at = |entry: &LedgerEntry| entry.reported.vanished.unwrap_or(Timestamp::MAX);
             let before = known.iter().filter(is_before);
             let before = before.max_by_key(|(_, entry)| gone_at(entry));
@@ -118,8 +119,8 @@ impl StagingState {
         }
     }
 
-    /// A marker is written before the ledger. Where the process ended in between, the marker alone says that RKE2 has applied what is to be
-    /// applied once, and RKE2 would apply it again before it can be asked.
+    /// A marker is written before the ledger. If the process ended in between, only the marker shows that RKE2 has
+    /// applied a file that is to be applied once. RKE2 would apply it again before Windrow can ask.
     pub(super) fn adopt_applied_once(&mut self) {
         let markers = self.observation.markers.values();
         let marks = markers.filter_map(|marker| marker.mark.clone());
@@ -128,7 +129,7 @@ impl StagingState {
         let once: Vec<Arc<Mark>> = once.filter(|mark| self.is_news(mark)).collect();
         for mark in once {
             let entry = self.ledger.files.get(&mark.file);
-            // The marker is of a later time than this entry, or of an earlier datastore: RKE2's Addons will show.
+            // The marker is later than this entry, or from an earlier datastore: RKE2's Addons will show.
             let was_held = entry.is_some_and(|entry| {
                 entry.digest == mark.digest && matches!(entry.state, FileStage::Held { .. })
             });
@@ -141,7 +142,7 @@ impl StagingState {
         }
     }
 
-    /// The same of the file that a marker was made for, where it is now.
+    /// The marker with the present path of its file, if the file was moved.
     fn mark_of_moved(&self, mark: Arc<Mark>) -> Arc<Mark> {
         if is_planned(&self.plan, &mark.file) {
             return mark;
@@ -158,7 +159,8 @@ impl StagingState {
         })
     }
 
-    /// Is this marker about what is in its file, and does the ledger not say the same? What a person lets go is to be applied again.
+    /// Is this marker about the present content of its file, and does the ledger say something else? A file that a user
+    /// releases is to be applied again.
     fn is_news(&self, mark: &Mark) -> bool {
         let mut files = self.plan.files.iter();
         let file = files.find(|file| file.path == mark.file);
@@ -168,7 +170,8 @@ impl StagingState {
         let is_done =
             matches!(entry.state, FileStage::Applied { .. }) || entry.state.is_once_unconfirmed();
         let is_same = entry.digest == mark.digest;
-        // RKE2's Addons have shown since then that the cluster does not have it, and the marker is to go or could not be replaced.
+        // Since then, RKE2's Addons have shown that the cluster does not have it, and the marker is to be removed or
+        // could not be replaced.
         let is_released = matches!(entry.state, FileStage::Released { .. });
         let trouble = self.observation.marker_troubles.get(&file.name);
         let was_shown = match mark.code {
@@ -176,7 +179,7 @@ impl StagingState {
             _ => is_released && matches!(trouble, Some(MarkerTrouble::NotRemoved(_))),
         };
         let is_news = !is_same || !is_done && !was_shown;
-        // Of a file that cannot be read, the content counts that is known.
+        // For an unreadable file, its last known content counts.
         let is_about_file = match file.trouble {
             Some(FileObstacle::Unreadable) => is_same,
             _ => file.digest == mark.digest,
@@ -185,7 +188,7 @@ impl StagingState {
     }
 }
 
-/// Does this count for the content of a file wherever it is? What relies on the files before it depends on its place.
+/// Does this stage count wherever the file is? A file that relies on the files before it depends on its place.
 fn outlasts_move(state: &FileStage) -> bool {
     match state {
         FileStage::Released { cause } => *cause != Cause::SamePass,

@@ -1,4 +1,4 @@
-//! Holds and releases that a person orders.
+//! Holds and releases by hand.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +14,11 @@ use super::StagingState;
 use super::unread::is_below;
 use crate::ledger::{AlreadyReported, FileStage, LedgerEntry, Manual};
 
-/// Why an order of a person was not entered, in a sentence for this person.
+/// Why an order was not entered, in a sentence for its author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderError {
-    /// The file or its marker cannot be read now. The order may count later.
+    /// The file or its marker cannot be read now. The order may be accepted later.
     NotNow(String),
-    /// The order does not count.
     Refused(String),
 }
 
@@ -33,13 +32,12 @@ impl fmt::Display for OrderError {
 impl std::error::Error for OrderError {}
 
 impl StagingState {
-    /// Enters that a person holds or releases a file. The next decision carries it out. `released` are
-    /// digests, by path, of what is released: a release counts for that content alone. A file that is not among them is
-    /// released whatever it holds.
+    /// Enters a hold or a release by hand. The next decision carries it out. `released` has the digests of the released
+    /// files by path: a release counts only for that content. A file that is not in it is released with any content.
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is not Windrow's to hold or release, or when a failed read hides this.
+    /// There is no such file, or Windrow may not hold or release it, or a failed read hides this.
     pub fn hold_or_release(
         &mut self,
         path: &ManifestPath,
@@ -54,7 +52,8 @@ impl StagingState {
             .map_err(OrderError::Refused)
     }
 
-    /// Why it cannot be known yet whether an order counts: what the answer depends on was never read, and cannot be read now.
+    /// Why Windrow cannot tell yet whether an order counts: the required information was never read, and cannot be read
+    /// now.
     fn why_not_now(&self, path: &ManifestPath, manual: &Manual) -> Option<String> {
         let cannot_be_read = |path: &str, why: &str| {
             let message = Code::FileUnreadable.say(&[("error", why)]);
@@ -63,7 +62,7 @@ impl StagingState {
         let name = path.name();
         let marker = self.observation.markers.get(&name);
         let foreign = marker.filter(|marker| marker.mark.is_none());
-        // What the fail-safe let go counts whoever made the marker.
+        // A release by the fail-safe counts, whoever made the marker.
         let foreign = foreign.filter(|_| manual.by != Manual::FAILSAFE);
         let mut unread = self.unread.iter();
         if let Some(foreign) = foreign
@@ -82,7 +81,7 @@ impl StagingState {
                 return Some(cannot_be_read(above, &unread.why));
             }
         }
-        // A release counts for the content, and nobody knows that.
+        // A release applies to the content, and the content is unknown.
         let mut never_read = files
             .iter()
             .filter(|file| file.name == name && file.trouble == Some(FileObstacle::Unreadable));
@@ -107,7 +106,7 @@ impl StagingState {
             .markers
             .get(&name)
             .is_some_and(|marker| marker.mark.is_none());
-        // What the fail-safe let go stays so after the other marker is gone: RKE2 had the file.
+        // A release by the fail-safe stays in force after the other marker is removed: RKE2 had the file.
         let is_let_go = !manual.hold && manual.by == Manual::FAILSAFE;
         if foreign && !is_let_go {
             return Err(format!(
@@ -122,13 +121,13 @@ impl StagingState {
             return Err(format!("{path} cannot be held: {why}"));
         }
         let digest = file.map(|file| file.digest.clone()).unwrap_or_default();
-        // One marker hides every file of this name: they are held and released together.
+        // One marker hides every file with this name: they are held and released together.
         let same_name: Vec<_> = plan
             .files
             .iter()
             .filter(|file| file.name == name && file.path != *path && file.owner.is_none())
             .collect();
-        // A file that was moved is held by the marker that it left behind, and that is what a person sees.
+        // A moved file is held by the marker that it left behind, and users see that path.
         if file.is_none() && !manual.hold && same_name.is_empty() {
             return Err(format!("there is no manifest file {path}"));
         }
@@ -156,7 +155,7 @@ impl StagingState {
         Ok(())
     }
 
-    /// Did a person order something for this file after `order`, or the opposite for another file of its name?
+    /// Is there a later order for this file than `order`, or a later opposite order for another file with its name?
     pub fn has_later_order(&self, path: &ManifestPath, order: &Manual) -> bool {
         let name = path.name();
         let mut entries = self.ledger.files.iter();
@@ -169,8 +168,8 @@ impl StagingState {
         })
     }
 
-    /// The digests of the content that was decided about last, of this file and of the others of its name. A file that was never decided
-    /// about has none.
+    /// The digests of the last decided content of this file, and of the others with its name. A file without a decision
+    /// has none.
     pub fn known_digests(&self, path: &ManifestPath) -> BTreeMap<ManifestPath, String> {
         let name = path.name();
         let files = self.ledger.files.iter();
@@ -180,7 +179,7 @@ impl StagingState {
             .collect()
     }
 
-    /// A file of this name that is gone for the moment was held together with the others, and is let go with them.
+    /// A file with this name that is missing for a moment was held together with the others, and is released with them.
     fn forget_holds_of_absent(&mut self, name: &BaseName) {
         let plan = Arc::clone(&self.plan);
         let is_there = |path: &ManifestPath| plan.files.iter().any(|file| file.path == *path);
@@ -219,14 +218,14 @@ impl StagingState {
             })
         };
         let entry = files.entry(path.clone()).or_insert_with(of_now);
-        // What became of other content says nothing of this one.
+        // The decision about other content does not apply to this one.
         if !manual.hold && entry.digest != digest {
             *entry = of_now();
         }
         let manual = Some(Box::new(manual));
         if entry.manual != manual {
             Arc::make_mut(entry).manual = manual;
-            // The next decision may find nothing more to change.
+            // The next decision may not find anything else to change.
             self.ledger_is_unsaved = true;
         }
     }

@@ -1,7 +1,7 @@
-//! Which cluster the files belong to, and which answers are its own.
+//! The cluster that the files belong to, and the answers that come from it.
 //!
-//! After `rm -rf server/db`, a restored snapshot or a new installation, nothing that was known of the cluster counts: not
-//! the decisions, and not the answers that are still on their way.
+//! After `rm -rf server/db`, a restored snapshot or a new installation, all knowledge about the cluster is void: the
+//! decisions, and the answers that are still on their way.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use crate::ledger::{ClusterIdentity, FileStage, LedgerEntry};
 use crate::observation::{ClusterEvent, Forgotten};
 
 impl StagingState {
-    /// Sets which cluster the manifests directory belongs to. If it is another one, everything is decided and asked again. Holds by
-    /// hand stay, and what was applied once is kept until RKE2's Addons show whether this cluster has it.
+    /// Sets the cluster that the manifests directory belongs to. If it changed, everything is decided and requested
+    /// again. Holds by hand stay, and files applied once are held until RKE2's Addons show whether this cluster has
+    /// them.
     pub fn set_cluster(&mut self, identity: ClusterIdentity) -> Option<Event> {
         let known = (&self.ledger.cluster, &self.ledger.datastore);
         if known == (&identity.ca, &identity.datastore) {
@@ -26,7 +27,7 @@ impl StagingState {
         let was_removed = self.ledger.datastore_removed;
         let ledger = Arc::make_mut(&mut self.ledger);
         let is_other = identity.enter(ledger, &applied_once, &gone);
-        // What answered from the removed datastore has stopped already.
+        // The server that answered from the removed datastore has already stopped.
         let api = &self.observation.api;
         if api.unreachable.is_some() && !api.refused {
             ledger.datastore_removed = false;
@@ -43,7 +44,7 @@ impl StagingState {
         is_other.then(|| Event::new(Code::NewCluster, Code::NewCluster.say(&[])))
     }
 
-    /// Asks everything again. Answers count from the session that begins for this.
+    /// Requests everything again. Answers count from the session that begins for this.
     fn renew(&mut self) {
         self.renewed += 1;
         self.session_from = Some(match self.ledger.datastore_removed {
@@ -52,7 +53,7 @@ impl StagingState {
         });
     }
 
-    /// Is this an answer of the cluster that was here before?
+    /// Is this an answer of the former cluster?
     pub(super) fn is_of_former_cluster(&mut self, event: &ClusterEvent) -> bool {
         match event {
             ClusterEvent::SessionBegins { renewed } => {
@@ -79,7 +80,6 @@ impl StagingState {
         }
     }
 
-    /// The files that are held and not in the directory now.
     fn held_and_gone(&self) -> BTreeSet<ManifestPath> {
         let is_there = |path: &ManifestPath| self.plan.files.iter().any(|file| file.path == *path);
         let held = |entry: &LedgerEntry| matches!(entry.state, FileStage::Held { .. });
@@ -90,8 +90,8 @@ impl StagingState {
             .collect()
     }
 
-    /// The files that RKE2 has applied and that are to be applied once, as the plan and the markers say. A marker is written before the
-    /// ledger, so it may say so of an entry that does not.
+    /// The files that RKE2 has applied and that are to be applied once, according to the plan and the markers. A marker
+    /// is written before the ledger, so it may be newer than the ledger's entry.
     fn applied_once(&self) -> BTreeSet<ManifestPath> {
         let is_marked = |path: &ManifestPath, entry: &LedgerEntry| {
             let marks = self.observation.markers.values();

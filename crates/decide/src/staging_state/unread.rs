@@ -1,7 +1,7 @@
-//! What cannot be read stays as it is known, and so does its marker.
+//! An unreadable path keeps its last known content, and its marker.
 //!
-//! A failed read is no answer: not that a file is empty, not that it is gone. What is known of a file counts until it can be read
-//! again, and its marker stays. A marker that may go without harm stays for `staging.refusedDeadline` at most.
+//! A failed read does not mean that a file is empty or removed. Its last known content counts until it can be read
+//! again, and its marker stays. A marker that may be removed without harm stays for `staging.refusedDeadline` at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,23 +17,22 @@ use crate::action::Event;
 use crate::mark::OnFailure;
 use crate::observation::{Directory, FileChange, Marker};
 
-/// Who finds that the directory cannot be read.
+/// The source of the findings about an unreadable directory.
 const DIRECTORY: &str = "directory";
 
-/// Why a path cannot be read, and since when.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UnreadPath {
     pub(super) why: String,
-    /// When a decision was made without it for the first time.
+    /// When a decision was first made without it.
     pub(super) since: Option<Timestamp>,
-    /// Does what is known of it count, so that only this says that it cannot be read?
+    /// Does its last known content count? Then only this finding reports that it cannot be read.
     is_known: bool,
 }
 
 impl StagingState {
-    /// A look at the directory, with what is known in place of what could not be read.
+    /// Replaces unreadable paths of a scan with their last known content.
     ///
-    /// A path that cannot be read may be a file, a marker, or a directory with both.
+    /// An unreadable path may be a file, a marker, or a directory with both.
     #[must_use]
     pub fn keep_unread(&mut self, directory: Directory) -> Directory {
         let Directory { files, mut markers } = directory;
@@ -87,7 +86,7 @@ impl StagingState {
         }
     }
 
-    /// Enters that the directory itself cannot be read. What is known of its files counts, and all markers stay.
+    /// Notes that the directory itself cannot be read. The known content of its files counts, and all markers stay.
     pub fn keep_directory(&mut self, directory: &str, error: &str, now: Timestamp) {
         let code = Code::ManifestsUnreadable;
         let message = code.say(&[("path", directory), ("error", error)]);
@@ -105,7 +104,7 @@ impl StagingState {
         self.set_findings(DIRECTORY, &[finding]);
     }
 
-    /// Enters that there is no directory. Should it come and not be readable, nothing is known of it.
+    /// Notes that there is no directory. If it appears later and cannot be read, its content is unknown.
     pub fn take_missing(&mut self) {
         self.take_directory(Directory::default());
         self.directory_is_known = false;
@@ -118,7 +117,7 @@ impl StagingState {
         self.set_findings(DIRECTORY, &[]);
     }
 
-    /// A marker that cannot be read is the one that is known, or not Windrow's.
+    /// An unreadable marker is the last known one, or else not Windrow's.
     fn keep_marker(&self, path: MarkerPath, markers: &mut Vec<Marker>) {
         if markers.iter().any(|marker| marker.path == path) {
             return;
@@ -128,7 +127,7 @@ impl StagingState {
         markers.push(known.unwrap_or(Marker { path, mark: None }));
     }
 
-    /// What is known below a directory that cannot be read is still there.
+    /// Known files below an unreadable directory still exist.
     fn keep_below(
         &self,
         unread: &BTreeMap<ManifestPath, UnreadPath>,
@@ -166,14 +165,14 @@ impl StagingState {
         }
     }
 
-    /// Enters since when what cannot be read is decided without; returns what to report of it, once.
+    /// Notes since when decisions are made without the unreadable paths; returns the events to report about them, once.
     pub(super) fn note_unread(&mut self, now: Timestamp) -> Vec<Event> {
         let mut events = Vec::new();
         let mut findings = Vec::new();
         for (path, unread) in &mut self.unread {
             let is_news = unread.since.is_none();
             unread.since.get_or_insert(now);
-            // The plan says it of a file that was never read.
+            // The plan reports a file that was never read.
             if !unread.is_known {
                 continue;
             }
@@ -229,7 +228,7 @@ impl StagingState {
     }
 }
 
-/// Does a path lead through a directory?
+/// Is the directory a part of the path?
 pub(super) fn is_below(path: &str, directory: &ManifestPath) -> bool {
     path.strip_prefix(directory.as_str())
         .is_some_and(|rest| rest.starts_with('/'))

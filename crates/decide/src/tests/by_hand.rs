@@ -1,4 +1,4 @@
-//! What a person asks for.
+//! Holds and releases by hand.
 
 use super::*;
 
@@ -21,11 +21,7 @@ fn hold_and_release_by_hand_win_and_are_remembered() {
         .hold_or_release(&"b.yaml".into(), &BTreeMap::new(), order(false, now), now)
         .unwrap();
     node.tick();
-    assert_eq!(
-        node.held(),
-        ["a.yaml"],
-        "a person may hold what was released"
-    );
+    assert_eq!(node.held(), ["a.yaml"], "a user may hold a released file");
     node.restart();
     node.tick();
     assert_eq!(node.held(), ["a.yaml"]);
@@ -98,7 +94,7 @@ fn a_marker_no_longer_says_that_a_person_holds_its_file_once_it_waits_for_someth
             node.tick();
         }
     }
-    // It is written again before the marker can go.
+    // It is written again before the marker can be removed.
     node.files.insert("b/x.yaml".to_owned(), other);
     node.scan();
     node.tick();
@@ -198,7 +194,7 @@ fn what_the_fail_safe_let_go_is_not_held_again_after_the_marker_of_another_progr
         node.api();
         node.tick();
         assert_eq!(node.held(), ["a.yaml"]);
-        // The fail-safe removes Windrow's marker, and another program makes one before the daemon runs again.
+        // The fail-safe removes Windrow's marker, and another program creates one before the daemon runs again.
         node.markers.insert(marker_of("a.yaml"), None);
         node.restart();
         node.api();

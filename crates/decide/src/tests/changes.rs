@@ -1,4 +1,4 @@
-//! A decision follows every change: of markers, of kube-apiserver, of the clock, of what has to be watched.
+//! A decision follows every change: of markers, of kube-apiserver, of the clock, of the objects to watch.
 
 use windrow_plan::readiness::ObservedCluster;
 
@@ -72,7 +72,7 @@ fn what_is_wanted_again_after_it_was_forgotten_is_to_be_told_again() {
         node.state.interests().renewed
     };
     assert_eq!(renewed(&mut node, &free("a")), 0);
-    // Whoever watches may never have heard of what was between.
+    // A watcher may have missed the state in between.
     assert_eq!(renewed(&mut node, WIDGET), 1);
     assert_eq!(renewed(&mut node, &format!("{WIDGET}# the same\n")), 1);
 }
@@ -257,7 +257,7 @@ fn a_marker_with_the_content_of_before_is_written_again_and_one_that_is_right_st
     assert_eq!(rewritten(&mut node), 1, "its digest is of the old content");
     node.scan();
     assert_eq!(rewritten(&mut node), 0);
-    // A second file of the base name keeps the marker as it is: it names the first.
+    // A second file with the base name does not change the marker: it names the first file.
     node.files
         .insert("sub/a.yaml".to_owned(), WIDGET.to_owned());
     node.scan();

@@ -1,8 +1,7 @@
-//! What counts of a ledger when the cluster is another one, or its datastore went back.
+//! The entries of a ledger that count after a change of the cluster, or after its datastore was reset.
 
 use super::*;
 
-/// An identity with a server CA and a name in etcd.
 fn identity(ca: &str, datastore: Option<&str>) -> ClusterIdentity {
     ClusterIdentity {
         datastore: datastore.map(str::to_owned),
@@ -30,11 +29,11 @@ fn what_rke2_applied_counts_only_while_the_cluster_knows_of_it() {
     }
     let applied = node.tick().status.staging.applied;
     assert_eq!(applied.len(), 2);
-    // As long as no API answers the last word holds.
+    // As long as no API answers, the last answer counts.
     node.restart();
     assert_eq!(node.tick().status.staging.applied.len(), 2);
     assert_eq!(node.held(), ["b.yaml"]);
-    // The datastore was put back to a time before the files.
+    // The datastore was reset to a time before the files.
     node.api();
     node.observe(ClusterEvent::Object(config_map("x"), ObjectSeen::Absent));
     let decision = node.tick();
@@ -64,13 +63,13 @@ fn a_ledger_outlives_a_new_certificate_authority_and_no_new_datastore() {
     node.state
         .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), release, node.now)
         .unwrap();
-    // An older ledger knows of no datastore.
+    // An older ledger has no datastore.
     assert_eq!(node.state.set_cluster(of_ca("one")), None);
     assert_eq!(node.state.set_cluster(identity("one", Some("d"))), None);
     assert_eq!(node.state.set_cluster(identity("two", Some("d"))), None);
     node.tick();
     assert_eq!(node.held(), [""; 0]);
-    // `rm -rf server/db`: until RKE2 has started there is none.
+    // `rm -rf server/db`: until RKE2 has started, there is none.
     let told = node.state.set_cluster(of_ca("two")).unwrap();
     assert_eq!(told.code, Code::NewCluster);
     node.tick();
@@ -107,7 +106,7 @@ fn a_ledger_of_a_former_cluster_lets_nothing_through_in_a_new_one() {
     );
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
-    // RKE2 is removed and installed again: its CA is gone until it starts for the first time.
+    // RKE2 is removed and installed again: it has no CA until it starts for the first time.
     node.restart();
     let told = node.state.set_cluster(ClusterIdentity::default()).unwrap();
     assert_eq!(told.code, Code::NewCluster);
@@ -176,7 +175,7 @@ fn what_was_applied_once_in_a_former_cluster_is_applied_in_the_new_one_if_the_di
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
     node.state.set_cluster(identity("two", Some("e"))).unwrap();
-    // Another part of a large directory, for example.
+    // For example, another part of a large directory.
     node.scan();
     let decision = node.tick();
     assert_eq!(decision.status.staging.held[0].code, Code::OnceUnconfirmed);
@@ -214,7 +213,7 @@ fn what_waits_in_a_former_cluster_waits_anew_in_the_new_one_if_the_directory_is_
     node.tick();
     assert_eq!(node.held(), ["b.yaml"]);
     node.state.set_cluster(identity("two", Some("e"))).unwrap();
-    // Another part of a large directory, for example.
+    // For example, another part of a large directory.
     node.scan();
     node.tick();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! How long a hold may last, and counted from when.
+//! How long a hold may last, and when this time begins.
 
 use super::*;
 
@@ -166,7 +166,7 @@ fn what_is_not_known_any_more_releases_after_the_blind_deadline_and_not_at_once(
     let unknown = KindSeen::Unknown { why: why() };
     for event in [
         ClusterEvent::Kind(kind, unknown),
-        // The session has ended, and what it had found does not change any more.
+        // The session has ended, and its results do not change any more.
         ClusterEvent::CredentialRefused { why: why() },
     ] {
         let mut node = node.clone();
@@ -197,7 +197,7 @@ fn a_clock_that_is_set_moves_no_deadline() {
     assert!(node.held().is_empty());
 }
 
-/// A node whose file of a VM, which is kept, is gone since the last look.
+/// A node with a held VM file that was removed after the last scan.
 fn without_its_vm() -> Node {
     let vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: web, namespace: default}\nspec: {runStrategy: Always}\n";
     let mut node = Node::on(Some(Platform::Harvester), &[("vm.yaml", vm)]);
@@ -241,7 +241,7 @@ fn a_clock_that_is_set_forward_shortens_no_grace_of_a_file_that_is_gone_after_a_
 #[test]
 fn a_file_that_is_gone_at_a_start_may_return_for_ten_minutes_whatever_the_clock_shows() {
     let mut node = without_its_vm();
-    // The clock is set while nothing can be written, and the machine restarts.
+    // The clock is set while nothing can be written, and the node restarts.
     node.now += SignedDuration::from_hours(24);
     node.restart();
     node.tick();
@@ -272,7 +272,7 @@ fn a_refused_file_is_kept_from_rke2_for_a_while_only() {
     assert!(node.held().is_empty());
 }
 
-/// A ConfigMap `a` that waits for two others by rules of its own.
+/// A ConfigMap `a` that waits for two others because of custom rules.
 fn waits_by_rules(rules: &[(&str, &str, &str)]) -> Node {
     let rules: String = rules
         .iter()
@@ -319,7 +319,7 @@ fn a_hold_that_is_kept_has_no_deadline_whatever_else_would_have_one() {
     assert_eq!(told(node.tick()), (None, false, true));
     node.later(2);
     assert_eq!(told(node.tick()), (None, true, true));
-    // Of this one RKE2 could apply nothing: there is no harm in a release.
+    // RKE2 could apply nothing of this one: a release does no harm.
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     node.api();
     let kind = GroupKind::new("example.com", "Widget");
@@ -331,7 +331,7 @@ fn a_hold_that_is_kept_has_no_deadline_whatever_else_would_have_one() {
 
 #[test]
 fn what_merely_orders_makes_no_file_hopeless() {
-    // Of this file RKE2 can apply the pod at once: only its kind keeps the widget.
+    // RKE2 can apply the pod of this file at once: only the kind of the widget is missing.
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {volumes: [{name: v, configMap: {name: late}}]}\n";
     let late = annotated("late", "windrow.dev/hold: not today");
     let both = format!("{WIDGET}---\n{pod}");
@@ -369,7 +369,7 @@ fn a_clock_that_was_set_back_before_a_restart_makes_no_wait_longer() {
     for ledger_is_lost in [false, true] {
         let mut node = Node::new(&[("a.yaml", pod), ("b.yaml", &late)]);
         node.tick();
-        // What was written down, and what stands in the markers, is of a day that has not come yet.
+        // The times in the ledger and in the markers are in the future.
         node.now -= SignedDuration::from_hours(24);
         if ledger_is_lost {
             node.ledger_on_disk = Ledger::default();
@@ -431,7 +431,7 @@ fn released_after(seconds: i64) -> i64 {
 #[test]
 fn a_restart_of_the_daemon_begins_no_deadline_again() {
     assert_eq!(released_after(50), 150);
-    // A daemon that never finishes its first look: twice the deadline.
+    // A daemon that never finishes its first scan: twice the deadline.
     assert_eq!(released_after(25), 250);
     assert_eq!(released_after(5), 240);
 }
@@ -442,7 +442,7 @@ fn a_deadline_that_ran_out_while_the_daemon_was_stopped_counts_after_a_first_loo
     node.later(120);
     restart_in_boot(&mut node, "boot-1");
     node.tick();
-    assert_eq!(node.held(), ["a.yaml"], "nothing was looked at yet");
+    assert_eq!(node.held(), ["a.yaml"], "before the first scan");
     node.later(1);
     node.tick();
     assert_eq!(node.held(), [""; 0]);
@@ -509,7 +509,7 @@ fn a_deadline_that_is_over_at_a_start_waits_for_kube_apiserver() {
     }
     node.api();
     node.tick();
-    assert_eq!(node.held(), ["a.yaml"], "nothing was looked at yet");
+    assert_eq!(node.held(), ["a.yaml"], "before the first scan");
     node.later(1);
     node.tick();
     assert_eq!(node.held(), [""; 0]);
@@ -620,7 +620,7 @@ fn a_clock_that_is_set_while_no_daemon_runs_moves_no_deadline() {
         SignedDuration::from_hours(-2),
     ] {
         let mut node = partly_free();
-        // The clock of the first process was off.
+        // The clock of the first process was wrong.
         let mut ledger = node.ledger_on_disk.clone();
         node.later(1);
         ledger.enter_boot("boot-1", start() + by, node.now + by);

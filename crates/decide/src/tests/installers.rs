@@ -1,4 +1,4 @@
-//! A guess at who brings a kind keeps nothing from RKE2 that it could apply without.
+//! A guess about the provider of a kind does not hold a file that RKE2 could apply without the provider.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Released files that RKE2 does not apply, or of which it does not say so.
+//! Released files that RKE2 does not apply, or does not report as applied.
 
 use super::*;
 
-/// What is known of why a released file is not applied, and the reason of the whole.
+/// Why a released file is not applied, as far as Windrow knows, and the reason of the status.
 fn late(node: &mut Node) -> (Option<String>, StatusReason) {
     let status = node.tick().status;
     let [released] = &status.staging.released[..] else {
@@ -50,7 +50,7 @@ fn what_is_known_of_a_file_that_is_late_is_said() {
     let why = late(&mut node).0.unwrap();
     assert!(why.ends_with(": quota exceeded"), "{why}");
 
-    // Another server has applied its own file of this name.
+    // Another server has applied its own file with this name.
     let mut node = Node::new(&[("a.yaml", &free("a"))]);
     node.api();
     let (name, mut addon) = node.addon_of_applied("a.yaml");

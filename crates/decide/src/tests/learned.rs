@@ -1,4 +1,4 @@
-//! What was learned from earlier boots, and what holds rest on it: those that were inferred, and no others.
+//! Learned times affect inferred holds, and no others.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn rules_with(entry: &str) -> RuleSet {
     rules
 }
 
-/// What the chart brought on this number of boots, nineteen of twenty times before `p95`.
+/// An entry in which the chart provided the kind on this number of boots, nineteen of twenty times before `p95`.
 fn entry(boots: u32, of: u32, p95: &str) -> String {
     format!(
         "  - name: chart-widgets\n    by: {{chart: widgets}}\n    kinds: [{{group: example.com, namespaced: [Widget]}}]\n    \
@@ -28,7 +28,7 @@ fn entry(boots: u32, of: u32, p95: &str) -> String {
     )
 }
 
-/// After how long the file with half of its objects is released at the latest, in minutes, and what is said of it.
+/// The latest time at which the file with half of its objects is released, in minutes, and the message about it.
 fn deadline(rules: RuleSet) -> (i64, Option<String>) {
     let files = [("half.yaml", HALF), ("widgets.yaml", CHART)];
     let mut node = Node::with(rules, Some(Platform::Rke2), &files);
@@ -52,7 +52,7 @@ fn how_long_something_took_in_earlier_boots_is_told_and_changes_no_deadline() {
     }
 }
 
-/// A name out of those that the files of the test need, and some that are nobody's.
+/// The subject of an entry: some are needed by the files of the test, and others are not.
 fn thing() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         "kinds: [{group: example.com, namespaced: [Widget]}]",
@@ -74,7 +74,7 @@ fn bringer() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// An entry that may be absurd, or a lie.
+/// An entry that may be absurd or wrong.
 fn lie() -> impl Strategy<Value = String> {
     let times = proptest::collection::vec(0u64..40_000_000, 5);
     (bringer(), thing(), times, 0u32..1_000_000, 1u32..1_000_000).prop_map(
@@ -93,7 +93,7 @@ fn lie() -> impl Strategy<Value = String> {
     )
 }
 
-/// How each file is held from minute to minute, by what a rule or an annotation requires, and the deadlines of the others.
+/// How each file is held from minute to minute because of a rule or an annotation, and the deadlines of the others.
 struct Course {
     required: Vec<(bool, bool)>,
     inferred: Vec<i64>,
@@ -150,7 +150,7 @@ proptest! {
         lies in proptest::collection::vec(lie(), 1..5)
     ) {
         let waits = waits_for("w", "/namespaces/default/ConfigMap/late (exists)");
-        // The chart beside what a rule requires: a lie could say that the one brings the other.
+        // The chart next to a requirement of a rule: a wrong entry could claim that one provides the other.
         let both = format!("{CHART}---\n{}", VM.replace("web", "mail"));
         let both = both.replace("name: widgets,", "name: beside,");
         let waits = format!("{}---\n{waits}", CHART.replace("name: widgets,", "name: other,"));

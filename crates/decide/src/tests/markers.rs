@@ -1,4 +1,4 @@
-//! Markers: whose they are, when they come and when they go; and what is shown of it.
+//! The owners of markers, when markers are created and removed, and how the status shows them.
 
 use super::*;
 
@@ -426,12 +426,12 @@ fn a_marker_that_could_not_be_made_was_not_lost() {
     let mut node = Node::new(&[("a.yaml", WIDGET)]);
     let trouble = MarkerTrouble::NotMade("the disk is full".to_owned());
     let lost = |events: &[Event]| events.iter().any(|event| event.code == Code::MarkerLost);
-    // Nothing of it is carried out.
+    // No action is carried out.
     node.state.decide(node.now);
     node.state
         .set_marker_troubles([("a.yaml".into(), trouble)].into());
     assert!(!lost(&node.state.decide(node.now).events));
-    // Now it is.
+    // Now the actions are carried out.
     assert!(!lost(&node.tick().events));
     node.state.set_marker_troubles(Default::default());
     assert_eq!(node.held(), ["a.yaml"]);
@@ -457,7 +457,7 @@ fn a_failure_of_one_file_of_an_addon_is_none_of_the_other() {
     let failure = failure.replace("sub/", "");
     node.fails("app.yaml", &failure);
     assert_eq!(failed(&mut node), ["app.yaml"]);
-    // RKE2 takes both, and an Addon names the last one alone.
+    // RKE2 applies both, and an Addon names only the last one.
     node.applied("app.yaml");
     assert!(node.tick().status.staging.settled);
 }
@@ -478,14 +478,14 @@ fn of_files_of_one_addon_the_node_waits_for_one_and_it_does_not_matter_which_was
     let settled = |node: &mut Node| node.tick().status.staging.settled;
     let mut node = new();
     assert!(!settled(&mut node));
-    // RKE2 takes both within a moment, and an Addon says of the last one alone that it was applied.
+    // RKE2 applies both within a moment, and an Addon reports only the last one as applied.
     for last in ["app.yaml", "sub/app.yaml"] {
         let mut node = new();
         node.applied(last);
         assert!(settled(&mut node), "{last}");
         node.restart();
         node.observe(ClusterEvent::ApiReachable);
-        assert!(!settled(&mut node), "the Addons are not known");
+        assert!(!settled(&mut node), "the Addons are not listed yet");
         node.observe(ClusterEvent::Addons(foldhash::HashMap::default()));
         assert!(!settled(&mut node), "RKE2 has none of them");
         node.applied("web.yaml");
@@ -493,7 +493,7 @@ fn of_files_of_one_addon_the_node_waits_for_one_and_it_does_not_matter_which_was
         node.applied(last);
         assert!(settled(&mut node), "{last}");
     }
-    // What RKE2 says of one of them counts, and so does an Addon whose file is another one by now.
+    // RKE2's events about one of them count, and so does an Addon whose file has changed since then.
     let mut node = new();
     node.applied("app.yaml");
     node.fails("sub/app.yaml", "there is no such kind");
@@ -569,7 +569,7 @@ fn a_ledger_that_can_be_read_later_counts_with_what_a_person_ordered_meanwhile()
     node.later(1);
     node.restart();
     node.tick();
-    assert_eq!(node.held(), ["a.yaml"], "nothing is known of its release");
+    assert_eq!(node.held(), ["a.yaml"], "its release is unknown");
     order(&mut node, "b.yaml", true);
     node.state.recover_ledger(earlier);
     node.tick();
@@ -579,7 +579,7 @@ fn a_ledger_that_can_be_read_later_counts_with_what_a_person_ordered_meanwhile()
     assert_eq!(saved.files["a.yaml"].first_seen, now);
 }
 
-/// The marker stays where the file was, and is written again for the file that it holds now.
+/// The marker stays at the old path of the file, and is rewritten for the file that it holds now.
 #[test]
 fn a_held_file_that_is_moved_or_has_another_of_its_name_is_reported_gone_once() {
     for text in [WIDGET, VM] {
@@ -622,7 +622,7 @@ fn an_order_counts_although_the_clock_was_ahead_when_the_unread_ledger_was_writt
     }
 }
 
-/// `windrow release --all` and the fail-safe name the file beside the marker, or the one that it was made for.
+/// `windrow release --all` and the fail-safe name the file next to the marker, or the one that it was made for.
 #[test]
 fn a_release_of_a_held_file_that_was_moved_lets_it_go() {
     let mut node = Node::new(&[("x.yaml", WIDGET)]);

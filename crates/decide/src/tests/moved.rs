@@ -30,7 +30,7 @@ fn a_file_that_was_released_by_hand_stays_so_where_it_is_moved_and_over_a_restar
     assert_eq!(node.held(), ["0/x.yaml"], "other content was not released");
 }
 
-/// Its marker says so, whatever the process knows.
+/// Its marker says so, even to a process without the ledger.
 #[test]
 fn a_file_that_was_applied_once_stays_so_where_it_is_moved_and_over_a_lost_ledger() {
     let once = annotated("a", "windrow.dev/apply: once");

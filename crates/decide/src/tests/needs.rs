@@ -1,10 +1,10 @@
-//! Needs that rest on more than the object they name: what is known of them is judged again with the rest.
+//! Needs that depend on more than the object that they name: a change of any of these objects changes the verdict.
 
 use serde_json::json;
 
 use super::*;
 
-/// The Helm chart, and its Job, on which the chart's verdict rests.
+/// The Helm chart, and the Job on which its verdict depends.
 fn chart() -> (ObjectRef, ObjectRef) {
     (
         ObjectRef::namespaced("helm.cattle.io", "HelmChart", "kube-system", "store"),

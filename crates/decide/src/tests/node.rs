@@ -1,4 +1,4 @@
-//! A probed node: staging and probes make one status.
+//! A probed node: staging and probes form one status.
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Severity;
@@ -233,7 +233,7 @@ fn a_node_on_which_nothing_else_is_wrong_says_in_its_line_what_is_wrong_with_win
         "Ready: 2 webhooks are not delivered (windrow status)"
     );
     assert!(says(&mut node, &[], &[]).starts_with("Ready: every manifest"));
-    // What is wrong with the node comes first.
+    // Problems of the node come first.
     node.state.set_findings("configuration", &[error]);
     node.state
         .set_findings("gates", &[finding(Severity::Error)]);
@@ -258,7 +258,7 @@ fn a_node_that_is_cordoned_is_ready_and_says_that_it_takes_no_pods() {
 
 #[test]
 fn what_is_wrong_with_manifests_that_rke2_does_not_read_does_not_degrade_an_agent() {
-    // The name is none that RKE2 can use.
+    // RKE2 cannot use this name.
     let mut node = Node::new(&[("Not_A_Name.yaml", &free("a"))]);
     node.api();
     healthy(&mut node, NodeRole::Agent);
@@ -280,14 +280,14 @@ fn a_changed_file_of_rke2s_own_that_it_cannot_apply_keeps_the_node_from_being_re
         (Readiness::SettingUp, Code::ApplyFailed)
     );
     assert!(status.reason.message.contains("rke2-canal.yaml"));
-    // Applied at last. An event of before tells nothing any more.
+    // Applied at last. An earlier event no longer counts.
     node.applied("rke2-canal.yaml");
     assert_eq!(node.tick().status.readiness, Readiness::Ready);
 }
 
 #[test]
 fn a_file_in_a_cycle_that_waits_for_something_else_is_not_said_to_have_failed() {
-    // The cycle yields. That the ConfigMap comes can be hoped for.
+    // The file in the cycle yields. The ConfigMap may still come.
     let files = [
         (
             "a.yaml",
@@ -360,7 +360,7 @@ fn kube_apiserver_answers_when_it_answers_windrow_whatever_its_step_waits_for() 
         specs: specs(NodeRole::FirstServer, Some(Platform::Rke2)),
     }));
     node.api();
-    // No probe of the step api was asked yet.
+    // No probe of the step api has run yet.
     assert_eq!(answers(&mut node), Some(true));
     let until = crate::why::until_applied(&node.tick().status);
     assert_eq!(until, "RKE2 applies it at its next pass, within 15 s");

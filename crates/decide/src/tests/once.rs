@@ -1,4 +1,4 @@
-//! What is to be applied once.
+//! Files that are to be applied once.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_marker_says_that_a_file_was_applied_where_the_ledger_was_not_written_after_
     node.tick();
     for known in [before, other_content()] {
         node.ledger_on_disk = known;
-        // The machine was switched off, and kube-apiserver does not answer yet.
+        // The node was switched off, and kube-apiserver does not answer yet.
         node.restart();
         let decision = node.tick();
         assert!(node.markers.contains_key(&marker_of("a.yaml")));
@@ -43,7 +43,7 @@ fn a_marker_says_that_a_file_was_applied_where_the_ledger_was_not_written_after_
     }
 }
 
-/// The ledger of a time at which other objects were in the file.
+/// The ledger of a time at which the file had other objects.
 fn other_content() -> Ledger {
     let mut node = Node::new(&[("a.yaml", &free("other"))]);
     node.tick();
@@ -66,7 +66,7 @@ fn what_a_person_lets_go_is_applied_again_whatever_its_marker_says() {
         .hold_or_release(&"a.yaml".into(), &BTreeMap::new(), manual, node.now)
         .unwrap();
     node.tick();
-    // The machine was switched off before the marker was gone.
+    // The node was switched off before the marker was removed.
     node.markers = marker;
     node.restart();
     node.tick();
@@ -80,7 +80,7 @@ fn member(datastore: Option<&str>) -> ClusterIdentity {
     }
 }
 
-/// A server that has applied `a.yaml` once, and whose `server/db` was removed. The daemon runs, or is started again.
+/// A server that has applied `a.yaml` once, and whose `server/db` was removed. The daemon runs, or is restarted.
 fn member_without_datastore(restarts: bool) -> Node {
     let mut node = node();
     node.state.set_cluster(member(Some("d")));
@@ -145,7 +145,7 @@ fn apply_once_is_applied_in_a_cluster_that_does_not_have_it_and_kept_in_one_that
         assert!(!node.reported_codes().contains(&Code::Escaped));
         if is_kept {
             assert_eq!(decision.status.staging.held[0].code, Code::HeldAppliedOnce);
-            // The machine was switched off before the ledger was written.
+            // The node was switched off before the ledger was written.
             node.ledger_on_disk = before;
             node.restart();
             node.tick();
@@ -178,7 +178,7 @@ fn what_answers_from_a_removed_datastore_does_not_count() {
     node.state.set_cluster(member(Some("d")));
     node.applied("a.yaml");
     node.tick();
-    // RKE2 still runs while `server/db` is removed, and the machine is restarted then.
+    // RKE2 still runs while `server/db` is removed, and the node is restarted then.
     node.state.set_cluster(member(None)).unwrap();
     let renewed = node.state.interests().renewed;
     let addon = node.addon_of_applied("a.yaml");
@@ -217,7 +217,7 @@ fn a_marker_says_that_a_file_was_applied_where_the_ledger_says_that_it_waits() {
     node.observe(ClusterEvent::ApiReachable);
     node.observe(ClusterEvent::Addons([a].into_iter().collect()));
     node.tick();
-    // The disk was full whenever the ledger was to be written, and the machine was switched off twice.
+    // The disk was full whenever the ledger was to be written, and the node was switched off twice.
     for unreadable in [vec![], vec!["a.yaml"]] {
         let mut node = node.clone();
         node.unreadable = unreadable.clone();
@@ -256,7 +256,8 @@ fn a_file_that_waits_takes_no_marker_from_one_of_its_name_that_was_applied_once(
 fn a_marker_of_a_server_that_rejoins_counts_where_the_ledger_knows_other_content() {
     let mut node = member_without_datastore(false);
     node.tick();
-    // The file had other content for a moment, and the disk was full for the marker of this content.
+    // The file had other content for a moment, and the disk was full when the marker for this content was to be
+    // written.
     node.ledger_on_disk = other_content();
     node.restart();
     let decision = node.tick();

@@ -1,4 +1,4 @@
-//! What holds for any directory, whatever happens in between.
+//! Properties of any directory, whatever happens in between.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Node, config_map, free, marker_of, waits_for};
 
-/// A random directory: which file waits for which, and which of them have foreign markers.
+/// A random directory: which file waits for which, and which of them have markers of other programs.
 #[derive(Debug, Clone)]
 struct Directed {
     edges: Vec<(usize, usize)>,
@@ -26,12 +26,12 @@ fn directed() -> impl Strategy<Value = Directed> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A tiny RKE2 applies what is not marked; nothing may be applied before what it waits for,
-    /// everything is applied in the end, and a crash between any two actions changes neither.
+    /// A tiny RKE2 applies every file without a marker. No file may be applied before its requirements, every file is
+    /// applied in the end, and a crash between any two actions changes neither.
     #[test]
     fn nothing_is_released_early_and_everything_is_released_in_the_end(directory in directed()) {
         let name = |file: usize| format!("f{file}");
-        // Forward edges only: cycles are the plan's business.
+        // Forward edges only: the plan handles cycles.
         let edges: BTreeSet<(usize, usize)> =
             directory.edges.iter().copied().filter(|(from, to)| from < to).collect();
         let texts: Vec<(String, String)> = (0..FILES)

@@ -1,4 +1,4 @@
-//! Files that need what RKE2 applies before them in the same pass.
+//! Files that require objects that RKE2 applies before them in the same pass.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn a_file_is_released_with_the_one_that_brings_its_namespace_and_says_why() {
         released[1].relies_on,
         ["its namespace t comes with a.yaml, which RKE2 applies before it in the same pass"]
     );
-    // Nothing was held, so there is nothing to tell.
+    // Nothing was held, so there is nothing to report.
     assert_eq!(node.reported_codes(), []);
     node.api();
     node.applied("a.yaml");
@@ -53,7 +53,11 @@ fn a_file_is_released_with_the_one_that_brings_its_namespace_and_says_why() {
     assert_eq!(state_of(&node, "b.yaml"), met);
     node.observe(ClusterEvent::Object(space_id(), ObjectSeen::Absent));
     node.tick();
-    assert_eq!(state_of(&node, "b.yaml"), met, "what was met stays met");
+    assert_eq!(
+        state_of(&node, "b.yaml"),
+        met,
+        "a met requirement stays met"
+    );
 }
 
 #[test]
@@ -210,7 +214,7 @@ fn what_relies_on_others_is_decided_anew_as_long_as_its_marker_is_there() {
     node.tick();
     node.files.insert("a.yaml".to_owned(), space("t"));
     node.scan();
-    // The disk does not let the marker go.
+    // The marker cannot be removed from the disk.
     for action in &node.state.decide(node.now).actions {
         if !matches!(action, Action::Lift { .. }) {
             node.act(action);
@@ -314,7 +318,7 @@ fn a_file_goes_with_the_one_that_it_names_though_that_comes_later_in_the_pass() 
         decision.status.staging.released[0].relies_on,
         ["ConfigMap default/o comes with b.yaml, which RKE2 applies after it in the same pass"]
     );
-    // Should somebody hide that one before RKE2 comes, this one waits too.
+    // If that one is hidden before RKE2 reads it, this one waits as well.
     node.markers.insert(marker_of("b.yaml"), None);
     node.scan();
     node.tick();
@@ -341,7 +345,11 @@ fn a_file_waits_as_long_as_the_one_that_it_names_has_to_and_no_pass_longer() {
     assert_eq!(node.held(), [""; 0]);
     node.applied("b.yaml");
     node.tick();
-    assert_eq!(node.held(), [""; 0], "what it names is heard of later");
+    assert_eq!(
+        node.held(),
+        [""; 0],
+        "the event of the named object comes later"
+    );
     node.exists(named());
     node.tick();
     assert_eq!(
@@ -490,7 +498,7 @@ fn objects_that_rke2_has_already_give_a_kind_no_time_to_be_served() {
     };
     let mut running = installed();
     running.scan();
-    // The reboot of a node with another image: RKE2's Addons are not known yet.
+    // The reboot of a node with another image: RKE2's Addons are not listed yet.
     let mut booting = installed();
     booting.restart();
     for mut node in [running, booting] {

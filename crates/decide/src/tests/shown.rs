@@ -1,4 +1,4 @@
-//! What the status, the events and the record say of a decision.
+//! How the status, the events and the record show a decision.
 
 use windrow_plan::readiness::ObservedCluster;
 
@@ -43,7 +43,7 @@ fn markers_that_cannot_be_made_or_removed_are_findings_one_for_each_reason() {
     ];
     let troubles = troubles.map(|(name, trouble)| (name.into(), trouble));
     node.state.set_marker_troubles(troubles.into());
-    // Nothing of it is carried out.
+    // No action is carried out.
     let status = node.state.decide(node.now).status;
     let told: Vec<(Code, Vec<&str>)> = status
         .findings

@@ -1,9 +1,9 @@
-//! Files that RKE2 reads and Windrow does not: a link out of the directory, one that is too large.
+//! Files that RKE2 reads and Windrow does not: a link out of the directory, or a file that is too large.
 
 use super::*;
 use crate::why::explain;
 
-/// A node with one entry that was not read, and kube-apiserver, which knows of no Addons.
+/// A node with one entry that was not read, and with kube-apiserver, which has no Addons.
 fn node_with(path: &str, content: FileContent) -> Node {
     let mut node = Node::new(&[]);
     node.state.take_directory(Directory {
@@ -29,7 +29,6 @@ fn unreadable() -> FileContent {
     }
 }
 
-/// RKE2's Addon of this file, with this checksum.
 fn addon(path: &str, checksum: &str) -> ClusterEvent {
     let addon = Addon {
         checksum: checksum.to_owned(),
@@ -72,10 +71,10 @@ fn a_file_that_is_not_read_is_applied_once_rke2_says_so_of_some_content() {
         let status = node.tick().status;
         assert_eq!(status.staging.applied.len(), 1, "{content:?}");
         assert!(status.staging.settled && status.staging.applied[0].unread);
-        assert!(why(&status, "a.yaml").contains("it is not known whether"));
+        assert!(why(&status, "a.yaml").contains("it cannot tell whether"));
         let mut events = node.events.iter();
         let said = events.find(|event| event.code == Code::Applied).unwrap();
-        assert!(said.message.contains("it is not known whether"), "{said:?}");
+        assert!(said.message.contains("it cannot tell whether"), "{said:?}");
     }
 }
 
@@ -110,7 +109,7 @@ fn nothing_waits_for_a_linked_directory_elsewhere_and_what_is_applied_of_it_is_n
     assert!(why.contains("not known"), "{why}");
 }
 
-/// Reads the directory although this path cannot be read, decides, and says whether a marker went.
+/// Reads the directory although this path cannot be read, decides, and returns whether a marker was removed.
 fn lifts_without(node: &mut Node, path: &'static str) -> bool {
     node.unreadable = vec![path];
     node.scan();
@@ -245,7 +244,7 @@ fn what_cannot_be_read_is_let_go_by_a_person_who_orders_that_meanwhile_and_by_no
     node.later(1);
     release(&mut node);
     assert!(lifts_without(&mut node, "vm.yaml"));
-    // Other content was written since, and has its mark.
+    // Other content was written since then, and has its mark.
     let mark = Mark::provisional(&"vm.yaml".into(), node.now);
     node.markers.insert(marker_of("vm.yaml"), Some(mark));
     node.unreadable.clear();
@@ -278,12 +277,12 @@ fn a_directory_that_was_never_read_is_unknown_and_no_file_counts_as_gone() {
     assert_eq!(status.findings[0].code, Code::ManifestsUnreadable);
     assert_eq!(events, []);
     assert_eq!(node.state.ledger().files, known);
-    // To find nothing is an answer.
+    // An empty result is also an answer.
     node.markers.clear();
     node.state.take_directory(Directory::default());
     let status = node.tick().status;
     assert!(status.staging.settled && status.findings.is_empty());
-    // A directory that was missing, and cannot be read when it comes, was never read.
+    // A directory that was missing, and cannot be read when it appears, was never read.
     node.state.take_missing();
     node.state
         .keep_directory("/m", "Input/output error", node.now);
@@ -338,7 +337,7 @@ fn a_hold_by_hand_survives_a_lost_ledger_if_its_marker_cannot_be_read_at_first()
     assert_eq!(status.staging.held[0].code, Code::HeldByHand);
 }
 
-/// Somebody holds `sub/a.yaml`, or releases the content that it has.
+/// A user holds `sub/a.yaml`, or releases its present content.
 fn order(node: &mut Node, hold: bool) -> Result<(), OrderError> {
     let path: ManifestPath = "sub/a.yaml".into();
     let manual = Manual {
@@ -395,7 +394,7 @@ fn a_hold_about_a_marker_that_a_new_process_cannot_read_is_not_refused() {
     node.restart();
     let held = order(&mut node, true);
     assert!(matches!(held, Err(OrderError::NotNow(_))), "{held:?}");
-    // One that somebody else made is read, and refuses it.
+    // A marker from another program is read, and causes a rejection.
     node.unreadable.clear();
     node.markers.insert(marker_of("sub/a.yaml"), None);
     node.scan();

@@ -50,7 +50,6 @@ fn with_probe(state: ProbeState, code: Option<Code>) -> Status {
     status
 }
 
-/// The codes reported of the node.
 fn reported(transitions: &mut Transitions, course: &[(i64, &Status)]) -> Vec<Code> {
     course
         .iter()
@@ -152,7 +151,7 @@ fn unknown_is_told_when_it_lasts_and_a_moment_of_it_never_was() {
     assert_eq!(
         reported(&mut transitions, &[(80, &other_phase), (200, &unknown())]),
         [Code::BecameUnknown],
-        "once, whatever it is that is not known"
+        "once, for any unknown phase"
     );
     assert_eq!(transitions.due(), None);
     assert_eq!(
@@ -175,7 +174,7 @@ fn what_a_new_manifest_waits_for_is_written_once_it_is_known() {
     let told = transitions.changes(&known, at(1)).node.unwrap();
     assert_eq!(told.reason, Code::WaitsForKind);
     assert_eq!(transitions.due(), None);
-    // One that kube-apiserver does not answer about is written all the same.
+    // If kube-apiserver does not answer about one, it is still written.
     let mut transitions = Transitions::after(Some(&ready()));
     assert!(reported(&mut transitions, &[(0, &new), (29, &new)]).is_empty());
     let told = transitions.changes(&new, at(30)).node.unwrap();
@@ -254,7 +253,7 @@ fn a_probe_is_told_when_it_turns_and_not_while_it_is_found_out() {
     assert!(restarted.changes(&failing, at(0)).probes.is_empty());
 }
 
-/// A node on its way at kube-apiserver.
+/// A node in the bootstrap, in the phase of kube-apiserver.
 fn on_its_way(pace: Pace) -> Status {
     let mut status = status(Readiness::SettingUp, Phase::Api, Code::ApiNotReady);
     status.pace = Some(pace);
@@ -304,7 +303,7 @@ fn a_boot_that_hangs_is_told_once_for_each_stall_and_once_when_it_moves_again() 
     );
     let mut up = ready();
     up.first_ready = Some(at(0));
-    assert_eq!(told(&up), None, "that it is Ready is an entry of its own");
+    assert_eq!(told(&up), None, "the change to Ready has a separate entry");
     let mut lost = stalled;
     lost.first_ready = Some(at(0));
     assert_eq!(told(&lost), None, "a node that was Ready is in no boot");

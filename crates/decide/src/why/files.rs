@@ -1,4 +1,4 @@
-//! Files, and what each waits for, up to the bounds of an answer.
+//! Files and their requirements, within the limits of an answer.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,18 @@ use windrow_model::reasons::Code;
 use super::answer::{ExplainedBlocker, ExplainedFile};
 use crate::{Blocker, FileStatus, HeldFile, Holder, Mark, Status};
 
-/// Most files and needs of one answer, and most bytes of their texts. Every user may ask.
+/// The maximum number of files and needs in one answer, and the maximum bytes of their texts. Every user may send a
+/// request.
 const MOST_ENTRIES: usize = 1_000;
 const MOST_BYTES: usize = 256 << 10;
 
-/// What is not known of an applied file that Windrow does not read.
+/// For an applied file that Windrow does not read.
 pub const APPLIED_UNREAD: &str =
-    "Windrow cannot read it, so it is not known whether that was its content of now";
-/// What is known of a link to a directory elsewhere.
-const UNREAD_DIRECTORY: &str = "RKE2 reads the directory behind this link and Windrow does not, so what is applied of it is not known";
+    "Windrow cannot read it, so it cannot tell whether that was the present content";
+/// For a link to a directory elsewhere.
+const UNREAD_DIRECTORY: &str = "RKE2 reads the directory behind this link and Windrow does not, so Windrow cannot tell which files are applied";
 
-/// The files of one answer, until it is full.
+/// Collects the files of one answer until the limits are reached.
 pub(super) struct FilesOfAnswer<'s> {
     status: &'s Status,
     entries: usize,
@@ -37,20 +38,20 @@ impl<'s> FilesOfAnswer<'s> {
         }
     }
 
-    /// Is there room for one entry more? Without it the answer is cut.
+    /// Is there room for one more entry? If not, the answer is marked as cut.
     fn has_room(&mut self) -> bool {
         let room = self.entries < MOST_ENTRIES && self.bytes < MOST_BYTES;
         self.is_cut |= !room;
         room
     }
 
-    /// An entry, whose texts have this length in bytes.
+    /// Counts an entry whose texts have this length in bytes.
     fn count(&mut self, bytes: usize) {
         self.entries += 1;
         self.bytes += bytes;
     }
 
-    /// Those for which there is room.
+    /// As many of these files as fit.
     pub(super) fn explain_files<'f>(
         &mut self,
         files: impl Iterator<Item = &'f ManifestPath>,
@@ -80,7 +81,7 @@ impl<'s> FilesOfAnswer<'s> {
         }
     }
 
-    /// `None` where no such file is staged.
+    /// `None` if no such file is staged.
     fn explain_file(&mut self, file: &ManifestPath) -> Option<ExplainedFile> {
         let staging = &self.status.staging;
         if let Some(held) = staging.held.iter().find(|one| one.file == *file) {
@@ -154,14 +155,14 @@ impl<'s> FilesOfAnswer<'s> {
     }
 }
 
-/// Is there something to say of a file that brings something: is it staged and not applied?
+/// Is there something to explain about a file that provides something: is it staged and not applied?
 fn waits(status: &Status, file: &ManifestPath) -> bool {
     let mut held = status.staging.held.iter();
     held.any(|one| one.file == *file && !one.is_applied())
         || state_of(status, file).is_some_and(|(state, ..)| state != "applied")
 }
 
-/// The state of a file that is not held, since when, and why.
+/// The state of a released, applied or failed file, since when, and why.
 fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Timestamp, String)> {
     let staging = &status.staging;
     if let Some(file) = staging.not_held.iter().find(|one| one.file == *file) {
@@ -187,7 +188,6 @@ fn state_of(status: &Status, file: &ManifestPath) -> Option<(&'static str, Times
     Some(("applied", one.since, why))
 }
 
-/// Why a released file is not applied yet.
 pub fn why_not_applied(status: &Status, released: &FileStatus) -> String {
     match &released.late {
         _ if released.is_directory() => UNREAD_DIRECTORY.to_owned(),
@@ -198,7 +198,7 @@ pub fn why_not_applied(status: &Status, released: &FileStatus) -> String {
     }
 }
 
-/// What files that are released now wait for.
+/// What released files wait for at present.
 pub fn until_applied(status: &Status) -> &'static str {
     if !status.role.applies_manifests() {
         return "RKE2 reads no manifests on a node of this role";
@@ -210,7 +210,7 @@ pub fn until_applied(status: &Status) -> &'static str {
     }
 }
 
-/// A line as a sentence of its own.
+/// Turns a line into a separate sentence.
 fn sentence(line: &str) -> String {
     let mut letters = line.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());

@@ -1,5 +1,5 @@
-//! Why a file, an object, a probe, a finding, a step or any other word of an outlet is as it is, read from the status
-//! document: a file, what it waits for, and the files behind that down to the roots.
+//! Explains a file, an object, a probe, a finding, a step or any other word of an outlet from the status document. A
+//! file is explained with its requirements and the files behind them, down to the roots.
 
 mod answer;
 mod files;
@@ -18,12 +18,12 @@ use self::files::FilesOfAnswer;
 pub use self::files::{APPLIED_UNREAD, until_applied, why_not_applied};
 use crate::Status;
 
-/// Said where an answer is cut.
+/// Added to an answer that is cut.
 const LEFT_OUT: &str = "The answer would be too long: some of what is waited for is left out. Ask about one file at a time; \
                         the status document has everything";
 
-/// Explains whatever the document shows under a name; `None` when it shows nothing of that name. `manifests` is the
-/// manifests directory: a file may be named by its absolute path.
+/// Explains everything that the document shows under a name; `None` if it shows nothing with that name. `manifests` is
+/// the manifests directory: a file may be given by its absolute path.
 pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnswer> {
     let asked = asked.trim();
     let mut files = files_named(status, asked, manifests);
@@ -55,7 +55,7 @@ pub fn explain(status: &Status, asked: &str, manifests: &Path) -> Option<WhyAnsw
     })
 }
 
-/// Explains a reason code from the table alone: no document of a node is needed for what it means.
+/// Explains a reason code from the table. Its meaning does not require the document of a node.
 pub fn explain_code(asked: &str) -> Option<WhyAnswer> {
     Some(WhyAnswer {
         api_version: "windrow.dev/v1",
@@ -70,7 +70,7 @@ pub fn explain_code(asked: &str) -> Option<WhyAnswer> {
     })
 }
 
-/// Each of these files and its own needs, without the files behind them. Those for which there is no room are left out.
+/// These files with their own needs, without the files behind them. Files that do not fit are left out.
 pub fn explain_needs<'f>(
     status: &Status,
     files: impl Iterator<Item = &'f ManifestPath>,
@@ -78,7 +78,7 @@ pub fn explain_needs<'f>(
     FilesOfAnswer::new(status).explain_files(files)
 }
 
-/// The line for a name that the document does not show, with the one that was meant, if one is near.
+/// The line for a name that the document does not show, with a similar name, if there is one.
 pub fn unknown_name(status: &Status, asked: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for file in &status.staging.held {
@@ -105,7 +105,6 @@ pub fn nearest_file<'f>(
     nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Every file that is staged.
 pub fn staged(status: &Status) -> impl Iterator<Item = &ManifestPath> {
     let staging = &status.staging;
     let held = staging.held.iter().map(|file| &file.file);
@@ -116,7 +115,7 @@ pub fn staged(status: &Status) -> impl Iterator<Item = &ManifestPath> {
     files.chain(done.map(|file| &file.file)).chain(failed)
 }
 
-/// The probe of this name; one of the configuration also without `user/`.
+/// The probe with this name; `user/` may be left out for a probe of the configuration.
 fn explain_probe(status: &Status, asked: &str) -> Option<ExplainedProbe> {
     let asked = asked.strip_prefix("probe ").unwrap_or(asked);
     let named = |name: &str| status.probes.iter().find(|probe| probe.id.as_str() == name);
@@ -127,7 +126,7 @@ fn explain_probe(status: &Status, asked: &str) -> Option<ExplainedProbe> {
     })
 }
 
-/// Findings of this code, of this rule, at one of these files, or about the object.
+/// Findings with this code, from this rule, at one of these files, or about the object.
 fn findings_about(status: &Status, asked: &str, files: &[ManifestPath]) -> Vec<Finding> {
     let is_about = |finding: &&Finding| {
         let here = |at: &Location| files.iter().any(|file| file.as_str() == at.file);
@@ -146,7 +145,7 @@ fn findings_about(status: &Status, asked: &str, files: &[ManifestPath]) -> Vec<F
     about.cloned().collect()
 }
 
-/// The files of this name. A whole path means that file alone, though others have its base name.
+/// The files with this name. A whole path means only that file, even if others have its base name.
 pub fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<ManifestPath> {
     let exact: Vec<ManifestPath> = staged(status)
         .filter(|file| **file == asked)
@@ -161,7 +160,7 @@ pub fn files_named(status: &Status, asked: &str, manifests: &Path) -> Vec<Manife
         .collect()
 }
 
-/// Held files that have the object, or wait for it.
+/// Held files that contain the object, or wait for it.
 fn files_about(status: &Status, asked: &str) -> Vec<ManifestPath> {
     let held = &status.staging.held;
     let having = held.iter().filter(|file| {
@@ -179,7 +178,7 @@ fn files_about(status: &Status, asked: &str) -> Vec<ManifestPath> {
     files
 }
 
-/// Does a person's input mean this object (`Kind namespace/name`, perhaps with more behind it)?
+/// Does the user's input mean this object (`Kind namespace/name`, perhaps with more text after it)?
 fn is_object(asked: &str, object: &str) -> bool {
     let object = object.strip_prefix("the kind ").unwrap_or(object);
     let mut words = object.split_whitespace();
@@ -210,7 +209,7 @@ fn is_object(asked: &str, object: &str) -> bool {
             })
 }
 
-/// Does a person's input mean this file? Its path, its base name, and its absolute path do.
+/// Does the user's input mean this file? Its path, its base name, and its absolute path do.
 pub fn names_file(typed: &str, file: &ManifestPath, manifests: &Path) -> bool {
     *file == typed
         || file.name() == typed

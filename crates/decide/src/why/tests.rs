@@ -1,4 +1,4 @@
-//! Who is meant by a name, and answers that stay small whatever waits for what.
+//! Names and their meaning, and answers that stay small for any graph of waits.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn answer(status: &Status, asked: &str) -> Value {
     serde_json::to_value(explain(status, asked, Path::new("/m")).unwrap()).unwrap()
 }
 
-/// The files of an answer in their order, and how many were asked about.
+/// The files of an answer in their order, and the number of matches for the question.
 fn files(answer: &Value) -> (u64, Vec<&str>) {
     let files = answer["files"].as_array().unwrap().iter();
     let files = files.map(|file| file["file"].as_str().unwrap());
@@ -119,7 +119,7 @@ fn an_answer_has_a_bound_in_entries_and_bytes_and_says_so() {
         assert!(text.len() < 1 << 20, "{}", text.len());
         assert!(text.matches("\"message\"").count() <= 1_000);
         assert_eq!(answer["leftOut"], LEFT_OUT);
-        // However long the chain, a reader needs no depth for it.
+        // A long chain does not nest deeply in the answer.
         serde_json::from_str::<Value>(&text).unwrap();
     }
 }

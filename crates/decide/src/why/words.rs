@@ -1,4 +1,4 @@
-//! The words of the outlets that are no name of a file, an object or a probe: steps, reason codes, states.
+//! The words of outlets that are not the name of a file, an object or a probe: steps, reason codes, states.
 
 use windrow_model::reasons::{Code, REASONS, Reason};
 use windrow_plan::readiness::node::{BUILTIN, ProbeState};
@@ -6,7 +6,7 @@ use windrow_plan::readiness::node::{BUILTIN, ProbeState};
 use super::{ExplainedStep, ExplainedWord, why_not_applied};
 use crate::{Pace, Phase, PhaseState, ProbeStatus, Status, sentence};
 
-/// The states that outlets show, and what each says. The first word of each is how outlets write it.
+/// The states that outlets show, and their meaning. The first word of each is the spelling of outlets.
 const STATES: &[(&[&str], &str)] = &[
     (
         &["Ready"],
@@ -14,7 +14,7 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["Ready, degraded", "Degraded"],
-        "The node works, and something is wrong that a person should mend. It counts as ready for `windrow wait`, for \
+        "The node works, and something is wrong that you should fix. It counts as ready for `windrow wait`, for \
          windrow-ready.target and for the exit code.",
     ),
     (
@@ -24,13 +24,13 @@ const STATES: &[(&[&str], &str)] = &[
             "Setting up node",
             "Setting up Harvester",
         ],
-        "The node is on its way: a required check fails and the node was not Ready in this boot, manifests wait, or \
-         an upgrade, a drain or a restart explains what does not work.",
+        "The bootstrap continues: a required check fails and the node was not Ready in this boot, manifests wait, or \
+         an upgrade, a drain or a restart explains the failure.",
     ),
     (
         &["Failed", "NotReady"],
-        "A required check fails on a node that was Ready in this boot, or it is proved that it will not pass by \
-         itself. Of a file: RKE2 cannot apply it, and tries again every 15 s.",
+        "A required check fails on a node that was Ready in this boot, or Windrow has proved that it will not pass \
+         without help. For a file: RKE2 cannot apply it, and tries again every 15 s.",
     ),
     (
         &["Unknown"],
@@ -47,15 +47,15 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["cannot be asked", "no answer"],
-        "Unknown because something does not answer, or not in a way that tells anything.",
+        "Unknown because something does not answer, or sends an unusable answer.",
     ),
     (
         &["refused"],
-        "Unknown because kube-apiserver or a component refuses the credential that asks (401, 403).",
+        "Unknown because kube-apiserver or a component refuses Windrow's credential (401, 403).",
     ),
     (
         &["probes are off", "probes off"],
-        "Unknown because the configuration has switched off what would find it out.",
+        "Unknown because the configuration has switched off the checks.",
     ),
     (&["passing"], "The check was made, and all is well."),
     (
@@ -69,13 +69,13 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["stalled"],
-        "Nothing that can be seen has moved for a while. That proves nothing.",
+        "Windrow has not observed any progress for a while. That proves nothing.",
     ),
     (
         &["stuck"],
         "Windrow has proved that this does not recover without help.",
     ),
-    (&["done"], "Everything that the step needs is there."),
+    (&["done"], "All requirements of the step are met."),
     (&["current"], "The node is at this step."),
     (
         &["pending"],
@@ -83,7 +83,7 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["held"],
-        "Windrow keeps the file from RKE2 by a marker FILE.skip, until what it needs is there.",
+        "Windrow keeps the file from RKE2 by a marker FILE.skip, until its requirements are met.",
     ),
     (
         &["not held", "notHeld"],
@@ -100,23 +100,23 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     // Why a file is free.
     (&["free"], "The file never had to wait."),
-    (&["met"], "Everything that the file waited for came."),
+    (&["met"], "All requirements of the file are met."),
     (
         &["samePass"],
-        "What the file still needs comes with files that RKE2 applies before it in the same pass.",
+        "Files that RKE2 applies before it in the same pass provide the rest of its requirements.",
     ),
     (
         &["yielded"],
-        "The file was released although it still waits: its deadline passed, or it stands in a cycle. RKE2 tries, as it would \
+        "The file was released although it still waits: its deadline passed, or it is in a cycle. RKE2 tries, as it would \
          have without Windrow.",
     ),
-    (&["byHand"], "A person released the file."),
+    (&["byHand"], "A user released the file."),
     (
         &["elsewhere"],
         "RKE2 applied the file although Windrow held it here: another server did, or the marker was missing for a moment.",
     ),
     (&["off"], "Staging is switched off."),
-    // What a node is.
+    // The role of a node.
     (&["first-server"], "The server that made the cluster."),
     (
         &["joined-server"],
@@ -128,11 +128,11 @@ const STATES: &[(&[&str], &str)] = &[
     (&["NODE_READY"], "Sent when the node is Ready and was not."),
     (
         &["NODE_DEGRADED"],
-        "Sent when the node works and something is wrong that a person should mend.",
+        "Sent when the node works and something is wrong that you should fix.",
     ),
     (
         &["NODE_FAILED"],
-        "Sent when the node does not work and is not on its way.",
+        "Sent when the node does not work and its bootstrap does not continue.",
     ),
     (
         &["CLUSTER_READY"],
@@ -156,7 +156,6 @@ const STATES: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Every word that is explained here.
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     let states = STATES.iter().flat_map(|(words, _)| words.iter().copied());
     let steps = Phase::ALL.iter().map(|step| step.as_str());
@@ -165,7 +164,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static str> {
         .chain(REASONS.iter().map(|reason| reason.id))
 }
 
-/// The step of this name, as documents or as people call it.
+/// The step with this name, as it is written in documents or by users.
 pub(super) fn step(status: &Status, asked: &str) -> Option<ExplainedStep> {
     let asked = asked.strip_prefix("step ").unwrap_or(asked);
     let mut steps = Phase::ALL.iter().copied();
@@ -180,7 +179,7 @@ pub(super) fn step(status: &Status, asked: &str) -> Option<ExplainedStep> {
     Some(ExplainedStep {
         name,
         state: match status.phases.is_empty() {
-            // Nobody looks.
+            // No probe runs.
             true => Some(PhaseState::Unknown),
             false => known.map(|step| step.state),
         },
@@ -188,7 +187,7 @@ pub(super) fn step(status: &Status, asked: &str) -> Option<ExplainedStep> {
     })
 }
 
-/// What a reason code or a state means, and where this node shows it.
+/// The meaning of a reason code or a state, and where this node shows it.
 pub(super) fn word(status: &Status, asked: &str) -> Option<ExplainedWord> {
     let state = STATES.iter().find(|(words, _)| {
         let mut words = words.iter();
@@ -209,7 +208,6 @@ pub(super) fn word(status: &Status, asked: &str) -> Option<ExplainedWord> {
     })
 }
 
-/// What a reason code means, wherever it is shown.
 pub(super) fn code(asked: &str) -> Option<ExplainedWord> {
     let reason = reason(asked)?;
     Some(ExplainedWord {
@@ -224,7 +222,7 @@ fn reason(id: &str) -> Option<&'static Reason> {
     REASONS.iter().find(|reason| reason.id == id)
 }
 
-/// A template with an ellipsis for each of its fields.
+/// Replaces each field of a template with an ellipsis.
 fn without_fields(template: &str) -> String {
     let mut text = String::new();
     for (position, part) in template.split('{').enumerate() {
@@ -297,7 +295,7 @@ fn line_of_probe(probe: &ProbeStatus) -> String {
     }
 }
 
-/// Where this node has the code now. Its findings are shown by themselves.
+/// The places where this node has the code now. Its findings are shown separately.
 fn shown_as_code(status: &Status, code: Code) -> Vec<String> {
     let staging = &status.staging;
     let mut shown = Vec::new();

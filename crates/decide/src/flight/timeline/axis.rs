@@ -1,32 +1,30 @@
-//! The axis of a boot: seconds from its beginning, without the jumps of the node's clock.
+//! The time axis of a boot: seconds from its beginning, without the jumps of the node's clock.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::flight::boots::is_same_process;
 
-/// A smaller step is slewing or rounding.
+/// A smaller step is caused by slewing or rounding.
 const JUMP: SignedDuration = SignedDuration::from_secs(5);
 
-/// Turns times of the node's clock into seconds from the beginning.
+/// Converts times of the node's clock to seconds from the beginning.
 #[derive(Debug)]
 pub(super) struct Axis {
     began: Timestamp,
-    /// When the process at hand began to look, as it says last. It moves along when the clock is set.
+    /// When the current process started, according to its latest line. Moves when the clock is set.
     started: Option<Timestamp>,
-    /// By how much the clock was set since the beginning.
+    /// The sum of all clock changes since the beginning.
     shift: SignedDuration,
     /// The latest time so far, in seconds.
     last: f64,
 }
 
-/// What a time says beside itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ClockNews {
-    /// Nothing.
     None,
-    /// The clock was set by so much.
+    /// The clock was set by this difference.
     Set(SignedDuration),
-    /// It stands before the time before it, and by how much the clock was set is not known.
+    /// The time is earlier than the one before it, and the size of the clock change is unknown.
     Back(SignedDuration),
 }
 
@@ -40,8 +38,8 @@ impl Axis {
         }
     }
 
-    /// The time of a line. `started` is when its process began to look, where the line says so; `begins` is true for the first line of
-    /// a segment.
+    /// The time of a line. `started` is the start of its process, if the line has it; `begins` is true for the first
+    /// line of a segment.
     pub(super) fn take(
         &mut self,
         at: Timestamp,
@@ -72,13 +70,13 @@ impl Axis {
         (self.last, news)
     }
 
-    /// Another time of the clock, as it stands.
+    /// Another time of the clock, without a correction.
     pub(super) fn at(&self, at: Timestamp) -> f64 {
         let passed = at.duration_since(self.began).saturating_sub(self.shift);
         (passed.as_secs_f64() * 1000.0).round() / 1000.0
     }
 
-    /// Is this another process than the one before?
+    /// Did another process write this line?
     pub(super) fn is_new_process(&self, started: Option<Timestamp>) -> bool {
         self.started.is_some() && !is_same_process(self.started, started)
     }

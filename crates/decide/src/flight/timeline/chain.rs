@@ -7,7 +7,7 @@ use super::files::{FileCourse, FileCourses, Followed};
 use super::{ChainStep, FileWait, WaitedOn};
 use crate::Cause;
 
-/// A shorter step says nothing, in seconds.
+/// In seconds. A shorter step is not shown.
 const LEAST: f64 = 0.05;
 
 /// The steps from the beginning to the end, without a gap.
@@ -20,7 +20,7 @@ pub(super) fn chain(course: &BootCourse, files: &FileCourses) -> Vec<ChainStep> 
         followed: Followed::new(),
     };
     let mut periods = course.periods();
-    // What came after the manifests, or instead of them.
+    // The periods after the manifests, or instead of them.
     while let Some(period) = periods.pop_if(|period| !period.is_about_manifests()) {
         reader.node_step(&period);
     }
@@ -33,7 +33,7 @@ pub(super) fn chain(course: &BootCourse, files: &FileCourses) -> Vec<ChainStep> 
     let mut steps = reader.steps;
     steps.reverse();
     if let Some(first) = steps.first_mut() {
-        // What was too short to show.
+        // Covers the steps that were too short to show.
         first.from = 0.0;
     }
     if course.arrived.is_none()
@@ -48,19 +48,20 @@ pub(super) fn chain(course: &BootCourse, files: &FileCourses) -> Vec<ChainStep> 
 struct ChainReader<'a> {
     course: &'a BootCourse,
     files: &'a FileCourses,
-    /// The steps so far, the last one first.
+    /// The last one first.
     steps: Vec<ChainStep>,
-    /// Where the steps so far begin, in seconds.
+    /// The beginning of the steps so far, in seconds.
     reached: f64,
     followed: Followed,
 }
 
 impl ChainReader<'_> {
-    /// A step from `from` to where the steps so far begin. What begins later than that took no time on the chain.
+    /// Adds a step from `from` to the beginning of the steps so far. A step that begins later than that took no time on
+    /// the chain.
     fn step(&mut self, from: f64, on: WaitedOn, file: Option<&ManifestPath>, text: String) {
         let from = from.max(0.0);
         if self.reached - from < LEAST {
-            // Too short to show; the next step takes it in.
+            // Too short to show; the next step includes it.
             return;
         }
         self.steps.push(ChainStep {
@@ -78,7 +79,8 @@ impl ChainReader<'_> {
         self.step(period.from, WaitedOn::Node, None, period.message.clone());
     }
 
-    /// The file that was applied last before where the chain has come to; where the boot is not at its end, the one that it waits for.
+    /// The last file that was applied before the current position. If the boot has not ended, the file that it waits
+    /// for.
     fn last_file(&self) -> Option<ManifestPath> {
         let files = &self.files.files;
         if self.course.arrived.is_none() && self.steps.is_empty() {
@@ -100,7 +102,6 @@ impl ChainReader<'_> {
             .map(|(path, _)| path.clone())
     }
 
-    /// What this file waited for, back to the beginning.
     fn follow(&mut self, path: &ManifestPath) {
         let mut next = Some(path.clone());
         while let Some(path) = next {
@@ -136,7 +137,7 @@ impl ChainReader<'_> {
         self.step(from, WaitedOn::Rke2, Some(path), text);
     }
 
-    /// What the file waited for. Returns the file that brings it, when that is what decided.
+    /// Adds the waits of the file. Returns the file that provides the last required object, if that was decisive.
     fn waits(&mut self, path: &ManifestPath, file: &FileCourse) -> Option<ManifestPath> {
         // Before kube-apiserver answers, every file waits for the node.
         let api = self.course.api?;
@@ -159,7 +160,7 @@ impl ChainReader<'_> {
         None
     }
 
-    /// A file that came later had nothing to wait for before.
+    /// A file that appeared later had nothing to wait for before.
     fn appeared(&mut self, path: &ManifestPath, file: &FileCourse) {
         let came = file.appeared.filter(|at| *at > LEAST);
         if came.is_some_and(|at| self.reached <= at + LEAST) {
@@ -169,7 +170,7 @@ impl ChainReader<'_> {
     }
 }
 
-/// What was waited for, and how the wait ended where that is not by what was waited for.
+/// The wait, and how it ended if something else ended it.
 fn text(wait: &FileWait, cause: Option<Cause>) -> String {
     let ended = match cause {
         Some(Cause::Yielded) => " (released at its deadline, without it)",

@@ -1,4 +1,4 @@
-//! The course of a boot at the node: when it was in which phase, for which reason, and when it arrived.
+//! The node's part of a boot: its phases with their reasons, and its arrival.
 
 use jiff::{SignedDuration, Timestamp};
 use windrow_model::reasons::Code;
@@ -9,25 +9,25 @@ use crate::flight::RecordedStage;
 use crate::flight::boots::{RecordedBoot, first_reachable, started};
 use crate::{Phase, Readiness};
 
-/// A flight that begins this long after its process was begun again in the middle.
+/// If a flight begins this long after its process, its file was begun again during the boot.
 const CUT: SignedDuration = SignedDuration::from_secs(30);
 
-/// One decision, as far as it is about the node.
+/// The node's part of one decision.
 #[derive(Debug, Clone)]
 pub(super) struct NodeMoment {
-    /// When, in seconds from the beginning.
+    /// In seconds from the beginning.
     pub(super) at: f64,
     readiness: Readiness,
     pub(super) phase: Phase,
     code: Code,
     message: String,
-    /// Was a file held, released or applied by it?
+    /// Did it hold, release or apply a file?
     moved_files: bool,
-    /// What is to be known of the clock, or of the process.
+    /// A note about the clock or the process.
     caution: Option<String>,
 }
 
-/// A time during which the node waited for the same.
+/// A time during which the node waited for the same thing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NodePeriod {
     pub(super) from: f64,
@@ -38,32 +38,29 @@ pub(super) struct NodePeriod {
 }
 
 impl NodePeriod {
-    /// Did the node wait for its manifests?
     pub(super) fn is_about_manifests(&self) -> bool {
         matches!(self.phase, Phase::Staging | Phase::Manifests)
     }
 }
 
-/// The course of a boot at the node.
+/// The node's part of a boot.
 #[derive(Debug)]
 pub(super) struct BootCourse {
     pub(super) windrow: String,
     pub(super) began: Timestamp,
     /// Every decision up to the end, in order.
     pub(super) moments: Vec<NodeMoment>,
-    /// Which of them is the arrival; none when the boot is not at its end.
+    /// The index of the arrival; `None` if the boot has not ended.
     pub(super) arrived: Option<usize>,
-    /// When kube-apiserver answered first; none when it never did.
+    /// When kube-apiserver first answered; `None` if it never did.
     pub(super) api: Option<f64>,
-    /// Is its beginning missing?
     pub(super) is_cut: bool,
-    /// Was a file held or applied in it?
     pub(super) had_files: bool,
     pub(super) cautions: Vec<String>,
 }
 
 impl BootCourse {
-    /// `None` when nothing was decided in it.
+    /// `None` if the boot has no decision.
     pub(super) fn read(boot: &RecordedBoot<'_>) -> Option<Self> {
         let (segment, _, first) = boot.decisions().next()?;
         let head = segment.head.at;
@@ -81,7 +78,7 @@ impl BootCourse {
         };
         if is_cut {
             course.cautions.push(
-                "the flight no longer has the beginning of this boot: of what came before, it knows what its first line says"
+                "the flight no longer has the beginning of this boot: only its first line has earlier facts"
                     .to_owned(),
             );
         }
@@ -103,7 +100,7 @@ impl BootCourse {
                     clock(at)
                 )),
                 ClockNews::Back(by) => Some(format!(
-                    "the clock was set back at {}, by {} s at least: how long the wait over it took is not known",
+                    "the clock was set back at {}, by {} s at least: the length of the wait at that time is unknown",
                     clock(at),
                     by.as_secs()
                 )),
@@ -118,7 +115,8 @@ impl BootCourse {
                 let answered = axis.at(answered).clamp(0.0, at);
                 self.api.get_or_insert(answered);
             }
-            // The first line of a segment also has what was so before; but what is held then waits in this boot too.
+            // The first line of a segment also repeats older facts; but a file that is held then waits in this boot as
+            // well.
             let is_news =
                 |stage: &RecordedStage| !begins || matches!(stage, RecordedStage::Held { .. });
             self.moments.push(NodeMoment {
@@ -133,8 +131,8 @@ impl BootCourse {
         }
     }
 
-    /// The first decision by which the boot was at its end. Before a node is probed its manifests are all that is judged: that says
-    /// nothing where it is probed later.
+    /// Finds the first decision at which the boot had ended. Before a node is probed, only its manifests are judged:
+    /// that means nothing if it is probed later.
     fn find_arrival(&mut self) {
         let is_probed = self.moments.iter().any(|moment| is_of_probed(moment.phase));
         self.arrived = self
@@ -169,7 +167,7 @@ impl BootCourse {
         }
     }
 
-    /// The end, or the last that is known, in seconds.
+    /// The end, or the last known time, in seconds.
     pub(super) fn last(&self) -> f64 {
         self.moments.last().map_or(0.0, |moment| moment.at)
     }
@@ -191,7 +189,7 @@ impl BootCourse {
         }
     }
 
-    /// What the node waited for, one after the other, from the beginning to the end.
+    /// The waits of the node, in order, from the beginning to the end.
     pub(super) fn periods(&self) -> Vec<NodePeriod> {
         let mut periods: Vec<NodePeriod> = Vec::new();
         let waited = match self.arrived {

@@ -1,7 +1,7 @@
-//! What became of each file in a boot: since when it was held and what for, when it was released, when RKE2 had applied it.
+//! The course of each file in a boot: its waits, its release, and when RKE2 had applied it.
 //!
-//! The stages are those that were recorded. The reasons come from the decisions made again; where these come out otherwise, the recorded
-//! code stands alone.
+//! The stages are the recorded ones. The reasons come from repeated decisions. If these differ, only the recorded code
+//! is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::flight::boots::{RecordedBoot, started};
 use crate::flight::{RecordedDecision, RecordedStage, Replay, ReplayedDecision};
 use crate::{Cause, Ledger, LedgerEntry, Phase, PhaseExpectation, StagingStatus};
 
-/// One file, as far as it came.
+/// One file, as far as the boot covers it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileCourse {
     pub(super) stage: Option<RecordedStage>,
-    /// When it was first seen in this boot, in seconds; none when it was there at the beginning.
+    /// When it first appeared in this boot, in seconds; `None` if it existed at the beginning.
     pub(super) appeared: Option<f64>,
     pub(super) held: Option<f64>,
     pub(super) waits: Vec<FileWait>,
@@ -29,22 +29,21 @@ pub(super) struct FileCourse {
     pub(super) cause: Option<Cause>,
     pub(super) applied: Option<f64>,
     pub(super) failure: Option<String>,
-    /// It was released in an earlier boot: nothing of it happened in this one.
+    /// It was released in an earlier boot: nothing happened to it in this one.
     pub(super) is_old: bool,
 }
 
 impl FileCourse {
-    /// Is it held when the flight ends?
     pub(super) fn is_held(&self) -> bool {
         matches!(self.stage, Some(RecordedStage::Held { .. }))
     }
 
-    /// May RKE2 have it, and has not applied it?
+    /// May RKE2 apply it, and has not yet?
     pub(super) fn is_released(&self) -> bool {
         self.stage == Some(RecordedStage::Released)
     }
 
-    /// How long RKE2 took, once it might have the file and kube-apiserver answered.
+    /// How long RKE2 took after the release and the first answer of kube-apiserver.
     pub(super) fn taken_up(&self, api: Option<f64>) -> Option<(f64, f64)> {
         let applied = self.applied?;
         let might = self.released?.max(api.unwrap_or(0.0));
@@ -52,19 +51,17 @@ impl FileCourse {
     }
 }
 
-/// The files of a boot.
 #[derive(Debug, Default)]
 pub(super) struct FileCourses {
     pub(super) files: BTreeMap<ManifestPath, FileCourse>,
-    /// What the node waited for at the end, where that is a file.
+    /// The file that the node waited for at the end, if it waited for one.
     pub(super) waits_for: Option<ManifestPath>,
     pub(super) cautions: Vec<String>,
-    /// What was expected of each phase when it was decided last.
+    /// The expectation for each phase, as of its last decision.
     pub(super) expected: BTreeMap<Phase, PhaseExpectation>,
 }
 
 impl FileCourses {
-    /// Follows the files up to the end of the boot.
     pub(super) fn read(boot: &RecordedBoot<'_>, course: &BootCourse) -> Self {
         let mut courses = Self::default();
         let mut axis = Axis::new(course.began);
@@ -115,7 +112,7 @@ impl FileCourses {
         self
     }
 
-    /// The next decision made again; none once that is not possible.
+    /// Repeats the next decision; `None` as soon as that is impossible.
     fn decide_again<'s>(
         &mut self,
         replay: &mut Option<Replay<'s>>,
@@ -132,7 +129,6 @@ impl FileCourses {
         }
     }
 
-    /// What was expected of phases when the decision was made.
     fn take_expectations(&mut self, again: &ReplayedDecision<'_>) {
         for phase in &again.decision.status.phases {
             if let Some(expected) = phase.expected {
@@ -209,18 +205,17 @@ impl FileCourses {
     }
 }
 
-/// One decision, as far as it is about files.
 pub(super) struct StagingMoment<'a> {
     pub(super) at: f64,
     pub(super) axis: &'a Axis,
     /// Is it the first of its segment?
     pub(super) begins: bool,
     pub(super) decision: &'a RecordedDecision,
-    /// The same decision made again.
+    /// The same decision, repeated.
     pub(super) staging: Option<&'a StagingStatus>,
 }
 
-/// What the ledger had of a file before the first decision.
+/// The ledger's entry of a file before the first decision.
 struct EntryBefore(Arc<LedgerEntry>);
 
 impl EntryBefore {
@@ -246,7 +241,7 @@ impl StagingMoment<'_> {
 }
 
 impl FileCourse {
-    /// The file came into a stage. A new content begins its course again.
+    /// Notes that the file reached a stage. New content restarts its course.
     fn enter(&mut self, stage: RecordedStage, at: f64, is_late: bool) {
         match stage {
             RecordedStage::Held { .. } => {
@@ -283,7 +278,6 @@ impl FileCourse {
         }
     }
 
-    /// Takes the reasons from the decision made again.
     fn learn(&mut self, path: &ManifestPath, moment: &StagingMoment<'_>) {
         match self.stage {
             Some(RecordedStage::Held { code }) => self.learn_wait(path, code, moment),
@@ -341,7 +335,7 @@ impl FileCourse {
     }
 }
 
-/// Did a decision come out otherwise in what becomes of files?
+/// Did a repeated decision give other results for files?
 fn is_different(again: &ReplayedDecision<'_>) -> bool {
     !again.differences.is_empty()
 }
@@ -357,5 +351,5 @@ fn round(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-/// Paths that were followed already: a circle of files ends there.
+/// Paths that were already followed: a cycle of files ends there.
 pub(super) type Followed = BTreeSet<ManifestPath>;

@@ -1,14 +1,14 @@
-//! Where the time of a boot went: its phases, what each file waited for, and the chain of waits that decided when it ended.
+//! The time course of a boot: its phases, the waits of each file, and the chain of waits that decided when it ended.
 //!
 //! ```text
-//!   Ready <── RKE2's poll <── released <── what it waited for <── the file that brings it <── ... <── the API <── power-on
+//!   Ready <── RKE2's poll <── released <── its requirement <── the file that provides it <── ... <── the API <── power-on
 //! ```
 //!
-//! The chain is read backwards from the end: each step began when the one before it had ended, so that a shorter wait anywhere else
-//! would have changed nothing. Times are seconds from the beginning of the boot, on an axis that does not jump where the clock
-//! was set.
+//! The chain is read backwards from the end: each step began when the one before it ended, so a shorter wait anywhere
+//! else would have changed nothing. Times are seconds from the beginning of the boot, on an axis that does not jump
+//! when the clock is set.
 //!
-//! What happened is taken from the flight as it was recorded. Why a file was held is taken from the same decisions made again.
+//! Events come from the flight as recorded. The reasons for holds come from repeating the same decisions.
 
 mod axis;
 mod chain;
@@ -30,7 +30,7 @@ use course::BootCourse;
 pub use course::clock;
 use files::FileCourses;
 
-/// Where the time of one boot went.
+/// The time course of one boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BootTimeline {
@@ -45,53 +45,52 @@ pub struct BootTimeline {
     pub boot: Option<String>,
     /// When Windrow began to look, by the node's clock: all times below are seconds from then.
     pub began: Timestamp,
-    /// How it ended.
+    /// The end of the boot.
     pub end: BootEnd,
-    /// The phases in their order. One that the node came back to stands there twice.
+    /// The phases in their order. A phase to which the node returned is listed twice.
     pub phases: Vec<PhaseStay>,
     /// The chain of waits that decided when it ended, without a gap from the beginning to the end.
     pub chain: Vec<ChainStep>,
     /// Files that were held or applied in this boot, by when RKE2 applied them.
     pub files: Vec<FileTime>,
-    /// How long earlier boots of this node took; absent where none is in the flight.
+    /// How long earlier boots of this node took; absent if the boot log has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<MedianTime>,
-    /// What is not known, or was reckoned with, a sentence each.
+    /// Uncertainties and assumptions, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cautions: Vec<String>,
 }
 
-/// How a boot ended.
+/// The end of a boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BootEnd {
-    /// In what.
+    /// The result.
     pub state: BootState,
-    /// When: the end, or the last that is known of it.
+    /// When it ended, or the last known time.
     pub at: f64,
-    /// The reason, for programs.
+    /// The code of the reason.
     pub code: Code,
-    /// The reason, in a line.
+    /// The reason in one line.
     pub message: String,
 }
 
-/// What a boot came to.
+/// The result of a boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum BootState {
     /// Everything works.
     Ready,
-    /// It works, and something is wrong besides.
+    /// It works, but something is wrong.
     Degraded,
-    /// Every manifest is applied, or kept on purpose. The node was not probed, so no more is known.
+    /// Every manifest is applied, or kept on purpose. The node was not probed.
     Staged,
-    /// Known not to get there by itself.
+    /// Windrow knows that it does not get Ready without help.
     Failed,
-    /// Not there yet when the flight ended.
+    /// Not yet ended when the boot log ended.
     Underway,
 }
 
 impl BootState {
-    /// Did the boot come to its end?
     pub fn is_end(self) -> bool {
         matches!(self, Self::Ready | Self::Degraded | Self::Staged)
     }
@@ -100,29 +99,29 @@ impl BootState {
 /// A phase of the bootstrap, as long as the node was in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseStay {
-    /// Which.
+    /// The phase.
     pub name: Phase,
     /// When it began.
     pub from: f64,
-    /// When it ended, or the last that is known of it.
+    /// When it ended, or the last known time.
     pub to: f64,
-    /// Did the node go on from it?
+    /// Did the node move on from it?
     pub ended: bool,
-    /// How long it took in earlier boots; absent where it was in none.
+    /// How long it took in earlier boots; absent if none had it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<MedianTime>,
 }
 
-/// How long something took in earlier boots of this node that are in the flight and were of the same sort: with files that RKE2 had
-/// to apply, or without. Of a phase of which the flight has too few, in the boots from which the node itself knew what is usual.
+/// How long something took in comparable earlier boots of this node in the boot log: with files that RKE2 had to apply,
+/// or without. If the boot log has too few boots for a phase, the boots from which the node itself knew the usual time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MedianTime {
-    /// In how many of them.
+    /// The number of these boots.
     pub boots: usize,
     /// The median, in seconds.
     pub median_seconds: f64,
-    /// Which boots those are, where they are not in the flight.
+    /// The source of these boots, if they are not in the boot log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<ExpectationSource>,
 }
@@ -131,44 +130,44 @@ pub struct MedianTime {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileTime {
-    /// Which.
+    /// The path of the file.
     pub file: ManifestPath,
-    /// Since when it was held; absent when it never was.
+    /// Since when it was held; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<f64>,
-    /// What it waited for, one after the other.
+    /// Its waits, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<FileWait>,
-    /// When RKE2 might have it; absent when it is held.
+    /// When RKE2 was allowed to apply it; absent if it is still held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<f64>,
-    /// Why.
+    /// Why it was released.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// When RKE2 had applied it; absent when it has not.
+    /// When RKE2 had applied it; absent if it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<f64>,
-    /// How long RKE2 took to take it up and apply it, in seconds, once it might and kube-apiserver answered.
+    /// How long RKE2 took to read and apply it, in seconds, after the release and the first answer of kube-apiserver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_seconds: Option<f64>,
-    /// RKE2's last error with it, if there was any.
+    /// RKE2's last error with it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// What a file waited for first, for a time.
+/// One wait of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileWait {
-    /// From when.
+    /// When the wait began.
     pub from: f64,
-    /// Until when.
+    /// When the wait ended.
     pub to: f64,
-    /// For programs.
+    /// The code of the reason.
     pub code: Code,
-    /// In a line.
+    /// The reason in one line.
     pub why: String,
-    /// The file that brings it, when one of the directory does.
+    /// The file in the directory that provides it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought_by: Option<ManifestPath>,
 }
@@ -176,47 +175,47 @@ pub struct FileWait {
 /// One step of the chain that decided the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainStep {
-    /// From when.
+    /// When the step began.
     pub from: f64,
-    /// Until when.
+    /// When the step ended.
     pub to: f64,
-    /// Who was waited for.
+    /// The subject of the wait.
     pub on: WaitedOn,
-    /// The file that waited; absent where the node did.
+    /// The file that waited; absent if the node waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<ManifestPath>,
-    /// For what, in a line.
+    /// The reason, in one line.
     pub text: String,
-    /// Is it still waited for when the flight ends?
+    /// Was the node still waiting for it when the boot log ended?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
 }
 
-/// Who was waited for.
+/// The subject of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum WaitedOn {
     /// The node's own parts: network, RKE2, kube-apiserver, the platform.
     Node,
-    /// What a held file needs of the cluster.
+    /// A requirement of a held file.
     Requirement,
-    /// What another file of the directory brings, from when RKE2 had applied that.
+    /// An object from another file of the directory, after RKE2 has applied that file.
     OtherFile,
     /// RKE2, to read its directory and apply the file.
     Rke2,
-    /// Whoever writes the file: it was not there yet.
+    /// The author of the file: it did not exist yet.
     File,
 }
 
 impl BootTimeline {
-    /// The name of its document.
+    /// The `kind` of its document.
     pub const KIND: &'static str = "BootTimeline";
 
-    /// Of a boot, beside those before it.
+    /// Compares the boot with earlier boots.
     ///
     /// # Errors
     ///
-    /// When nothing was decided in it; a sentence for people.
+    /// A sentence for users, if the boot has no decision.
     pub fn from_boot(
         boot: &RecordedBoot<'_>,
         earlier: &[RecordedBoot<'_>],

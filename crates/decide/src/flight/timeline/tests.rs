@@ -1,4 +1,4 @@
-//! Timelines of flights that are made by hand. Those of simulated bootstraps are in `crates/simulate/tests/flight.rs`.
+//! Timelines of handmade flights. `crates/simulate/tests/flight.rs` has those of simulated boots.
 
 mod chain;
 mod course;
@@ -32,7 +32,7 @@ fn after(seconds: i64) -> Timestamp {
     Timestamp::constant(START, 0) + SignedDuration::from_secs(seconds)
 }
 
-/// A segment of a process that began to look when the segment begins.
+/// A segment of a process that starts when the segment begins.
 fn segment(boot: Option<&str>, began: i64, decisions: Vec<RecordedDecision>) -> Segment {
     Segment {
         head: FlightHead {
@@ -76,7 +76,7 @@ fn decision(at: i64, readiness: Readiness, phase: Phase, code: Code) -> Recorded
     }
 }
 
-/// The process began to look at `started`; kube-apiserver answers, or does not yet.
+/// The process started at `started`. `answered` is when kube-apiserver answered, or `None` if it has not yet.
 fn with_api(mut one: RecordedDecision, started: i64, answered: Option<i64>) -> RecordedDecision {
     let fact = json!({"about": "api", "started": after(started), "firstReachable": answered.map(after), "unreachable": null});
     one.facts.insert("api".to_owned(), fact);
@@ -92,7 +92,7 @@ const HELD: RecordedStage = RecordedStage::Held {
     code: Code::WaitsForKind,
 };
 
-/// A probed boot that is Ready after `seconds`, its process beginning at `began`.
+/// A probed boot that is Ready after `seconds`, whose process starts at `began`.
 fn whole_boot(id: &str, began: i64, seconds: i64) -> Segment {
     let api = |one| with_api(one, began, Some(began + seconds / 2));
     let decisions = vec![
@@ -113,7 +113,6 @@ fn setting_up(at: i64, phase: Phase) -> RecordedDecision {
     decision(at, Readiness::SettingUp, phase, Code::ProbeFailed)
 }
 
-/// The last boot of a flight, compared with those before it.
 fn last(flights: &Flights) -> BootTimeline {
     let boots = boots(flights);
     let (last, earlier) = boots.split_last().unwrap();
@@ -419,7 +418,7 @@ fn a_file_that_was_there_before_is_on_no_chain_and_one_that_came_later_says_so()
     assert_eq!(timeline.files[0].poll_seconds, Some(10.0));
 }
 
-/// A course that is Staged after `end` seconds, with kube-apiserver from the tenth on.
+/// A course that is Staged after `end` seconds, with kube-apiserver from the tenth second on.
 fn staged_course(end: i64) -> BootCourse {
     let segment = segment(
         None,

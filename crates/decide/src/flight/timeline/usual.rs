@@ -1,4 +1,4 @@
-//! What is usual: the median of earlier boots of the same node, and of how many.
+//! Usual times: the median of earlier boots of the same node, and their number.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::{MedianTime, PhaseStay};
 use crate::flight::boots::RecordedBoot;
 use crate::{Phase, PhaseExpectation};
 
-/// Compares a boot with those before it that came to their end and were of the same sort. A boot in which RKE2 had files to apply
-/// takes longer than one in which everything was there.
+/// Compares a boot with earlier boots of the same sort that ended. A boot in which RKE2 had to apply files takes longer
+/// than one without.
 pub(super) fn compare(
     boot: &BootCourse,
     phases: &mut [PhaseStay],
@@ -34,11 +34,11 @@ pub(super) fn compare(
     median_time(earlier.iter().map(BootCourse::last).collect())
 }
 
-/// With fewer boots in the flight than this, what the node itself expected says more, if that rests on more.
+/// With fewer boots than this in the flight, the node's own expectation is more reliable, if it is based on more boots.
 const FEWEST_IN_FLIGHT: usize = 3;
 
-/// Compares phases of which the flight has too few boots with what the node expected when it was in them: from the boots that it
-/// remembered, or from boots of nodes like it.
+/// If the flight has too few boots for a phase, compares it with the node's expectation at that time: from the boots
+/// that it remembered, or from boots of similar nodes.
 pub(super) fn add_expected(phases: &mut [PhaseStay], expected: &BTreeMap<Phase, PhaseExpectation>) {
     for phase in phases {
         let in_flight = phase.usual.map_or(0, |usual| usual.boots);
@@ -49,7 +49,7 @@ pub(super) fn add_expected(phases: &mut [PhaseStay], expected: &BTreeMap<Phase, 
         if in_flight < FEWEST_IN_FLIGHT && usual.boots > in_flight {
             phase.usual = Some(MedianTime {
                 boots: usual.boots,
-                // Seconds of a boot: far from where a float loses one.
+                // Seconds of a boot: far below the numbers at which a float loses a unit.
                 median_seconds: usual.median as f64,
                 from: Some(from),
             });

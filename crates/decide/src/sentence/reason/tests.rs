@@ -96,7 +96,7 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
             "RKE2's supervisor does not answer: 127.0.0.1:9345 refuses connections",
             "Setting up: RKE2's supervisor (:9345) refuses connections",
         ),
-        // Another node's address says where to look.
+        // The address of another node shows where to look.
         (
             "Setting up (api, 3 min)",
             "the VIP does not answer on its ports: 192.0.2.222:9345 refuses connections",
@@ -107,7 +107,7 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
             "node is not known: forbidden to read nodes (GET /api/v1/nodes/n1 as system:node:n1: HTTP 403)",
             "Unknown (refused, node, 4 min): forbidden to read nodes",
         ),
-        // Whoever reads it alone has to ask: what does?
+        // A reader without the context would have to ask: what does?
         (
             "Ready, degraded (of a node with a long name)",
             "this node has no vote in etcd: it has been a learner for 25 min",
@@ -118,7 +118,7 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
             "the VIP does not answer: no answer within 4 s",
             "Setting up: the VIP does not answer: no answer within 4 s",
         ),
-        // Without its file it says nothing.
+        // Without its file, it has no meaning.
         (
             "Setting up (manifests)",
             "bad.yaml:3: RKE2 will refuse the whole file: line 5 is not valid YAML",
@@ -214,11 +214,11 @@ proptest! {
         let general_fits = chars(&general) <= room;
         let particular_fits = particular.as_deref().is_some_and(|text| stands_alone(text) && chars(text) <= room);
         prop_assert_eq!(line.ends_with('…'), !(general_fits || particular_fits), "{}", line);
-        // What fits whole is whole.
+        // A text that fits is not changed.
         if chars(&headline) + 2 + chars(&reason) <= ROOM {
             prop_assert_eq!(&line, &format!("{}: {}", headline, reason));
         }
-        // The particular goes last.
+        // The particular part goes last.
         if particular_fits {
             prop_assert!(line.contains(particular.as_deref().unwrap_or_default()), "{}", line);
         }

@@ -1,4 +1,4 @@
-//! `probes.builtin:` of the configuration: what it changes about the probes that come with Windrow.
+//! `probes.builtin:` of the configuration: changes to Windrow's own probes.
 //!
 //! ```yaml
 //! probes:
@@ -8,8 +8,8 @@
 //!     harvester: {period: 1m, fall: 5, severity: wanted}
 //! ```
 //!
-//! Files are merged by name, as in `probes.custom`. A probe can be made to count for less, and never for more than its
-//! adapter was written for.
+//! Files are merged by name, as in `probes.custom`. The severity of a probe can be lowered, and never raised above the
+//! one that its adapter was written for.
 
 use std::time::Duration;
 
@@ -25,13 +25,11 @@ use super::super::units::{duration, expected, size};
 use super::LEAST_PERIOD;
 use super::fields::FieldReader;
 
-/// The key under which they stand.
 pub(in crate::settings) const SECTION: &str = "probes.builtin";
 
 const KEYS: &[&str] = &["enabled", "period", "fall", "severity", "limit"];
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What one file says about one probe.
 #[derive(Debug)]
 pub(in crate::settings) struct TuningSetting {
     pub(in crate::settings) at: Location,
@@ -39,7 +37,7 @@ pub(in crate::settings) struct TuningSetting {
 }
 
 impl TuningSetting {
-    /// What it changes, as `config show` prints it.
+    /// Its changes, as `config show` prints them.
     pub(in crate::settings) fn show(&self) -> String {
         let tuning = &self.tuning;
         let said = [
@@ -59,7 +57,7 @@ impl TuningSetting {
     }
 }
 
-/// Reads the section; everything that is wrong with it is named.
+/// Reads the section and reports every error in it.
 pub(in crate::settings) fn read(
     file: &str,
     node: &Node,
@@ -123,7 +121,7 @@ impl FieldReader<'_> {
         Some(TuningSetting { at, tuning })
     }
 
-    /// Longer than an answer may take.
+    /// The period has to be longer than the timeout.
     fn tuned_period(&mut self, path: &str, node: &Node, rows: &[&Builtin]) -> Option<Duration> {
         let timeout = rows.iter().map(|row| row.timeout).max().unwrap_or_default();
         let least = LEAST_PERIOD.max(Duration::from_secs(timeout + 1));
@@ -141,7 +139,7 @@ impl FieldReader<'_> {
     }
 }
 
-/// A limit, written as the probe measures.
+/// A limit in the unit of the probe.
 fn read_limit(usual: ProbeLimit, node: &Node) -> Result<ProbeLimit, String> {
     match usual {
         ProbeLimit::Degrees(_) => whole(node, 1..=50)
@@ -158,7 +156,7 @@ fn read_limit(usual: ProbeLimit, node: &Node) -> Result<ProbeLimit, String> {
             .ok_or_else(|| expected("a share from 1% to 99%", node)),
         ProbeLimit::FreePercent(_) | ProbeLimit::FreeBytes(_) => match percent(node) {
             Some(percent) => Ok(ProbeLimit::FreePercent(percent)),
-            // A number alone could be either.
+            // A number without a unit could be either.
             None if node.as_str().is_some_and(|text| text.ends_with('B')) => {
                 size(node).map(ProbeLimit::FreeBytes)
             }
@@ -183,7 +181,7 @@ fn percent(node: &Node) -> Option<u8> {
     (1..100).contains(&number).then_some(number)
 }
 
-/// The load for each core, as /proc/loadavg has it: in hundredths.
+/// The load for each core in hundredths; /proc/loadavg has the load as a decimal number.
 fn load(node: &Node) -> Result<u32, String> {
     let text = match &node.value {
         NodeValue::Number(number) => number.to_string(),
@@ -194,7 +192,7 @@ fn load(node: &Node) -> Result<u32, String> {
         .ok()
         .filter(|load| (0.1..=1000.0).contains(load));
     let wrong = || expected("the load for each core, a number from 0.1 to 1000", node);
-    // In these bounds nothing is cut off.
+    // Within these bounds, the cast loses nothing.
     load.map(|load| (load * 100.0).round() as u32)
         .ok_or_else(wrong)
 }

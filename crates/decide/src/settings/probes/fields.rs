@@ -1,4 +1,4 @@
-//! Fields of a definition: each is read, or what is wrong with it is noted with its line.
+//! Fields of a definition: each is read, or its error is noted with its line.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use windrow_model::suggest::nearest;
 use super::super::error::ConfigError;
 use super::super::units::{count, duration, expected};
 
-/// More answers in a row than that are a slip.
+/// A higher number of answers in a row is a mistake.
 const MOST_IN_A_ROW: usize = 100;
 
-/// What was read of a file, as far as it was wrong.
+/// Reads the fields of a file, and collects the errors.
 pub(super) struct FieldReader<'a> {
     pub(super) file: &'a str,
     pub(super) errors: Vec<ConfigError>,
@@ -34,7 +34,6 @@ impl<'a> FieldReader<'a> {
         });
     }
 
-    /// Is it a map with these keys and no others?
     pub(super) fn map(&mut self, path: &str, entry: &MapEntry, keys: &[&str]) -> bool {
         if !matches!(entry.value.value, NodeValue::Mapping(_)) {
             let what = expected(&format!("a map with {}", list(keys)), &entry.value);
@@ -59,14 +58,14 @@ impl<'a> FieldReader<'a> {
         true
     }
 
-    /// Takes a value, or says what is wrong with it.
+    /// Returns a value, or notes its error.
     pub(super) fn take<T>(&mut self, path: &str, line: u32, value: Result<T, String>) -> Option<T> {
         value
             .map_err(|why| self.wrong(line, format!("{path}: {why}")))
             .ok()
     }
 
-    /// The value under a key, read; `None` when it is not there or wrong.
+    /// The parsed value under a key; `None` if it is absent or invalid.
     pub(super) fn read<T>(
         &mut self,
         path: &str,

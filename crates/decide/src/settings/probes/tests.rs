@@ -1,4 +1,4 @@
-//! What may stand under `probes.custom`, and what is said of everything else.
+//! Valid and invalid entries of `probes.custom`, and the messages about them.
 
 use windrow_model::manifest::yaml;
 
@@ -96,7 +96,7 @@ own: {object: {apiVersion: v1, kind: Node, expression: \"'gpu' in object.metadat
         matches!(&swap.question, CustomQuestion::File(file) if file.exists && file.newer_than.is_some())
     );
     assert!(matches!(&lock.question, CustomQuestion::File(file) if !file.exists));
-    // What only an admin may ask is for servers, if nothing else is said.
+    // Probes that only an admin may run are for servers by default.
     assert_eq!(proxy.roles, [NodeRole::FirstServer, NodeRole::JoinedServer]);
     assert_eq!(own.roles.len(), 4);
 }

@@ -1,4 +1,4 @@
-//! The form of `probes` in `windrow.yaml`.
+//! The schema of `probes` in `windrow.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use windrow_plan::readiness::node::{BUILTIN, NodeRole, Phase, ProbeSeverity};
 
 use super::{AbsolutePath, DurationText};
 
-/// What is changed about the probes that come with Windrow, by name.
+/// Changes to Windrow's own probes, by name.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
 pub struct BuiltinProbes(
@@ -15,7 +15,7 @@ pub struct BuiltinProbes(
     pub  BTreeMap<String, BuiltinProbeFile>,
 );
 
-/// Probes of your own, by name: lower-case letters, digits and `-`.
+/// Your probes, by name: lower-case letters, digits and `-`.
 #[derive(JsonSchema)]
 #[schemars(transparent)]
 pub struct CustomProbes(pub BTreeMap<String, ProbeFile>);
@@ -27,24 +27,24 @@ fn builtin_names() -> Vec<&'static str> {
     names
 }
 
-/// What is changed about a probe that comes with Windrow.
+/// Changes to one of Windrow's own probes.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BuiltinProbeFile {
-    /// false: it is not asked. The status says so; if the node needs it, the node is not Ready without it.
+    /// false: it does not run. The status says so; if the node needs it, the node is not Ready without it.
     pub enabled: Option<bool>,
-    /// How often it is asked; longer than an answer may take.
+    /// Its period; longer than the timeout of an answer.
     pub period: Option<DurationText>,
     /// After how many bad answers in a row it fails.
     #[schemars(range(min = 1, max = 100))]
     pub fall: Option<u32>,
     /// wanted: the node can do without it.
     pub severity: Option<ProbeSeverity>,
-    /// What it measures against: a share like 10%, a size like 20GiB, a time like 30d, a load for each core.
+    /// Its limit: a share like 10%, a size like 20GiB, a time like 30d, a load for each core.
     pub limit: Option<ProbeLimitFile>,
 }
 
-/// What a probe measures against.
+/// The limit of a probe.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub enum ProbeLimitFile {
@@ -58,7 +58,7 @@ pub enum ProbeLimitFile {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ProbeFile {
-    /// false takes an earlier definition back.
+    /// false removes an earlier definition.
     pub enabled: Option<bool>,
     /// An address that has to answer.
     pub http: Option<HttpProbeFile>,
@@ -66,11 +66,11 @@ pub struct ProbeFile {
     pub tcp: Option<TcpProbeFile>,
     /// A systemd unit and its state.
     pub unit: Option<UnitProbeFile>,
-    /// A file.
+    /// A file and its state.
     pub file: Option<FileProbeFile>,
-    /// An object of the cluster.
+    /// An object of the cluster and its state.
     pub object: Option<ObjectProbeFile>,
-    /// How often it is asked; 5s or more.
+    /// Its period; 5s or more.
     pub period: Option<DurationText>,
     /// How long an answer may take; less than the period.
     pub timeout: Option<DurationText>,
@@ -82,11 +82,11 @@ pub struct ProbeFile {
     pub fall: Option<u32>,
     /// Does the node need it, or is it only wanted?
     pub severity: Option<ProbeSeverity>,
-    /// On which nodes it is asked.
+    /// The nodes that run it.
     pub roles: Option<Vec<NodeRole>>,
     /// In which phase of the boot it counts.
     pub phase: Option<Phase>,
-    /// What is said where it fails.
+    /// The message when it fails.
     #[schemars(length(max = 160))]
     pub message: Option<String>,
 }
@@ -100,11 +100,11 @@ pub struct HttpProbeFile {
     pub url: String,
     /// The status, or a list of them.
     pub status: Option<HttpStatus>,
-    /// What the answer has to contain.
+    /// Text that the answer has to contain.
     pub contains: Option<String>,
-    /// The authority of the server's certificate.
+    /// A file with the CA of the server's certificate.
     pub ca_file: Option<AbsolutePath>,
-    /// true checks no certificate.
+    /// true disables the check of the certificate.
     pub insecure: Option<bool>,
     /// A file with headers, for credentials.
     pub headers_file: Option<AbsolutePath>,
@@ -114,9 +114,9 @@ pub struct HttpProbeFile {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub enum HttpStatus {
-    /// One.
+    /// One status.
     One(#[schemars(range(min = 100, max = 599))] u16),
-    /// Several.
+    /// A list of statuses.
     Several(Vec<u16>),
 }
 
@@ -134,7 +134,7 @@ pub struct TcpProbeFile {
 pub struct UnitProbeFile {
     /// The whole name, like rke2-server.service.
     pub name: String,
-    /// The state, or a list of them; active where there is none.
+    /// The state, or a list of them; active by default.
     pub state: Option<Words>,
 }
 
@@ -142,13 +142,13 @@ pub struct UnitProbeFile {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub enum Words {
-    /// One.
+    /// One word.
     One(String),
-    /// Several.
+    /// A list of words.
     Several(Vec<String>),
 }
 
-/// A file.
+/// A file and its state.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileProbeFile {
@@ -156,9 +156,9 @@ pub struct FileProbeFile {
     pub path: AbsolutePath,
     /// Does it have to be there, or absent?
     pub state: Option<FileState>,
-    /// What it has to contain.
+    /// Text that it has to contain.
     pub contains: Option<String>,
-    /// How old it may be.
+    /// The maximum age of the file.
     pub newer_than: Option<DurationText>,
 }
 
@@ -166,13 +166,13 @@ pub struct FileProbeFile {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 pub enum FileState {
-    /// Exists.
+    /// The file has to exist.
     Exists,
-    /// Absent.
+    /// The file must not exist.
     Absent,
 }
 
-/// An object of the cluster.
+/// An object of the cluster and its state.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectProbeFile {

@@ -1,4 +1,4 @@
-//! What is read of a list of webhooks, and what is said of a wrong one.
+//! Reading a list of webhooks, and the messages about invalid ones.
 
 use super::*;
 

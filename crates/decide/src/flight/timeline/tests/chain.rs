@@ -1,9 +1,9 @@
-//! The chain, read from courses of files that are made by hand.
+//! The chain, read from handmade courses of files.
 
 use super::*;
 use crate::flight::timeline::ChainStep;
 
-/// A course with kube-apiserver from `api` on, up to `end`: Staged, or not at its end.
+/// A course with kube-apiserver from `api` on, up to `end`: Staged, or not yet ended.
 fn course(api: i64, end: i64, is_staged: bool) -> BootCourse {
     let waiting = decision(
         0,
@@ -88,7 +88,7 @@ fn how_a_hold_ended_is_said_of_its_last_wait_alone() {
     assert_eq!(said, [false, true]);
 }
 
-/// All in the same moment: the times alone would lead round and round.
+/// All in the same moment: with only the times, the chain would never end.
 #[test]
 fn a_circle_of_files_in_one_moment_ends() {
     let files = courses([

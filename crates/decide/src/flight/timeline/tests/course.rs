@@ -1,4 +1,4 @@
-//! The course of a boot at the node, and what is usual.
+//! The node's part of a boot, and usual times.
 
 use super::*;
 
@@ -79,9 +79,9 @@ fn a_restart_of_windrow_is_said_and_takes_no_time_from_the_boot() {
         panic!("{:?}", timeline.cautions);
     };
     assert!(restarted.starts_with("Windrow began again at 01:00"));
-    // They were made by hand.
+    // The decisions in this test are handmade.
     assert!(otherwise.starts_with("this version makes 3 decisions otherwise"));
-    // kube-apiserver answered the first process; the second one had to ask again.
+    // kube-apiserver answered the first process; the second process had to ask again.
     assert_eq!(
         BootCourse::read(&boots(&flights)[0]).unwrap().api,
         Some(10.0)

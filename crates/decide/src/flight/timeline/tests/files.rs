@@ -1,4 +1,4 @@
-//! The course of each file, with what decisions made again say of it.
+//! The course of each file, with the reasons from repeated decisions.
 
 use super::*;
 use crate::StagingState;
@@ -6,7 +6,6 @@ use crate::settings::Settings;
 use crate::status::{FailedFile, HeldFile, Holder, StagingStatus};
 use windrow_plan::rules::RuleSet;
 
-/// What a decision says of staging, with these files held.
 fn staging(held: &[(&str, Code, &str)]) -> StagingStatus {
     let (settings, rules) = (Settings::default(), RuleSet::default());
     let mut state = StagingState::new(settings, rules, None, Ledger::default(), after(0));
@@ -30,10 +29,9 @@ fn staging(held: &[(&str, Code, &str)]) -> StagingStatus {
     staging
 }
 
-/// A decision: its second, and what is held then, why and for what.
+/// A decision: its second, and the held files with code and reason.
 type Moment<'a> = (i64, &'a [(&'a str, Code, &'a str)]);
 
-/// The files after some decisions.
 fn courses(moments: &[Moment<'_>]) -> FileCourses {
     let course = staged_course(100);
     let mut courses = FileCourses::default();
@@ -110,7 +108,7 @@ fn a_file_that_rke2_cannot_apply_says_why_and_no_other_does() {
     assert_eq!(failure("b.yaml"), Some(why));
 }
 
-/// A file that came at the fortieth second in this stage, in a boot that is Ready at the hundredth.
+/// A file that appears in this stage at second 40, in a boot that is Ready at second 100.
 fn came_as(stage: RecordedStage) -> BootTimeline {
     let first = with_api(setting_up(0, Phase::Manifests), 0, Some(0));
     let came = with_file(setting_up(40, Phase::Manifests), "new.yaml", stage);
