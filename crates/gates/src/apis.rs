@@ -1,5 +1,5 @@
-//! Gates that make kube-apiserver watch an API which it serves only where `runtime-config` asks for it. Without that
-//! kube-apiserver never becomes ready, or ends.
+//! Gates that make kube-apiserver watch an API that it serves only if `runtime-config` enables it. Without that,
+//! kube-apiserver never becomes ready, or stops.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use super::dependencies::{ValueOrigin, places, value};
 use super::findings::{Findings, GateAssignment};
 use super::runtime_config::{RuntimeConfig, stage_key};
 
-/// A gate of kube-apiserver that is on while the API that it watches is not served, or may not be.
+/// A gate of kube-apiserver that is on although the API that it watches is not served, or may not be.
 #[derive(Debug)]
 pub(super) struct UnservedApi<'c> {
     pub(super) gate: &'c str,
     origin: ValueOrigin,
     api: &'c WatchedApi,
-    /// What in `runtime-config` cannot be understood.
+    /// The part of `runtime-config` that cannot be parsed.
     unclear: Option<String>,
-    /// What in `runtime-config` this version refuses and the API replaces.
+    /// The keys of `runtime-config` that this version refuses and the API replaces.
     replaces: Vec<String>,
 }
 
-/// Every such gate, once these gates are set.
+/// Every such gate after these gates are set.
 pub(super) fn unserved<'c>(
     catalogue: &'c Catalogue,
     version: Version,
@@ -93,7 +93,7 @@ pub(super) fn report(
 }
 
 impl UnservedApi<'_> {
-    /// The problem and the fix, if this version runs.
+    /// The problem and the fix if this version runs.
     pub(super) fn why(&self, catalogue: &Catalogue, version: Version) -> String {
         self.problem(version) + &self.advice(catalogue, version, version)
     }
@@ -111,7 +111,8 @@ impl UnservedApi<'_> {
         }
     }
 
-    /// What to change. kube-apiserver of the version that runs must start with it: it refuses a group version that it does not have.
+    /// The change to make. kube-apiserver of the running version must start with it: it refuses a group version that it
+    /// does not have.
     fn advice(&self, catalogue: &Catalogue, version: Version, runs: Version) -> String {
         if self.unclear.is_some() {
             return String::new();
@@ -121,7 +122,7 @@ impl UnservedApi<'_> {
             plugin,
             ..
         } = self.api;
-        // kube-apiserver refuses a plugin that it does not have, too.
+        // kube-apiserver also refuses a plugin that it does not have.
         let has_plugin = catalogue
             .gate(self.gate)
             .is_some_and(|gate| gate.watched_api(runs.minor).is_some());

@@ -27,7 +27,7 @@ fn codes(items: &[&str], version: &str) -> Vec<Code> {
         .collect()
 }
 
-/// What kube-apiserver of these versions was seen to do with a gate alone, and with the API.
+/// The observed behaviour of kube-apiserver of these versions with only the gate, and with the API.
 #[test]
 fn a_gate_whose_api_is_off_by_default_needs_the_runtime_config_that_serves_it() {
     for (version, gate, served) in [
@@ -142,7 +142,7 @@ fn runtime_config_is_read_as_kube_apiserver_reads_it() {
         };
         assert_eq!(codes(&[gate, &runtime], "1.33.13"), expected, "{runtime}");
     }
-    // The last value of a key counts, whichever use of the flag it is in.
+    // The last value of a key counts, in any use of the flag.
     let uses = |first, second| {
         let first = format!("runtime-config=resource.k8s.io/v1beta1={first}");
         let second = format!("runtime_config=resource.k8s.io/v1beta1={second}");
@@ -150,7 +150,7 @@ fn runtime_config_is_read_as_kube_apiserver_reads_it() {
     };
     assert_eq!(uses("false", "true"), []);
     assert_eq!(uses("true", "false"), [Code::GateApiNotServed]);
-    // Of two resources, each must be served.
+    // If a gate watches two resources, each of them must be served.
     let gate = "feature-gates=MultiCIDRServiceAllocator=true";
     let one = "runtime-config=networking.k8s.io/v1beta1/servicecidrs=true";
     let both = format!("{one},networking.k8s.io/v1beta1/ipaddresses=true");
@@ -201,7 +201,7 @@ fn such_a_gate_is_not_written_until_its_api_is_served() {
     );
     let served = config(&["runtime-config=api/beta=true"]);
     assert_eq!(drop_in(&asked, &at("1.33.13"), &served).written, asked);
-    // What another gate of the drop-in is about does not take this one out.
+    // A problem of another gate in the drop-in does not remove this one.
     let off = [api("DynamicResourceAllocation", false)];
     assert_eq!(
         drop_in(&off, &at("1.33.13"), &MergedConfig::default()).written,
@@ -236,6 +236,6 @@ fn without_a_version_it_is_unknown_unless_no_minor_starts() {
         [Code::GateTargetUnknown]
     );
     assert_eq!(found("StorageVersionAPI=true"), [Code::GateApiNotServed]);
-    // Refused by 1.36 alone.
+    // Only 1.36 refuses it.
     assert_eq!(found("APIServerIdentity=false"), [Code::GateTargetUnknown]);
 }

@@ -1,5 +1,5 @@
-//! What a merged configuration does to each component: which gates are in effect, who set them, and
-//! whether the component would start.
+//! The effect of a merged configuration on each component: which gates are in effect, who set them, and whether the
+//! component would start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +15,23 @@ use super::findings::{Findings, GateAssignment};
 use super::together::{together, together_anywhere, together_next};
 use super::{Component, TargetVersion, runtime_config, syntax};
 
-/// What the configuration does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// The components that are given gates, in a fixed order.
+    /// The components with gates, in a fixed order.
     pub components: Vec<ComponentView>,
-    /// Everything that is wrong or worth knowing.
+    /// Errors, warnings and notices.
     pub findings: Vec<Finding>,
 }
 
 impl Assessment {
-    /// Would everything start, as far as gates and the files' form go? An error says that it would not.
+    /// Would everything start, as far as gates and the syntax of files matter? An error means that it would not.
     pub fn starts(&self) -> bool {
         self.findings
             .iter()
             .all(|finding| finding.severity != Severity::Error)
     }
 
-    /// Could something not be judged, because too little is known about the version?
+    /// Is a verdict missing because the version is not known well enough?
     pub fn uncertain(&self) -> bool {
         self.findings.iter().any(|finding| {
             matches!(
@@ -46,38 +45,33 @@ impl Assessment {
     }
 }
 
-/// The gates of one component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentView {
-    /// Which.
     pub component: Component,
-    /// Its gates, by name.
+    /// By name.
     pub gates: Vec<EffectiveGate>,
 }
 
-/// A gate that is set, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveGate {
-    /// Its name.
     pub gate: String,
-    /// The value in effect.
     pub value: bool,
-    /// Where that value is written.
+    /// The place of this value.
     pub at: Location,
     /// Values that it replaced.
     pub overrides: Vec<(bool, Location)>,
 }
 
-/// One `name=value` and the item it stands in.
+/// One `name=value` and its item.
 struct WrittenGate {
     pair: syntax::Pair,
     at: Location,
-    /// Which use of the flag it stands in.
+    /// The use of the flag that contains it.
     round: usize,
 }
 
-/// Judges a merged configuration against the version that will start. `ours` is the path of Windrow's
-/// own drop-in, if it is among the files.
+/// Judges a merged configuration against the version that will start. `ours` is the path of Windrow's own drop-in, if
+/// it is one of the files.
 pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion) -> Assessment {
     let mut findings = Findings::default();
     for finding in &config.findings {
@@ -140,7 +134,7 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
                 );
             }
         }
-        // What is wrong with the texts has been said; how they merge does not depend on the version.
+        // Errors in the texts were already reported; how they merge does not depend on the version.
         let written = read(component, newest, &uses, &mut Findings::default());
         let gates = effective(&written);
         contradictions(component, &gates, &mut findings);
@@ -177,8 +171,9 @@ pub(super) fn uses(component: Component, config: &MergedConfig) -> Vec<ConfigIte
     uses
 }
 
-/// Judges what the kubelet's own files set, which it refuses before an argument counts after it (seen with 1.33 and 1.36).
-/// Does this kubelet read them? RKE2 hands them to it from 1.32 on (k3s-io/docs, pull request 433).
+/// Judges the gates in the kubelet's own files. The kubelet rejects these before it applies an argument (observed with
+/// 1.33 and 1.36). Returns whether this kubelet reads them: RKE2 passes them to it from 1.32 on (k3s-io/docs, pull
+/// request 433).
 fn own_files(version: Version, config: &MergedConfig, findings: &mut Findings) -> bool {
     let Some(first) = config.kubelet_gates.first() else {
         return true;
@@ -209,12 +204,11 @@ fn own_files(version: Version, config: &MergedConfig, findings: &mut Findings) -
     true
 }
 
-/// The flag by which a component takes and locks gates as another version does.
+/// The flag by which a component accepts and locks gates like another version.
 pub(super) fn emulated(component: Component, config: &MergedConfig) -> Option<ConfigItem> {
     config.flag(component.argument(), "emulated-version").pop()
 }
 
-/// Reads the texts of a component's flag.
 fn read(
     component: Component,
     version: Version,
@@ -224,7 +218,7 @@ fn read(
     let splits = component.splits_by_prefix(version);
     let mut written = Vec::new();
     for (round, item) in uses.iter().enumerate() {
-        // No component has a gate of this name: it is the value of an item that has none.
+        // No component has a gate with this name: it is the value of an item without a value.
         if item.text == "true" {
             findings.push(
                 Code::GateSyntax,
@@ -252,9 +246,9 @@ fn read(
     written
 }
 
-/// A prefix must be understood, and must stand before all names or before none.
+/// A prefix must be known, and must be on all names or on none.
 fn prefixes(component: Component, splits: bool, written: &[WrittenGate], findings: &mut Findings) {
-    // Where prefixes are split, an empty one is none; elsewhere it is a part of the name.
+    // If prefixes are split, an empty one does not count; otherwise it is a part of the name.
     let is_prefixed = |one: &&WrittenGate| {
         let prefix = one.pair.prefix.as_ref();
         prefix.is_some_and(|prefix| !splits || !prefix.is_empty())
@@ -317,8 +311,8 @@ fn judge(
     findings: &mut Findings,
 ) {
     let last = last(written);
-    // Up to 1.30 the control plane applies each use of the flag on top of the one before, so each is
-    // judged; later, and in the kubelet always, only the last value of a gate is looked at.
+    // Up to 1.30, the control plane applies each use of the flag on top of the one before, so each is judged. Later
+    // versions, and every kubelet, use only the last value of a gate.
     let each_use = !component.splits_by_prefix(version)
         && !matches!(component, Component::Kubelet | Component::KubeProxy);
     let rounds = written.iter().map(|one| one.round).max().unwrap_or(0);
@@ -403,11 +397,11 @@ fn contradictions(component: Component, gates: &[EffectiveGate], findings: &mut 
     }
 }
 
-/// Flags that look like `feature-gates` and are none: the component knows no such flag.
+/// Flags that look like `feature-gates`, but that the component does not know.
 fn misnamed(component: Component, config: &MergedConfig, findings: &mut Findings) {
     for item in config.list(component.argument()) {
         let (name, _) = split(&item.text);
-        // A `:` is a common slip for the `=`.
+        // A `:` is a common mistake for the `=`.
         let whole = name.trim_end_matches(['+', '-']);
         let name = whole.split([':', ' ', '\t']).next().unwrap_or(whole);
         let letters: String = name
@@ -415,7 +409,7 @@ fn misnamed(component: Component, config: &MergedConfig, findings: &mut Findings
             .filter(char::is_ascii_alphabetic)
             .map(|letter| letter.to_ascii_lowercase())
             .collect();
-        // `feature_gates` is taken: the components read `_` as `-`.
+        // `feature_gates` is accepted: the components read `_` as `-`.
         if matches!(letters.as_str(), "featuregate" | "featuregates")
             && !matches!(whole, "feature-gates" | "feature_gates")
         {
@@ -428,7 +422,7 @@ fn misnamed(component: Component, config: &MergedConfig, findings: &mut Findings
     }
 }
 
-/// Gates that a later plain key took away.
+/// Gates that a later key without `+` removed.
 fn wiped(config: &MergedConfig, findings: &mut Findings) {
     for wiped in &config.wiped {
         let Some(component) = Component::ALL
@@ -445,7 +439,7 @@ fn wiped(config: &MergedConfig, findings: &mut Findings) {
             .filter_map(Result::ok)
             .map(|pair| format!("`{}={}`", pair.name, pair.value))
             .collect();
-        // Written again in the list that replaced it, nothing is lost.
+        // If the list that replaced it contains the gate as well, nothing is lost.
         let again = lost
             .iter()
             .all(|item| kept.iter().any(|kept| kept.text == item.text));
@@ -468,7 +462,6 @@ fn wiped(config: &MergedConfig, findings: &mut Findings) {
     }
 }
 
-/// Where the gate is set last.
 pub fn set_last_at(files: &[Rke2ConfigFile], component: Component, gate: &str) -> Option<Location> {
     let merged = merge(files);
     uses(component, &merged).iter().rev().find_map(|item| {

@@ -52,7 +52,7 @@ fn prefixes_are_judged_as_real_components_judged_them() {
         assert!(api(&["feature-gates=foo:ImageVolume=true"], version).contains(&Code::GatePrefix));
     }
     assert!(api(&["feature-gates=kube:NodeLogQuery=true"], "1.30").contains(&Code::GatePrefix));
-    // Where the flag is not split by prefix, an empty prefix is a part of the name.
+    // If the flag is not split by prefix, an empty prefix is a part of the name.
     let empty = ["feature-gates=:ImageVolume=true"];
     assert!(!api(&empty, "1.33.3").contains(&Code::GatePrefix));
     let kubelet = "kubelet-arg: ['feature-gates=:ImageVolume=true']";
@@ -121,7 +121,7 @@ fn a_later_file_that_wipes_ours_is_a_finding_at_its_line() {
     );
     assert_eq!(wiped[0].at[1], Location::line(OURS, 2));
     assert!(wiped[0].message.contains("`ImageVolume=true`"));
-    // An upgrade's 99-max-pods.yaml wipes no gate when there is none.
+    // An upgrade's 99-max-pods.yaml removes no gate if there is none.
     let none = assessed(
         &[
             ("10.yaml", "kubelet-arg: [v=4]"),
@@ -164,7 +164,7 @@ fn a_foreign_gate_that_is_fatal_at_the_version_that_will_start_is_named_with_its
     let later = assessed(&files, "1.36.3");
     assert!(!later.starts());
     assert_eq!(later.findings[0].code, Code::GateRemoved);
-    // RKE2's own files know no `when`.
+    // RKE2's own files have no `when`.
     assert!(!later.findings[0].message.contains("when:"));
     assert_eq!(
         later.findings[0].at,
@@ -230,7 +230,7 @@ fn up_to_1_30_each_use_of_the_flag_is_judged_and_later_only_the_last_value() {
     let and_again = [items[0], items[1], items[1]];
     assert!(api(&and_again, "1.30").contains(&Code::GateLocked));
     assert!(!api(&items[1..], "1.30").contains(&Code::GateLocked));
-    // Within one use only the last value of a gate is looked at.
+    // Within one use, only the last value of a gate counts.
     let within = "AdmissionWebhookMatchConditions=false,AdmissionWebhookMatchConditions=true";
     assert!(!api(&[&format!("feature-gates={within}")], "1.30").contains(&Code::GateLocked));
     assert!(!api(&items, "1.31.14").contains(&Code::GateLocked));
@@ -244,7 +244,7 @@ fn groups_that_others_set_are_a_warning() {
     assert_eq!(assessment.findings[0].severity, Severity::Warning);
 }
 
-/// What real components of these versions were seen to do.
+/// The observed behaviour of real components of these versions.
 #[test]
 fn gates_that_a_group_sets_count_where_others_depend_on_them() {
     let codes = |component: Component, gates: &str, version: &str| -> Vec<Code> {
@@ -273,7 +273,7 @@ fn gates_that_a_group_sets_count_where_others_depend_on_them() {
         codes(Component::KubeApiserver, "AllBeta=false", "1.36.3"),
         []
     );
-    // A gate that is named does not follow its group.
+    // A gate that is set by its name does not follow its group.
     let named = "AllBeta=false,PodLevelResources=true,PodLevelResourceManagers=true";
     assert_eq!(codes(Component::Kubelet, named, "1.36.3"), []);
     for (group, version) in [
@@ -297,7 +297,7 @@ fn gates_that_a_group_sets_count_where_others_depend_on_them() {
     }
 }
 
-/// What kube-apiserver of these versions was seen to refuse; a kubelet takes it.
+/// The observed refusals of kube-apiserver of these versions; a kubelet accepts the same gates.
 #[test]
 fn dependencies_that_kube_apiserver_alone_enforced_before_1_35_are_known() {
     for (version, gates, breaks) in [
@@ -387,7 +387,7 @@ fn gates_in_a_kubelet_configuration_count_before_its_arguments() {
     assert!(!refused.starts());
     assert_eq!(refused.findings[0].at[0].line, Some(3));
     assert!(at("v1.34.2", &[gone]).starts());
-    // An argument counts after it.
+    // An argument replaces it.
     let arguments = "kubelet-arg: ['feature-gates=ImageVolume=false']";
     let arguments = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", arguments);
     let both = at(
@@ -396,7 +396,7 @@ fn gates_in_a_kubelet_configuration_count_before_its_arguments() {
     );
     assert_eq!(codes(&both), [Code::GateConflict]);
     assert!(!both.components[0].gates[0].value);
-    // It is refused before that, with 1.36.
+    // 1.36 refuses it before that.
     let arguments = "kubelet-arg: ['feature-gates=NodeSwap=true']";
     let arguments = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", arguments);
     let locked = at(
@@ -404,7 +404,7 @@ fn gates_in_a_kubelet_configuration_count_before_its_arguments() {
         &[file("featureGates: {NodeSwap: false}"), arguments],
     );
     assert!(!locked.starts());
-    // What an RKE2 makes of it that does not name the directory is not known.
+    // The effect in an RKE2 that does not name the directory is unknown.
     let older = at("v1.31.9", &[file("featureGates: {Nonsense: true}")]);
     assert!(older.starts() && older.uncertain(), "{older:?}");
 }

@@ -1,8 +1,7 @@
-//! What every known Kubernetes minor says about every feature gate.
+//! The state of every feature gate in every covered Kubernetes minor.
 //!
-//! Pure: a text comes in, a table goes out. The text is `catalogue.txt`; its head says how it is
-//! written. A minor that is not in it is not covered, and nothing is claimed about it, save what
-//! the text says outright about a later minor.
+//! Pure: converts a text to a table. The text is `catalogue.txt`; its header describes the format. This module makes no
+//! claims about a minor that the text does not cover, except those that the text makes explicitly about a later minor.
 
 mod parse;
 
@@ -14,24 +13,19 @@ use windrow_plan::version::{Minor, Version};
 use self::parse::parse;
 use super::Component;
 
-/// The catalogue that is built in.
 const TEXT: &str = include_str!("catalogue.txt");
 
-/// How far a gate has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// May change or go at any minor.
+    /// May change or be removed in any minor.
     Alpha,
-    /// Well tested.
     Beta,
-    /// Part of Kubernetes; the gate itself goes some minors later.
+    /// A part of Kubernetes; the gate itself is removed some minors later.
     Ga,
-    /// On its way out.
     Deprecated,
 }
 
 impl Stage {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Alpha => "alpha",
@@ -42,53 +36,49 @@ impl Stage {
     }
 }
 
-/// A gate as one version knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GateFacts {
-    /// How far it has come.
     pub stage: Stage,
-    /// Its value when it is not set.
+    /// Its value if it is not set.
     pub default: bool,
     /// Is any other value refused?
     pub locked: bool,
 }
 
-/// What is known about a gate in one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateStanding {
-    /// The version knows it.
+    /// The version has it.
     Known(GateFacts),
-    /// The version knows it from some patch on, and whether it is that far is not known.
+    /// The version has it from some patch on, and Windrow cannot tell whether that patch is reached.
     Doubtful {
-        /// What it is once it is there.
+        /// Its state from that patch on.
         state: GateFacts,
-        /// The patch that brought it.
+        /// The first patch with it.
         patch: Version,
     },
-    /// It comes with a later version.
+    /// It is added in a later version.
     NotYet(Version),
     /// It was removed in this minor; any value is refused.
     Gone(Minor),
-    /// Nothing is known about the minor.
+    /// The catalogue does not cover the minor.
     Uncovered,
 }
 
-/// One gate.
 #[derive(Debug, Clone)]
 pub struct Gate {
     name: String,
-    /// From which minor on it is what; `None`: gone.
+    /// The state from each minor on; `None`: removed.
     steps: Vec<(Minor, Option<GateFacts>)>,
-    /// It came to a minor with this patch.
+    /// The patches that added it to a minor.
     added: Vec<Version>,
-    /// Until this patch of its minor it was something else.
+    /// Another state before this patch of its minor.
     before: Vec<(Version, GateFacts)>,
     needs: Vec<Needs>,
     apis: Vec<WatchedApi>,
-    /// Components that do not know it, though others of the minor do.
+    /// Components that do not know it, although other components of the minor do.
     unknown_to: Vec<(Component, MinorRange)>,
     read_by: Option<Component>,
-    /// The minors that are covered, and the last patch that was read, where it is known.
+    /// The covered minors, with the last patch that was read, if known.
     covered: Arc<BTreeMap<Minor, Option<u16>>>,
 }
 
@@ -113,37 +103,35 @@ impl MinorRange {
     }
 }
 
-/// An API that kube-apiserver watches while a gate is on, and serves only where `runtime-config` asks for it.
+/// An API that kube-apiserver watches while a gate is on, but serves only if `runtime-config` enables it.
 #[derive(Debug, Clone)]
 pub struct WatchedApi {
     minors: MinorRange,
     /// Its group and version: `resource.k8s.io/v1beta1`.
     pub group_version: String,
-    /// The resources that are watched.
     pub resources: Vec<String>,
-    /// The admission plugin that watches them, if it is one.
+    /// The admission plugin that watches them, if a plugin does.
     pub plugin: Option<String>,
 }
 
 impl Gate {
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The one component that reads it, where that is known.
+    /// The only component that reads it, if known.
     pub fn read_by(&self) -> Option<Component> {
         self.read_by
     }
 
-    /// What a version knows about it. For a minor without patch, what its last patch knows.
+    /// The knowledge about it in a version. For a minor without a patch, that of its last patch.
     pub fn at(&self, version: impl Into<Version>) -> GateStanding {
         let version = version.into();
         let minor = version.minor;
         let last = self.steps.iter().rev().find(|(from, _)| *from <= minor);
         let covered = self.covered.get(&minor);
         let state = match (last, covered) {
-            // A removal that is known ahead of the catalogue.
+            // A removal that is announced in a minor after the catalogue.
             (Some((gone, None)), _) => return GateStanding::Gone(*gone),
             (_, None) => return GateStanding::Uncovered,
             (None, Some(_)) => {
@@ -171,7 +159,7 @@ impl Gate {
         }
     }
 
-    /// Gates that must all be on in a component while this one is.
+    /// Gates that must all be on in a component while this one is on.
     pub fn needs(&self, component: Component, minor: Minor) -> impl Iterator<Item = &str> {
         self.needs
             .iter()
@@ -181,18 +169,17 @@ impl Gate {
             .flat_map(|needs| needs.gates.iter().map(String::as_str))
     }
 
-    /// The API that kube-apiserver watches while this gate is on, where a minor does not serve it by itself.
+    /// The API that kube-apiserver watches while this gate is on, if a minor does not serve it by default.
     pub fn watched_api(&self, minor: Minor) -> Option<&WatchedApi> {
         self.apis.iter().find(|api| api.minors.has(minor))
     }
 
-    /// Does this component not know it, though others of the minor do?
+    /// Does this component not know it, although other components of the minor do?
     pub fn is_unknown_to(&self, component: Component, minor: Minor) -> bool {
         let mut unknown = self.unknown_to.iter();
         unknown.any(|(one, minors)| *one == component && minors.has(minor))
     }
 
-    /// The covered minors that take this value.
     pub fn takes(&self, value: bool) -> Vec<Minor> {
         self.covered
             .keys()
@@ -207,66 +194,62 @@ impl Gate {
     }
 }
 
-/// All gates of all covered minors.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     gates: BTreeMap<String, Gate>,
     minors: BTreeMap<Minor, usize>,
     constants: HashMap<String, String>,
     elsewhere: Vec<(String, HashSet<String>)>,
-    /// Names of older minors than those that are covered, and the last one that knew each.
+    /// Names from minors older than the covered ones, and the last minor that had each.
     older: HashMap<String, Minor>,
-    /// The group versions that kube-apiserver knows, and in which minors.
+    /// The group versions that kube-apiserver has, and in which minors.
     registered: Vec<(String, MinorRange)>,
 }
 
 impl Catalogue {
-    /// The catalogue that is built in.
     pub fn builtin() -> &'static Catalogue {
         static BUILTIN: OnceLock<Catalogue> = OnceLock::new();
-        // A test holds that it can be read. An empty one covers no minor and claims nothing.
+        // A test checks that it can be parsed. An empty one covers no minor and makes no claims.
         BUILTIN.get_or_init(|| Catalogue::parse(TEXT).unwrap_or_default())
     }
 
-    /// Reads a catalogue. Every line that is wrong is named.
+    /// Parses a catalogue. Reports every invalid line.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
         parse(text)
     }
 
-    /// The gate of exactly this name.
+    /// Case-sensitive.
     pub fn gate(&self, name: &str) -> Option<&Gate> {
         self.gates.get(name)
     }
 
-    /// The gate of this name in another case.
     pub fn gate_in_any_case(&self, name: &str) -> Option<&Gate> {
         self.gates()
             .find(|gate| gate.name.eq_ignore_ascii_case(name))
     }
 
-    /// Every gate, by name.
     pub fn gates(&self) -> impl Iterator<Item = &Gate> {
         self.gates.values()
     }
 
-    /// Is the minor known in full?
+    /// Is every gate of the minor in the catalogue?
     pub fn covers(&self, minor: Minor) -> bool {
         self.minors.contains_key(&minor)
     }
 
-    /// The minors that are known in full, in order.
+    /// The minors of which every gate is in the catalogue, in order.
     pub fn minors(&self) -> impl DoubleEndedIterator<Item = Minor> {
         self.minors.keys().copied()
     }
 
-    /// The group versions that kube-apiserver of a minor knows, served or not.
+    /// The group versions that kube-apiserver of a minor has, served or not.
     pub fn registered(&self, minor: Minor) -> impl Iterator<Item = &str> + Clone {
         let known = self.registered.iter();
         let known = known.filter(move |(_, minors)| minors.has(minor));
         known.map(|(group_version, _)| group_version.as_str())
     }
 
-    /// How many gates a minor knows, as counted in its own sources.
+    /// The number of gates in a minor, as counted in its own sources.
     pub fn count(&self, minor: Minor) -> Option<usize> {
         self.minors.get(&minor).copied()
     }
@@ -276,12 +259,12 @@ impl Catalogue {
         self.constants.get(name).map(String::as_str)
     }
 
-    /// The last minor that knew a name which no covered minor knows.
+    /// The last minor that had a name which no covered minor has.
     pub fn last_known_to(&self, name: &str) -> Option<Minor> {
         self.older.get(name).copied()
     }
 
-    /// The other program that has a gate of this name.
+    /// The other program that has a gate with this name.
     pub fn elsewhere(&self, name: &str) -> Option<&str> {
         self.elsewhere
             .iter()

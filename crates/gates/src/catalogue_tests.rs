@@ -118,11 +118,11 @@ fn gates_that_a_third_table_disagrees_on_stand_as_the_sources_have_them() {
 #[test]
 fn nothing_is_claimed_about_a_minor_that_is_not_covered() {
     assert_eq!(at("NodeSwap", "1.37"), GateStanding::Uncovered);
-    // Ahead of the catalogue only removals are known.
+    // For minors after the catalogue, only removals are certain.
     assert_eq!(at("BtreeWatchCache", "1.37"), GateStanding::Gone(minor(37)));
     assert_eq!(at("NodeSwap", "1.27"), GateStanding::Uncovered);
     assert_eq!(at("NodeSwap", "2.0"), GateStanding::Uncovered);
-    // Gone before, gone after: nothing comes back.
+    // A removed gate stays removed.
     assert_eq!(at("CPUManager", "1.40"), GateStanding::Gone(minor(33)));
 }
 
@@ -142,7 +142,7 @@ fn patch_releases_that_brought_a_gate_or_changed_it_are_told_apart() {
         at("OrderedNamespaceDeletion", "1.33"),
         GateStanding::Known(_)
     ));
-    // Only another distribution has it in 1.31 and 1.32.
+    // In 1.31 and 1.32, only another distribution has it.
     for gate in [
         "StreamingCollectionEncodingToJSON",
         "StreamingCollectionEncodingToProtobuf",

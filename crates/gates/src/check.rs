@@ -1,4 +1,4 @@
-//! Would the components start? Every request is judged, and everything that is wrong is said at once.
+//! Would the components start? Every request is judged, and all errors are reported at once.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,15 @@ use super::findings::{Findings, GateAssignment};
 use super::together::{together, together_anywhere, together_next};
 use super::{Component, GateRequest, target};
 
-/// The version that will start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetVersion {
-    /// This one.
     Known(Version),
-    /// One of these.
     OneOf(Vec<Version>),
-    /// It is not known.
     Unknown,
 }
 
 impl TargetVersion {
-    /// Every version that may start; every covered minor when nothing is known.
+    /// Every version that may start; every covered minor if the version is unknown.
     pub fn plausible(&self, catalogue: &Catalogue) -> Vec<Version> {
         match self {
             TargetVersion::Known(version) => vec![*version],
@@ -37,7 +33,7 @@ impl TargetVersion {
     }
 }
 
-/// The version that will start, as it is remembered.
+/// The version that will start, as it is stored.
 pub fn version_text(target: &TargetVersion) -> String {
     match target {
         TargetVersion::Known(version) => version.to_string(),
@@ -46,7 +42,7 @@ pub fn version_text(target: &TargetVersion) -> String {
     }
 }
 
-/// Is this a text of [`version_text`]?
+/// Is this a result of [`version_text`]?
 pub(crate) fn is_version_text(text: &str) -> bool {
     let is_version = |one: &str| {
         let version = one.parse::<Version>();
@@ -57,7 +53,7 @@ pub(crate) fn is_version_text(text: &str) -> bool {
         || text == version_text(&TargetVersion::Unknown)
 }
 
-/// Does one of the versions that may start stand in a text of [`version_text`]?
+/// Is one of the versions that may start in a result of [`version_text`]?
 pub(crate) fn may_be_one_of(target: &TargetVersion, text: &str) -> bool {
     let is_named = |it: &Version| text.split(target::OR).any(|one| one == it.to_string());
     match target {
@@ -67,7 +63,7 @@ pub(crate) fn may_be_one_of(target: &TargetVersion, text: &str) -> bool {
     }
 }
 
-/// Did a person who asked for a version of this text of [`version_text`] mean each that may start now?
+/// Did a user who requested a version with this result of [`version_text`] mean every version that may start now?
 pub(crate) fn was_asked_for(target: &TargetVersion, text: &str) -> bool {
     let asked = |it: &Version| text.split(target::OR).any(|one| one == it.to_string());
     text == version_text(&TargetVersion::Unknown)
@@ -78,9 +74,9 @@ pub(crate) fn was_asked_for(target: &TargetVersion, text: &str) -> bool {
         }
 }
 
-/// Judges requests against the version that will start; against each plausible one when it is not
-/// known. An error means that a component would not start, or that the request is refused. `config` is what RKE2 gives the
-/// components besides.
+/// Judges requests against the version that will start, or against each plausible one if it is unknown. An error means
+/// that a component would not start, or that the request is refused. `config` is the rest of the configuration that
+/// RKE2 gives to the components.
 pub fn check(
     requests: &[GateRequest],
     target: &TargetVersion,
@@ -123,7 +119,7 @@ pub fn check(
     findings.done()
 }
 
-/// Judges one gate when nothing is known about the version: it is wrong when no minor takes it.
+/// Judges one gate without a known version: it is an error if no minor accepts it.
 pub(super) fn anywhere(catalogue: &Catalogue, set: &GateAssignment<'_>, findings: &mut Findings) {
     let meant = |minor: &Minor| set.when.is_none_or(|when| when.admits(*minor));
     let mut takes = catalogue
@@ -136,7 +132,7 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &GateAssignment<'_>, findings
         (some, _) if some < covered => findings.push(
             Code::GateTargetUnknown,
             format!(
-                "`{}={}` works with {} of Kubernetes {} only, and which version will start is not known: name it with --target",
+                "`{}={}` works with {} of Kubernetes {} only, and Windrow cannot tell which version will start: name it with --target",
                 set.gate,
                 set.value,
                 set.component,
@@ -148,7 +144,6 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &GateAssignment<'_>, findings
     }
 }
 
-/// Judges one gate for itself.
 pub(super) fn judge_gate(
     catalogue: &Catalogue,
     set: &GateAssignment<'_>,
@@ -177,7 +172,7 @@ pub(super) fn judge_gate(
             Code::GateGroup,
             severity,
             format!(
-                "`{name}={value}` for {component} sets every gate of a stage, others at each minor: name the gates that are meant"
+                "`{name}={value}` for {component} sets every gate of a stage, and these differ between minors: name single gates instead"
             ),
         );
         return;
@@ -199,14 +194,14 @@ pub(super) fn judge_gate(
         GateStanding::Gone(since) => (
             Code::GateRemoved,
             format!(
-                "`{name}` was removed in Kubernetes {since}: {component} {version} does not start with it, whatever its value. {}",
+                "`{name}` was removed in Kubernetes {since}: {component} {version} does not start with it, true or false. {}",
                 remedy(gate, set, version)
             ),
         ),
         GateStanding::NotYet(from) => (
             Code::GateTooNew,
             format!(
-                "`{name}` comes with Kubernetes {from}: {component} {version} does not start with it, whatever its value. Remove it{}",
+                "`{name}` comes with Kubernetes {from}: {component} {version} does not start with it, true or false. Remove it{}",
                 set.or_limit(&format!(">={}", from.minor))
             ),
         ),
@@ -215,7 +210,7 @@ pub(super) fn judge_gate(
                 Code::GatePatch,
                 Severity::Warning,
                 format!(
-                    "`{name}` came to Kubernetes {minor} with {patch}; {component} does not start with it on an older patch, and which one starts is not known well enough"
+                    "`{name}` came to Kubernetes {minor} with {patch}; {component} does not start with it on an older patch, and Windrow cannot tell which patch starts"
                 ),
             );
             known(gate, set, version, &mut say);
@@ -229,7 +224,7 @@ pub(super) fn judge_gate(
     say(code, code.severity(), message);
 }
 
-/// What is wrong with a gate that is in no catalogue.
+/// The error for a gate that is in no catalogue.
 fn not_in_catalogue(
     catalogue: &Catalogue,
     set: &GateAssignment<'_>,
@@ -247,7 +242,6 @@ fn not_in_catalogue(
     (Code::GateUncovered, Severity::Warning, message)
 }
 
-/// Judges a gate that the version knows.
 fn known(
     gate: &Gate,
     set: &GateAssignment<'_>,
@@ -283,7 +277,7 @@ fn known(
             Code::GateComponent,
             Severity::Warning,
             format!(
-                "`{name}` is read by {reader} alone: set for {component} it changes nothing, and can still keep {component} from starting later. Set it for {reader}"
+                "only {reader} reads `{name}`: set for {component} it changes nothing, and can still keep {component} from starting later. Set it for {reader}"
             ),
         );
     }
@@ -295,7 +289,7 @@ fn known(
         }
         _ => None,
     };
-    // Limited to this minor it goes by itself.
+    // If `when` limits it to this minor, it is removed automatically.
     let later = later.filter(|_| set.when.is_none_or(|when| when.admits(next)));
     if let Some(later) = later {
         say(
@@ -329,12 +323,12 @@ fn uncovered(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) 
         _ => "no minor".to_owned(),
     };
     format!(
-        "nothing is known about the gates of Kubernetes {} (the catalogue covers {covered}), so it is unknown whether {} starts with `{}={}`",
+        "Windrow does not know the gates of Kubernetes {} (the catalogue covers {covered}), so it cannot tell whether {} starts with `{}={}`",
         version.minor, set.component, set.gate, set.value
     )
 }
 
-/// What is wrong with a name that no minor has.
+/// The error for a name that no minor has.
 fn unknown(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) -> (Code, String) {
     let GateAssignment {
         component,
@@ -357,7 +351,7 @@ fn unknown(catalogue: &Catalogue, set: &GateAssignment<'_>, version: Version) ->
         return (
             Code::GateRemoved,
             format!(
-                "`{name}` was removed after Kubernetes {last}: {fails}, whatever its value. Remove it"
+                "`{name}` was removed after Kubernetes {last}: {fails}, true or false. Remove it"
             ),
         );
     }
@@ -426,14 +420,14 @@ fn pod_selectors(catalogue: &Catalogue) -> String {
     )
 }
 
-/// What to do about a gate whose value the version refuses.
+/// The fix for a gate whose value the version refuses.
 fn remedy(gate: &Gate, set: &GateAssignment<'_>, version: Version) -> String {
     let value = set.value;
     let takes = gate.takes(value);
     let last = takes.iter().rev().find(|minor| **minor < version.minor);
     let mut text = match (takes.first(), last) {
         (Some(first), Some(last)) => {
-            // Is it older than what is covered? Then nothing bounds it from below.
+            // If it is older than the covered minors, it has no lower bound.
             let from = match gate.at(Minor {
                 minor: first.minor.saturating_sub(1),
                 ..*first

@@ -23,7 +23,7 @@ fn errors(requests: &[GateRequest], version: &str) -> Vec<Code> {
         .collect()
 }
 
-/// What real binaries of these versions were seen to do.
+/// The observed behaviour of real binaries of these versions.
 #[test]
 fn what_real_components_refused_is_refused_and_what_they_took_is_taken() {
     use Code::*;
@@ -133,7 +133,7 @@ fn one_gate_that_is_off_breaks_every_gate_that_is_on_by_default_and_needs_it() {
     }));
     let both = [api("GangScheduling", true), api("GenericWorkload", true)];
     assert_eq!(errors(&both, "1.35.6"), []);
-    // Another component's gates are its own.
+    // The gates of another component do not matter.
     let apart = [
         api("GangScheduling", true),
         request(Component::KubeScheduler, "GenericWorkload", true),
@@ -217,7 +217,7 @@ fn warnings_come_before_the_minor_that_breaks() {
         codes(&[api("UserNamespacesPodSecurityStandards", true)], "1.34.2"),
         [(Code::GateNextMinor, Severity::Warning)]
     );
-    // A beta gate says nothing.
+    // A beta gate is not reported.
     assert_eq!(codes(&[api("ImageVolume", true)], "1.33.3"), []);
 }
 
@@ -321,7 +321,7 @@ fn a_request_is_judged_only_on_the_minors_it_is_meant_for_and_its_reason_is_show
     gate.reason = Some("second node shows NotReady".to_owned());
     assert_eq!(errors(std::slice::from_ref(&gate), "1.34"), []);
     assert_eq!(errors(std::slice::from_ref(&gate), "1.30"), []);
-    // What its `when` ends by itself needs no warning, also when the version is not known.
+    // If its `when` ends it automatically, it needs no warning, even if the version is unknown.
     assert_eq!(codes(std::slice::from_ref(&gate), "1.33"), []);
     assert_eq!(
         check_alone(std::slice::from_ref(&gate), &TargetVersion::Unknown),

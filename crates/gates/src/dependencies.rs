@@ -1,8 +1,8 @@
-//! Gates that must not be on while another is off: enforced when a component starts, of all gates since 1.35, and of a few by
-//! kube-apiserver alone before.
+//! Gates that must not be on while another is off. Since 1.35, every component enforces this at its start for all
+//! gates; before that, only kube-apiserver did, for a few gates.
 //!
-//! A gate that is not set counts with the value of its stage's group (`AllAlpha`, `AllBeta`), or with its default: so one
-//! `false` can break gates that are on by default.
+//! A gate that is not set has the value of its stage's group (`AllAlpha`, `AllBeta`), or its default. So one `false`
+//! can break gates that are on by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,23 @@ use super::Component;
 use super::catalogue::{Catalogue, GateStanding, Stage};
 use super::findings::{Findings, GateAssignment};
 
-/// A gate that is on although others it needs are off.
+/// A gate that is on although it depends on others that are off.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BrokenDependency<'c> {
     pub(super) gate: &'c str,
     pub(super) needs: Vec<&'c str>,
 }
 
-/// Where the value of a gate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueOrigin {
-    /// It is set by its name.
     Name,
     /// It is set through the group of its stage.
     Group(&'static str),
-    /// It is not set.
     Default,
 }
 
 impl ValueOrigin {
-    /// After "the gate".
+    /// Follows "the gate" in a message.
     pub(super) fn is_on(self) -> String {
         match self {
             ValueOrigin::Name => "is set to true".to_owned(),
@@ -43,7 +40,7 @@ impl ValueOrigin {
     }
 }
 
-/// The value of a gate in a component to which `set` is given, and where it comes from.
+/// The value of a gate in a component with the gates `set`, and its origin.
 pub(super) fn value(
     catalogue: &Catalogue,
     version: Version,
@@ -69,7 +66,7 @@ pub(super) fn value(
     }
 }
 
-/// Every dependency of a component that is broken once these gates are set; a gate set twice counts by its last.
+/// Every broken dependency of a component with these gates. If a gate is set twice, its last value counts.
 pub(super) fn broken<'c>(
     catalogue: &'c Catalogue,
     component: Component,
@@ -93,7 +90,6 @@ pub(super) fn broken<'c>(
         .collect()
 }
 
-/// Where these gates get their values from, as far as that is written.
 pub(super) fn places(
     catalogue: &Catalogue,
     version: Version,

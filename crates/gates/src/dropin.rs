@@ -1,5 +1,5 @@
-//! The text of Windrow's own drop-in: the gates that are asked for and that every version which may
-//! start is known to take. Whatever is in doubt is left out, and said.
+//! The text of Windrow's own drop-in: the requested gates that every version that may start accepts for certain. All
+//! others are left out and reported.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::check::judge_gate;
 use super::findings::Findings;
 use super::{Component, GateRequest, TargetVersion, apis, dependencies, syntax};
 
-/// The drop-in's name in `config.yaml.d`: it sorts after every known writer.
+/// The drop-in's name in `config.yaml.d`: it sorts after the files of all other known writers.
 pub const DROP_IN: &str = "99-zz9-windrow-gates.yaml";
 
 const HEADER: &str = "\
@@ -23,35 +23,30 @@ const HEADER: &str = "\
 # Checked against the Kubernetes version that will start, and written anew whenever that changes.
 ";
 
-/// What the drop-in should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropIn {
-    /// Its text; `None` when the file should not be there.
+    /// `None` if the file should not exist.
     pub content: Option<String>,
-    /// The requests that are in it.
+    /// The requests in it.
     pub written: Vec<GateRequest>,
-    /// The requests that are not.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A request that is not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The request.
     pub request: GateRequest,
     /// Why not, in a sentence.
     pub why: String,
-    /// Is it left out only because its own `when` says so? That is no problem.
+    /// Is it left out only because of its own `when`? That is not a problem.
     pub not_meant: bool,
 }
 
-/// Decides what is written. `foreign` is the merged configuration without Windrow's own drop-in.
+/// Decides on the content. `foreign` is the merged configuration without Windrow's own drop-in.
 pub fn drop_in(requests: &[GateRequest], target: &TargetVersion, foreign: &MergedConfig) -> DropIn {
     drop_in_trusting(requests, target, foreign, &[])
 }
 
-/// The same, where some gates are trusted: proven on the very version, or forced by a person
-/// who has them tried.
+/// The same with some trusted gates: proven on exactly this version, or forced by a user who has them tried.
 pub fn drop_in_trusting(
     requests: &[GateRequest],
     target: &TargetVersion,
@@ -59,7 +54,7 @@ pub fn drop_in_trusting(
     trusted: &[GateRequest],
 ) -> DropIn {
     if requests.is_empty() {
-        // Most nodes ask for no gate, and the catalogue stays in memory once it was read.
+        // Most nodes request no gate, and the catalogue stays in memory after it was read.
         return DropIn {
             content: None,
             written: Vec::new(),
@@ -83,7 +78,7 @@ pub fn drop_in_trusting(
                 not_meant,
             }),
             None => {
-                // Asked twice for one component: the later one counts.
+                // If a gate is requested twice for one component, the later request counts.
                 written.retain(|earlier| {
                     (earlier.component, &earlier.gate) != (request.component, &request.gate)
                 });
@@ -92,7 +87,7 @@ pub fn drop_in_trusting(
         }
     }
     for component in Component::ALL {
-        // Leaving one gate out can break another that needs it: until nothing changes.
+        // A gate that is left out can break another one that depends on it: repeat until nothing changes.
         while let Some((gate, why)) = conflict(catalogue, component, &written, &versions, foreign) {
             let taken = written
                 .iter()
@@ -114,7 +109,7 @@ pub fn drop_in_trusting(
     }
 }
 
-/// Why a request cannot be written, looked at for itself, and whether it is only not meant.
+/// Why a request cannot be written without regard to the others, and whether its `when` is the only reason.
 fn refusal(
     catalogue: &Catalogue,
     request: &GateRequest,
@@ -166,7 +161,7 @@ fn refusal(
             _ => {
                 return Some((
                     format!(
-                        "nothing is known about the gates of Kubernetes {}",
+                        "Windrow does not know the gates of Kubernetes {}",
                         version.minor
                     ),
                     false,
@@ -211,7 +206,7 @@ fn unserved(
         .map(|api| api.why(catalogue, version))
 }
 
-/// A gate of ours that takes part in a broken dependency, and why it must go.
+/// One of Windrow's gates in a broken dependency, and why it must be removed.
 fn conflict(
     catalogue: &Catalogue,
     component: Component,
@@ -271,8 +266,8 @@ fn foreign_pairs(
         .collect()
 }
 
-/// The drop-in's data: one list for each component, in the order of [`Component::ALL`]. The text decides whether a trial is the same
-/// as the last one, so it stays as it is: quoted, and in this order.
+/// The drop-in's data: one list for each component, in the order of [`Component::ALL`]. The text decides whether a
+/// trial is the same as the last one, so its form must not change: quoted, and in this order.
 struct ComponentGates<'r>(&'r [GateRequest]);
 
 impl Serialize for ComponentGates<'_> {
@@ -296,22 +291,20 @@ impl Serialize for ComponentGates<'_> {
     }
 }
 
-/// The file's text.
 pub(super) fn text(written: &[GateRequest]) -> Option<String> {
-    // A map of texts always has a form in YAML.
+    // A map of texts can always be written as YAML.
     let text = yaml::to_text(&ComponentGates(written)).ok()?;
     (!written.is_empty()).then(|| HEADER.to_owned() + &text)
 }
 
-/// The drop-in at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropInSnapshot {
-    /// Its text; `None` when there was none.
+    /// `None` without a drop-in.
     pub content: Option<String>,
 }
 
-/// The gates that a drop-in of ours sets. One that is still asked for as it stands there is taken as
-/// the request, with its reason and its `when`.
+/// The gates that a drop-in of Windrow sets. If a request still sets the same value, it is used, with its reason and
+/// its `when`.
 pub fn read_gates(own: &str, text: &str, requests: &[GateRequest]) -> Vec<GateRequest> {
     let merged = merge(&[Rke2ConfigFile::new(ConfigLayer::DropIn, own, text)]);
     let mut found: Vec<GateRequest> = Vec::new();

@@ -102,12 +102,12 @@ fn what_is_not_valid_on_every_plausible_version_is_left_out_and_said() {
     let written = drop_in(&requests, &both, &MergedConfig::default());
     assert_eq!(written.written, [api("ImageVolume", true)]);
     assert!(written.left_out[0].why.contains("1.34"));
-    // ImageVolume came with 1.31, the catalogue goes back further.
+    // ImageVolume was added in 1.31; the catalogue begins earlier.
     let unknown = drop_in(&requests, &TargetVersion::Unknown, &MergedConfig::default());
     assert_eq!(unknown.content, None);
     let beyond = drop_in(&requests, &at("1.38.0"), &MergedConfig::default());
     assert_eq!(beyond.content, None);
-    // The catalogue knows of the first that it goes in 1.37, of the second nothing.
+    // The catalogue knows that the first is removed in 1.37, and does not know the second.
     assert!(beyond.left_out[0].why.contains("removed"));
     assert!(beyond.left_out[1].why.contains("nothing is known"));
 }
@@ -174,7 +174,7 @@ fn gates_that_would_break_a_dependency_are_left_out_together_with_what_needs_the
     let both = [api("GangScheduling", true), api("GenericWorkload", true)];
     let served = foreign("kube-apiserver-arg: [runtime-config=scheduling.k8s.io/v1alpha2=true]");
     assert!(drop_in(&both, &at("1.36.3"), &served).left_out.is_empty());
-    // WorkloadAwarePreemption needs GangScheduling, which needs GenericWorkload, which nobody asked for.
+    // WorkloadAwarePreemption depends on GangScheduling, which depends on GenericWorkload, which was not requested.
     let chain = [
         api("WorkloadAwarePreemption", true),
         api("GangScheduling", true),
@@ -192,7 +192,7 @@ fn gates_that_would_break_a_dependency_are_left_out_together_with_what_needs_the
     );
     assert_eq!(off.content, None);
     assert!(off.left_out[0].why.contains("StaleControllerConsistency"));
-    // Another file meets the need.
+    // Another file satisfies the dependency.
     let met = foreign("kube-apiserver-arg: [feature-gates=GenericWorkload=true]");
     assert!(
         drop_in(&[api("GangScheduling", true)], &at("1.36.3"), &met)
@@ -273,7 +273,7 @@ proptest! {
                 || result.left_out.iter().any(|left| left.request == *request);
             prop_assert!(placed || later != Some(request));
         }
-        // The same again is the same.
+        // The same input gives the same output.
         prop_assert_eq!(drop_in(&requests, &target, &MergedConfig::default()), result);
     }
 
@@ -312,7 +312,7 @@ proptest! {
             let found = after.iter().find(|after| after.gate == gate.gate);
             prop_assert_eq!(found.map(|gate| gate.value), Some(expected));
         }
-        // And ours breaks nothing that worked.
+        // Windrow's drop-in breaks nothing that worked.
         if assess(&before, Some(OURS), &target).starts() {
             let assessed = assess(&merged, Some(OURS), &target);
             prop_assert!(assessed.starts(), "{:?}", assessed.findings);

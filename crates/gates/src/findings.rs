@@ -1,4 +1,4 @@
-//! What is judged, and what is found: shared by the checks of single gates and of their dependencies.
+//! The input and the findings of a judgement: shared by the checks of single gates and of their dependencies.
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
@@ -6,7 +6,7 @@ use windrow_plan::version::{Version, When};
 
 use super::{Component, GateRequest};
 
-/// One gate as it would be set, whoever sets it.
+/// One gate as it would be set, in any file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GateAssignment<'a> {
     pub(super) component: Component,
@@ -15,7 +15,7 @@ pub(super) struct GateAssignment<'a> {
     pub(super) reason: Option<&'a str>,
     pub(super) when: Option<&'a When>,
     pub(super) at: &'a Location,
-    /// Did the configuration ask for it? What others wrote is judged more mildly where it would work.
+    /// Did the configuration request it? Gates of other writers are judged less strictly if they would work.
     pub(super) ours: bool,
 }
 
@@ -42,7 +42,7 @@ impl GateRequest {
         }
     }
 
-    /// Is it meant on this version?
+    /// Does its `when` admit this version?
     pub(super) fn meant_on(&self, version: Version) -> bool {
         self.when
             .as_ref()
@@ -50,7 +50,7 @@ impl GateRequest {
     }
 }
 
-/// Findings, each said once.
+/// Each finding only once.
 #[derive(Debug, Default)]
 pub(super) struct Findings(Vec<Finding>);
 

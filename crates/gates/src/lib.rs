@@ -1,11 +1,12 @@
-//! Feature gates: what Kubernetes versions know of them, what is asked for, what is wrong with it, the
-//! drop-in that sets them, and the trial of a change as a state machine.
+//! Feature gates: their state in Kubernetes versions, the requests for them, the errors in these, the drop-in that sets
+//! them, and the trial of a change as a state machine.
 //!
-//! May know: the crates `model` and `plan` (of the latter, how RKE2 merges its configuration files, and versions).
+//! May know: the crates `model` and `plan` (from the latter, how RKE2 merges its configuration files, and versions).
 //!
-//! Invariants: a gate that a component does not know, or knows as locked to another value, keeps that component from starting, and
-//! with kube-apiserver the whole node: so a gate is written only when the version that will start is known to take it. The version that
-//! counts is never the running one. A trial that is cut off anywhere ends with gates that were seen to work.
+//! Invariants: a gate that a component does not know, or that is locked to another value, keeps that component from
+//! starting, and for kube-apiserver the whole node. So a gate is written only if the version that will start accepts it
+//! for certain. The version that counts is never the running one. A trial that is interrupted anywhere ends with gates
+//! that have been observed to work.
 #![forbid(unsafe_code)]
 
 mod apis;
@@ -56,23 +57,17 @@ use std::fmt;
 use windrow_model::findings::Location;
 use windrow_plan::version::{Minor, Version, When};
 
-/// A Kubernetes component that takes feature gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
-    /// kube-apiserver
     KubeApiserver,
-    /// kube-controller-manager
     KubeControllerManager,
-    /// kube-scheduler
     KubeScheduler,
-    /// kubelet
     Kubelet,
-    /// kube-proxy: read where others set gates for it, never set.
+    /// Its gates are read from other files, but never set.
     KubeProxy,
 }
 
 impl Component {
-    /// All of them.
     pub const ALL: [Component; 5] = [
         Component::KubeApiserver,
         Component::KubeControllerManager,
@@ -81,7 +76,6 @@ impl Component {
         Component::KubeProxy,
     ];
 
-    /// The program's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Component::KubeApiserver => "kube-apiserver",
@@ -114,8 +108,7 @@ impl Component {
         }
     }
 
-    /// Does this component split the flag by prefix (`kube:X=true`)? The kubelet never does, the
-    /// others since 1.31.
+    /// Does this component split the flag by prefix (`kube:X=true`)? The kubelet never does, the others do since 1.31.
     pub(crate) fn splits_by_prefix(self, version: Version) -> bool {
         !matches!(self, Component::Kubelet | Component::KubeProxy) && version.minor >= Minor::v1(31)
     }
@@ -127,19 +120,14 @@ impl fmt::Display for Component {
     }
 }
 
-/// One gate that the configuration asks for.
+/// One gate that the configuration requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateRequest {
-    /// The component.
     pub component: Component,
-    /// The gate's name as written.
     pub gate: String,
-    /// The value.
     pub value: bool,
-    /// On which minors it is meant; on all when absent.
+    /// The minors for which it is meant; absent for all.
     pub when: Option<When>,
-    /// Why it is asked for; shown wherever the gate is.
     pub reason: Option<String>,
-    /// Where it is written.
     pub at: Location,
 }

@@ -1,10 +1,12 @@
-//! What the servers of a cluster tell each other about trials: the note on the Lease that lets one of them at a time try gates.
+//! The note on the Lease that lets one server at a time try gates. With it, the servers of a cluster inform each other
+//! about trials.
 //!
-//! An entry is written before rke2-server is restarted. It goes when the trial is kept, and gets a reason when the trial is rolled back. So
-//! a drop-in that fails costs the cluster one trial, also if the server that tried it never comes back.
+//! An entry is written before rke2-server is restarted. It is removed when the trial is kept, and gets a reason when
+//! the trial is rolled back. So a drop-in that fails costs the cluster one trial, even if the server that tried it
+//! never comes back.
 //!
-//! Any client with `update` on the Lease may write it. So each server checks it, and it can only prevent a trial: no server writes a part of
-//! it to a drop-in.
+//! Any client with `update` on the Lease may write it. So each server checks it, and it can only prevent a trial: no
+//! server copies a part of it to a drop-in.
 
 use std::fmt;
 
@@ -14,34 +16,34 @@ use windrow_model::text::cut;
 
 use super::check::is_version_text;
 
-/// How many drop-ins are remembered.
+/// The number of drop-ins in a note.
 const REMEMBERED: usize = 8;
-/// The longest text of a note, in bytes. An object of Kubernetes has room for four times as much.
+/// The longest text of a note, in bytes. A Kubernetes object has room for four times as much.
 const LONGEST: usize = 64 << 10;
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 400;
 /// The longest name of a server or request, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// How long a trial counts whose end is not known, once its server has no lease. A server that was removed never reports it.
+/// How long a trial without a known end counts after its server has lost the lease. A server that was removed never
+/// reports the end.
 const UNKNOWN_END: SignedDuration = SignedDuration::from_hours(24);
 
 /// A drop-in that a server tries, or has tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TriedDropIn {
-    /// The server, by its name in leases.
+    /// The server's name in leases.
     pub by: String,
-    /// The trial, by its request.
     pub request: String,
-    /// The version, as [`super::version_text`] writes it.
+    /// The version in the form of [`super::version_text`].
     pub version: String,
     /// The text; `None` for the removal of all gates.
     #[serde(default)]
     pub content: Option<String>,
     /// When the trial's restart began.
     pub at: Timestamp,
-    /// Why it was rolled back; absent while its end is not known.
+    /// Why it was rolled back; absent while its end is unknown.
     #[serde(default)]
     pub why: Option<String>,
 }
@@ -77,7 +79,7 @@ impl TriedDropIn {
     }
 }
 
-/// Why a note cannot be read: a newer Windrow, or another client, wrote it.
+/// Why a note cannot be parsed: a newer Windrow, or another client, wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableTrialNote(String);
 
@@ -91,28 +93,27 @@ impl fmt::Display for UnreadableTrialNote {
     }
 }
 
-/// How a trial ended, for the other servers.
+/// The end of a trial, as reported to the other servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialEnd {
-    /// The trial.
     pub tried: TriedDropIn,
-    /// Why it was rolled back; absent if it ended otherwise.
+    /// Why it was rolled back; absent if it ended in another way.
     #[serde(default)]
     pub why: Option<String>,
 }
 
-/// The note: the oldest entry first.
+/// The oldest entry first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TrialNote(Vec<TriedDropIn>);
 
 impl TrialNote {
-    /// Reads it. Without one, no server has tried anything.
+    /// Parses a note. Without one, no server has tried anything.
     ///
     /// # Errors
     ///
-    /// No server of this version writes such a note. Then Windrow does not know the earlier trials.
+    /// No server of this version writes such a note. The earlier trials are then unknown.
     pub fn parse(text: Option<&str>) -> Result<Self, UnreadableTrialNote> {
         let Some(text) = text else {
             return Ok(Self::default());
@@ -134,7 +135,7 @@ impl TrialNote {
         }
     }
 
-    /// Writes it, without the oldest entries if it is too long.
+    /// The text of the note, without the oldest entries if it would be too long.
     pub fn text(&self) -> String {
         let mut entries = self.0.as_slice();
         loop {
@@ -146,7 +147,7 @@ impl TrialNote {
         }
     }
 
-    /// A trial is about to restart rke2-server.
+    /// Adds an entry before a trial restarts rke2-server.
     ///
     /// # Errors
     ///
@@ -165,7 +166,7 @@ impl TrialNote {
         Ok(self)
     }
 
-    /// A trial has ended: rolled back for this reason, or otherwise without anything that other servers should know.
+    /// Notes the end of a trial: rolled back for this reason, or in a way that does not matter to other servers.
     #[must_use]
     pub fn ended(mut self, end: &TrialEnd) -> Self {
         let TrialEnd { tried, why } = end;
@@ -181,7 +182,7 @@ impl TrialNote {
         self
     }
 
-    /// A server is left by Windrow: nobody will report the end of what it has begun.
+    /// Notes that Windrow is removed from a server, which then cannot report the end of its trials.
     #[must_use]
     pub fn left_by(mut self, server: &str) -> Self {
         self.0
@@ -189,14 +190,14 @@ impl TrialNote {
         self
     }
 
-    /// Has the holder of the lease begun a trial that has not ended?
+    /// Does the holder of the lease have an unfinished trial?
     pub fn has_begun(&self, holder: &str) -> bool {
         let mut entries = self.0.iter();
         entries.any(|entry| entry.why.is_none() && entry.by == holder)
     }
 
-    /// Why a drop-in is not to be tried, if a trial of it did not succeed. A person may ask again for what the own server has tried.
-    /// What another `holder` of the lease has begun is still in progress.
+    /// Why a drop-in must not be tried, if a trial of it did not succeed. A user may repeat a trial of this server. A
+    /// trial that another `holder` of the lease has begun is still in progress.
     pub fn against(
         &self,
         trial: &TriedDropIn,
@@ -364,7 +365,7 @@ mod tests {
         assert_eq!(TrialNote::parse(None), Ok(TrialNote::default()));
     }
 
-    /// A note of one entry, with another value in this field.
+    /// A note with one entry, with another value in this field.
     fn forged(field: &str, value: serde_json::Value) -> String {
         let failed = TriedDropIn {
             why: Some("it did not come up".to_owned()),

@@ -1,4 +1,4 @@
-//! What a component says of its own feature gates, and the arguments of its static pod.
+//! The feature gates that a component reports, and the arguments of its static pod.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,16 +7,14 @@ use windrow_model::manifest::{Node, yaml};
 
 use super::{Component, GateRequest, syntax};
 
-/// What a component's `/metrics` tells.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedGates {
-    /// The value in effect of every gate that it knows (`kubernetes_feature_enabled`).
+    /// The value in effect of every gate of the component (`kubernetes_feature_enabled`).
     pub gates: BTreeMap<String, bool>,
     /// When its process was started, in seconds of the wall clock.
     pub started: Option<f64>,
 }
 
-/// Reads a component's `/metrics`.
 pub fn metrics(text: &str) -> ObservedGates {
     let mut observed = ObservedGates::default();
     for line in text.lines() {
@@ -40,14 +38,15 @@ pub fn metrics(text: &str) -> ObservedGates {
 }
 
 impl ObservedGates {
-    /// How long after the machine's start its process was started. The process reports this time with `booted` added: `btime` of
-    /// `/proc/stat`, in seconds, which moves whenever the wall clock is set. So read `booted` together with the metrics.
+    /// How long after the boot its process was started. The process reports this time with `booted` added: `btime` of
+    /// `/proc/stat`, in seconds, which moves whenever the wall clock is set. So `booted` must be read together with the
+    /// metrics.
     pub fn started_after_boot(&self, booted: u64) -> Option<Duration> {
         let booted = f64::from(u32::try_from(booted).ok()?);
         Duration::try_from_secs_f64(self.started? - booted).ok()
     }
 
-    /// Which of these gates are not in effect as asked for, each in words.
+    /// A message for each of these gates that is not in effect as requested.
     pub fn differences(&self, asked: &[GateRequest]) -> Vec<String> {
         asked
             .iter()
@@ -60,8 +59,8 @@ impl ObservedGates {
     }
 }
 
-/// The gates in the arguments of a static pod's manifest; of a gate that appears there twice the last
-/// value, as the component takes it. `None` when it is no such manifest.
+/// The gates in the arguments of a static pod's manifest. If a gate occurs twice, the last value counts, as in the
+/// component. `None` if the text is not such a manifest.
 pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String, bool>> {
     let gates = flag_values(component, text, "feature-gates")?;
     let gates = gates.iter().flat_map(|text| syntax::pairs(text, true));
@@ -73,7 +72,7 @@ pub fn pod_arguments(component: Component, text: &str) -> Option<BTreeMap<String
     )
 }
 
-/// The value of a flag in the arguments of a static pod's manifest: the last one, as the component takes it.
+/// The value of a flag in the arguments of a static pod's manifest: the last one, as in the component.
 pub fn pod_flag(component: Component, text: &str, flag: &str) -> Option<String> {
     flag_values(component, text, flag)?.pop()
 }
@@ -130,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_start_of_a_process_does_not_depend_on_the_wall_clock() {
-        // The clock is set an hour back: the kernel moves `btime`, and the process adds the new one.
+        // The clock is set back by an hour: the kernel moves `btime`, and the process adds the new one.
         for booted in [1_795_340_000_u64, 1_795_336_400] {
             let text = format!("process_start_time_seconds {booted}.5\n");
             let started = metrics(&text).started_after_boot(booted);

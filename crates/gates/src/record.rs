@@ -1,4 +1,4 @@
-//! What is remembered of a trial: enough to go on after a crash at any point, and to tell how it ended.
+//! The record of a trial: enough to continue after a crash at any point, and to report its end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::trial::{OnDisk, TrialObservation, TrialState};
 use super::verdicts::{FailedDropIn, TakenBack};
 use super::{Component, GateRequest, Proven};
 
-/// What is tried.
+/// The change that is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateChange {
-    /// What the configuration asks for.
+    /// To the requests of the configuration.
     Apply,
-    /// What was in force before the last change that was kept.
+    /// To the gates before the last change that was kept.
     Rollback,
 }
 
-/// How it ended.
+/// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialOutcome {
     /// It works, and stays.
     Kept,
-    /// It did not, or was taken back: what was in force before is in force again.
+    /// It did not work, or was taken back: the former gates are in force again.
     RolledBack,
     /// Nothing was changed.
     NotTried,
@@ -39,71 +39,62 @@ pub enum TrialOutcome {
     Unchanged,
 }
 
-/// One trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trial {
-    /// Identifies who asked for it.
+    /// Identifies the request.
     pub request: String,
-    /// The request that took it back while it was under way.
     #[serde(default)]
     pub taken_back: Option<String>,
-    /// Who took it back.
     #[serde(default)]
     pub taken_back_by: Option<String>,
-    /// What is tried.
     pub change: GateChange,
-    /// Who asks.
+    /// Who requested it.
     pub by: String,
-    /// When.
     pub at: Timestamp,
     /// Is it tried although the check refuses it?
     pub forced: bool,
-    /// The version, as [`super::version_text`] writes it.
+    /// The version in the form of [`super::version_text`].
     pub version: String,
     /// The drop-in that is tried.
     pub asked: DropInSnapshot,
-    /// What the configuration asked for, as [`super::request_text`] writes it; `None` if it was not read completely.
+    /// The requests of the configuration in the form of [`super::request_text`]; `None` if it could not be read
+    /// completely.
     #[serde(default)]
     pub request_text: Option<String>,
-    /// The drop-in that was in force, once it is saved.
+    /// The former drop-in, as soon as it is saved.
     #[serde(default)]
     pub saved: Option<DropInSnapshot>,
-    /// Where it stands.
     pub state: TrialState,
-    /// Since when.
     pub since: Timestamp,
-    /// The same moment, by the clock of its boot.
+    /// The same moment by the clock of its boot.
     #[serde(default)]
     pub moment: Option<BootMoment>,
-    /// The start of rke2-server that ran when the drop-in had last been changed; a later one has read
-    /// it. `None` from before a change until it is on the disk.
+    /// The start of rke2-server that ran when the drop-in was last changed; a later start has read the new one. `None`
+    /// from the time before a change until the change is on disk.
     #[serde(default)]
     pub baseline: Option<String>,
-    /// Was a restart with it seen? In a record of before there was this, it may have been.
+    /// Was a restart with it observed? In a record from before this field existed, it may have been.
     #[serde(default = "started_perhaps")]
     pub started: bool,
-    /// When the drop-in that is tried was (or was about to be) written: what a component has said
-    /// since then, it said of that.
+    /// When the tried drop-in was (or was about to be) written: a component's messages since then refer to it.
     #[serde(default)]
     pub written: Option<Timestamp>,
     /// Why it is rolled back, or was not tried.
     #[serde(default)]
     pub why: Option<String>,
-    /// What could not be verified, in words.
     #[serde(default)]
     pub unverified: Vec<String>,
-    /// Was it rolled back before anything was known about its gates?
+    /// Was it rolled back before anything about its gates was known?
     #[serde(default)]
     pub unjudged: bool,
     /// Because another program or an operator changed the drop-in, or stopped rke2-server? Then this server does not try it again
     /// automatically.
     #[serde(default)]
     pub disturbed: bool,
-    /// The ends of earlier trials that the other servers do not know yet.
+    /// The ends of earlier trials that are not yet reported to the other servers.
     #[serde(default)]
     pub ends: Vec<TrialEnd>,
-    /// How it ended.
     #[serde(default)]
     pub outcome: Option<TrialOutcome>,
 }
@@ -113,7 +104,7 @@ fn started_perhaps() -> bool {
 }
 
 impl Trial {
-    /// What an operator has decided with it against the configuration, if so.
+    /// The decision of an operator against the configuration, if the trial is one.
     pub fn withdrawal(&self, at: Timestamp) -> Option<TakenBack> {
         let (by, content) = match (self.change, &self.taken_back) {
             (GateChange::Apply, Some(_)) => (&self.taken_back_by, self.asked.content.clone()),
@@ -129,7 +120,6 @@ impl Trial {
         })
     }
 
-    /// That it failed.
     pub fn failed(&self) -> FailedDropIn {
         FailedDropIn {
             version: self.version.clone(),
@@ -138,8 +128,8 @@ impl Trial {
         }
     }
 
-    /// The record of a drop-in that works, once it is kept. After a rollback, what was in force before it is known only if `known`
-    /// has it.
+    /// The record of a drop-in that works, after it is kept. The gates before a rollback are unknown if `known` does
+    /// not have them.
     pub fn known_good(
         &self,
         version: String,
@@ -178,15 +168,15 @@ impl Trial {
         unverified
     }
 
-    /// Decides, when it goes back, whether that shows that its gates do not work. `put_back`: the reason if the hook restored the saved
-    /// drop-in. `is_refused`: a component has refused one of its gates.
+    /// Decides on the way back whether that shows that its gates do not work. `put_back`: the reason if the hook
+    /// restored the saved drop-in. `is_refused`: a component has refused one of its gates.
     pub fn judge(
         &mut self,
         seen: &TrialObservation,
         put_back: Option<&TooManyStarts>,
         is_refused: bool,
     ) {
-        // In the states before, no start of rke2-server was seen.
+        // In the states before, no start of rke2-server was observed.
         let was_tried =
             self.state == TrialState::Verifying && seen.on_disk == OnDisk::Asked && !seen.stopped;
         let is_failure = put_back.map_or(is_refused || was_tried, |found| found.is_failure);
@@ -194,29 +184,28 @@ impl Trial {
         self.disturbed = self.unjudged && put_back.is_none();
     }
 
-    /// Does this server remember its end, once it has gone back? A trial without a start shows nothing, and a start that a reboot
-    /// interrupted may be made again.
+    /// Does this server remember its end after the way back? A trial without a start shows nothing, and a start that a
+    /// reboot interrupted may be repeated.
     pub fn is_remembered(&self) -> bool {
         self.taken_back.is_some() || self.started && (!self.unjudged || self.disturbed)
     }
 
-    /// Was rke2-server started after the drop-in was last changed, if this start runs?
+    /// Was rke2-server started after the last change of the drop-in, if this start is the running one?
     pub fn is_read_by(&self, invocation: &str) -> bool {
         let baseline = self.baseline.as_ref();
         baseline.is_some_and(|baseline| baseline != invocation && !invocation.is_empty())
     }
 
-    /// While it goes back: was the saved drop-in on the disk at an earlier look?
+    /// On the way back: was the saved drop-in on disk in an earlier check?
     pub fn is_back(&self) -> bool {
         self.state == TrialState::RollingBack && self.baseline.is_some()
     }
 
-    /// Is it under way?
     pub fn under_way(&self) -> bool {
         self.outcome.is_none()
     }
 
-    /// Is what is tried meant to be what RKE2 reads?
+    /// Is the tried drop-in meant for RKE2's next start?
     pub fn in_force(&self) -> bool {
         self.under_way()
             && matches!(
@@ -228,12 +217,12 @@ impl Trial {
             )
     }
 
-    /// Is what was saved meant to be what RKE2 reads?
+    /// Is the saved drop-in meant for RKE2's next start?
     pub fn going_back(&self) -> bool {
         self.under_way() && self.state == TrialState::RollingBack
     }
 
-    /// What a drop-in is to this trial. Before anything is saved, what lies there is what works.
+    /// The meaning of a drop-in for this trial. Before one is saved, the present one is the working one.
     pub fn on_disk(&self, current: Option<&str>) -> OnDisk {
         // An upgrade can make both the same.
         let is_saved = |saved: &DropInSnapshot| current == saved.content.as_deref();
@@ -251,8 +240,9 @@ impl Trial {
 
     /// The meaning of a drop-in that could not be read. `None`: the trial waits until it can be read.
     ///
-    /// A drop-in that cannot be read says nothing about what is tried, and does not show that somebody changed what is back. An overdue
-    /// trial does not wait, and what goes back is written in any case. RKE2 cannot read a drop-in that is not text either.
+    /// An unreadable drop-in is no evidence about the tried one, and does not show that the restored one was changed.
+    /// An overdue trial does not wait, and the way back writes the saved drop-in in any case. RKE2 cannot read a
+    /// drop-in that is not text either.
     pub fn unreadable(&self, is_text: bool, overdue: bool) -> Option<OnDisk> {
         match (is_text, self.is_back()) {
             (false, _) => Some(OnDisk::Other),
@@ -262,19 +252,18 @@ impl Trial {
         }
     }
 
-    /// Is what it was to try there already, before it has changed anything?
+    /// Is the requested drop-in already on disk before the trial has changed anything?
     pub fn is_met(&self, current: Option<&str>) -> bool {
         matches!(self.state, TrialState::Idle | TrialState::Leased)
             && current == self.asked.content.as_deref()
     }
 
-    /// Its state begins.
     pub fn enter(&mut self, now: Timestamp, moment: Option<BootMoment>) {
         self.since = now;
         self.moment = moment;
     }
 
-    /// Has its state lasted for longer than it may? The wall clock counts only after a reboot.
+    /// Has its state exceeded its time limit? The wall clock counts only after a reboot.
     pub fn overdue(&self, patience: Duration, now: Timestamp, moment: Option<&BootMoment>) -> bool {
         let lasted = self.moment.as_ref().zip(moment);
         let lasted = lasted.and_then(|(began, moment)| began.until(moment));
@@ -283,7 +272,7 @@ impl Trial {
         lasted.is_some_and(|lasted| lasted > patience)
     }
 
-    /// After a reboot, the start with what is tried gets its whole time. True if that changed anything.
+    /// After a reboot, the start with the tried drop-in gets its whole time. True if that changed anything.
     pub fn resume(&mut self, now: Timestamp, moment: Option<&BootMoment>) -> bool {
         let boot = |moment: &BootMoment| moment.boot.clone();
         let is_cut_off = self.in_force()
@@ -295,7 +284,7 @@ impl Trial {
         is_cut_off
     }
 
-    /// The gates that are tried, as far as `own`, the drop-in's path, and the requests tell.
+    /// The tried gates, as far as `own`, the drop-in's path, and the requests show.
     pub fn gates(&self, own: &str, requests: &[GateRequest]) -> Vec<GateRequest> {
         read_gates(
             own,
@@ -304,7 +293,7 @@ impl Trial {
         )
     }
 
-    /// The gates that were in force, once they are saved.
+    /// The former gates, as soon as they are saved.
     pub fn gates_before(&self, own: &str) -> Vec<GateRequest> {
         let saved = self
             .saved
@@ -313,7 +302,7 @@ impl Trial {
         read_gates(own, saved.unwrap_or_default(), &[])
     }
 
-    /// What is trusted while it is under way.
+    /// The gates that are trusted during the trial.
     pub fn trusted(&self, own: &str) -> Option<Proven> {
         self.in_force().then(|| Proven {
             version: self.version.clone(),
@@ -321,17 +310,16 @@ impl Trial {
         })
     }
 
-    /// The gates that are new with it: those that a rollback shows not to work.
+    /// The gates that it adds: a rollback shows that these do not work.
     pub fn novel(&self, own: &str) -> Vec<GateRequest> {
         only_in(self.gates(own, &[]), &self.gates_before(own))
     }
 
-    /// The gates that go with it.
+    /// The gates that it removes.
     pub fn going(&self, own: &str) -> Vec<GateRequest> {
         only_in(self.gates_before(own), &self.gates(own, &[]))
     }
 
-    /// Does it change a component's arguments?
     pub fn changes(&self, component: Component, own: &str) -> bool {
         let (novel, going) = (self.novel(own), self.going(own));
         novel
@@ -346,44 +334,39 @@ fn only_in(mut these: Vec<GateRequest>, those: &[GateRequest]) -> Vec<GateReques
     these
 }
 
-/// How often RKE2 was started with what is tried. Written by what runs before each of its starts, so
-/// that a trial ends even when no daemon judges it.
+/// How often RKE2 was started with the tried drop-in. The hook before each start writes it, so that a trial ends even
+/// if no daemon judges it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStarts {
-    /// [`Trial::request`]
     pub request: String,
-    /// How often.
     pub count: u32,
     /// The first of these starts in the boot of the last one, if the boot is known.
     #[serde(default)]
     pub first: Option<BootMoment>,
-    /// Why what was saved was put back before the last start.
+    /// Why the saved drop-in was restored before the last start.
     #[serde(default)]
     pub put_back: Option<TooManyStarts>,
 }
 
-/// Why a start must not be made with what is tried.
+/// Why RKE2 must not be started with the tried drop-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TooManyStarts {
-    /// In a line.
     pub why: String,
-    /// Does this show that the gates do not work? A start that a reboot has cut off shows nothing.
+    /// Does this show that the gates do not work? A start that a reboot has interrupted shows nothing.
     pub is_failure: bool,
 }
 
 impl TrialStarts {
-    /// A start that is about to read what is tried and is not the first one: the ones before failed,
-    /// or the machine was restarted. This many are let through.
+    /// The maximum number of starts with the tried drop-in. A start is repeated after a failure or a reboot.
     pub const ALLOWED: u32 = 2;
 
-    /// Was RKE2 started with this trial's gates?
     pub fn any_of(&self, trial: &Trial) -> bool {
         self.request == trial.request && self.count > 0
     }
 
-    /// Counts one more start. Why it must not be made with what is tried, if so.
+    /// Counts one more start. Returns why it must not use the tried drop-in, if so.
     pub fn count(
         &mut self,
         trial: &Trial,
@@ -415,7 +398,7 @@ impl TrialStarts {
                 self.count - 1
             )
         } else if since_first > patience {
-            // RKE2 itself gives up after a quarter of an hour without kube-apiserver and restarts.
+            // RKE2 itself gives up after a quarter of an hour without kube-apiserver, and restarts.
             "rke2-server did not come up with it and restarts".to_owned()
         } else {
             return None;
@@ -427,22 +410,22 @@ impl TrialStarts {
     }
 }
 
-/// The gates that were tried and did not work, as they are remembered.
+/// The remembered gates that were tried and did not work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedGates {
-    /// The version, as [`super::version_text`] writes it.
+    /// The version in the form of [`super::version_text`].
     pub version: String,
-    /// The gates, as the text of a drop-in.
+    /// The gates in the form of a drop-in.
     pub content: Option<String>,
-    /// Why, in a line, for the gates that have no reason of their own.
+    /// The reason in one line, for gates without their own reason.
     pub why: String,
-    /// Why, in a line, by component, gate and value.
+    /// The reasons in one line, by component, gate and value.
     #[serde(default)]
     pub reasons: BTreeMap<String, String>,
 }
 
 impl RefusedGates {
-    /// Remembers more gates of a version; those of another version are forgotten.
+    /// Adds gates of a version; those of another version are dropped.
     #[must_use]
     pub fn and(
         known: Option<RefusedGates>,
@@ -470,19 +453,17 @@ impl RefusedGates {
         }
     }
 
-    /// Forgets gates that were seen to work; `None` when nothing is left.
+    /// Drops gates that were observed to work; `None` if nothing remains.
     pub fn without(self, gates: &[GateRequest], own: &str) -> Option<Self> {
         let mut left = self.rejected(own).gates;
         left.retain(|(known, _)| !gates.iter().any(|gate| gate.sets_as(known)));
         (!left.is_empty()).then(|| Self::of(&self.version, &left, &self.why))
     }
 
-    /// The gates.
     pub fn gates(&self, own: &str) -> Vec<GateRequest> {
         read_gates(own, self.content.as_deref().unwrap_or_default(), &[])
     }
 
-    /// The gates, each with its reason.
     pub fn rejected(&self, own: &str) -> Rejected {
         let gates = self.gates(own).into_iter().map(|gate| {
             let why = self.reasons.get(&key(&gate)).unwrap_or(&self.why).clone();
@@ -557,7 +538,7 @@ mod tests {
             (&verifying, None, Some(OnDisk::Other)),
             // It is written in any case.
             (&going_back, Some(OnDisk::Other), Some(OnDisk::Other)),
-            // Nothing shows that somebody has changed it since.
+            // Nothing shows that it was changed since then.
             (&is_back, None, Some(OnDisk::Saved)),
         ] {
             assert_eq!(trial.unreadable(true, false), in_time, "{trial:?}");
@@ -722,7 +703,7 @@ mod tests {
         }
     }
 
-    /// Does going back from a state show a failure, and is its end remembered on this server?
+    /// Does the way back from a state show a failure, and does this server remember its end?
     fn judged(
         state: TrialState,
         seen: &TrialObservation,
@@ -828,7 +809,7 @@ mod tests {
         assert_eq!(reasons(&both), "A: because of A, B: because of B");
         let left = both.clone().without(&gates[1..], OWN).unwrap();
         assert_eq!(reasons(&left), "A: because of A");
-        // A record from before there was the field.
+        // A record from before the field existed.
         let old = RefusedGates {
             reasons: BTreeMap::new(),
             ..both
@@ -868,7 +849,7 @@ mod tests {
         assert_eq!(withdrawal.by, "bob");
         assert!(withdrawal.is_of("asked then") && !withdrawal.is_of("asked now"));
         assert_eq!(withdrawal.content, back.asked.content);
-        // A rollback that is kept takes back what was there before.
+        // A kept rollback takes the former gates back.
         let rollback = Trial {
             change: GateChange::Rollback,
             request_text: None,
@@ -878,7 +859,7 @@ mod tests {
         assert_eq!(withdrawal.by, "ann");
         assert!(withdrawal.is_of("what the next complete configuration asks for"));
         assert_eq!(withdrawal.content, rollback.saved.clone().unwrap().content);
-        // A rollback that is taken back itself leaves what is asked for.
+        // A rollback that is taken back itself leaves the requested gates.
         let undone = Trial {
             taken_back: Some("3".to_owned()),
             ..rollback

@@ -1,8 +1,8 @@
-//! A component's own words when it does not start because of a feature gate, found in its log.
+//! Finds a component's own message in its log when it does not start because of a feature gate.
 //!
-//! The texts are those of `component-base/featuregate` (Kubernetes 1.28 to 1.36), and of kube-apiserver's own options up to 1.34
-//! (`pkg/controlplane/apiserver/options/validation.go`, `pkg/kubeapiserver/options/authentication.go`); the wrappers around
-//! them differ by minor and component, so only the texts are looked for.
+//! The texts are those of `component-base/featuregate` (Kubernetes 1.28 to 1.36), and of kube-apiserver's own options
+//! up to 1.34 (`pkg/controlplane/apiserver/options/validation.go`, `pkg/kubeapiserver/options/authentication.go`). The
+//! texts around them differ between minors and components, so only these are searched.
 
 use std::ops::RangeBounds;
 
@@ -10,29 +10,27 @@ use jiff::Timestamp;
 
 use super::GateRequest;
 
-/// No line is shown longer, in characters.
+/// The maximum length of a shown line, in characters.
 const LONGEST: usize = 400;
 
-/// What a component said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentRefusal {
-    /// The gates it names, in its order. Of gates that are on while what they depend on is off it names
-    /// both, and either can be the one that was set: some are on by default.
+    /// The named gates, in the component's order. If a gate is on while its dependency is off, both are named, and
+    /// either may be the one that was set: some are on by default.
     pub gates: Vec<String>,
-    /// Its line, without what the container runtime puts before it.
+    /// Its line, without the prefix of the container runtime.
     pub line: String,
 }
 
 impl ComponentRefusal {
-    /// Does it name one of these gates?
     pub fn names_any_of(&self, gates: &[GateRequest]) -> bool {
         let mut gates = gates.iter();
         gates.any(|gate| self.gates.contains(&gate.gate))
     }
 }
 
-/// How the message of a component that does not start begins. Elsewhere in a line the same words may be anyone's: the kubelet logs names of
-/// images, and kube-apiserver what clients call themselves.
+/// How the message of a component that does not start begins. Elsewhere in a line, the same words may come from others:
+/// the kubelet logs names of images, and kube-apiserver logs the user agents of clients.
 const FATAL: [&str; 5] = [
     "\"command failed\" ",
     "\"failed to set feature gates",
@@ -40,29 +38,29 @@ const FATAL: [&str; 5] = [
     "Error: ",
     "panic: ",
 ];
-/// The same in a line of JSON, where quotes of others are escaped.
+/// The same in a line of JSON, in which quoted texts are escaped.
 const FATAL_IN_JSON: &str = "\"msg\":\"command failed\"";
 
-/// What stands before the name of the gate.
 const BEFORE: [&str; 4] = [
     "unrecognized feature gate: ",
     "cannot set feature gate ",
     "missing bool value for ",
     "invalid value of ",
 ];
-/// What stands between a gate and, in brackets, those that it depends on.
+/// The text between a gate and its dependencies, which are in brackets.
 const BETWEEN: &str = " is enabled, but depends on features that are disabled: [";
-/// What stands between a gate and the one that it needs, in kube-apiserver's own words.
+/// The text between a gate and its dependency in kube-apiserver's own messages.
 const ONE_BETWEEN: [&str; 2] = [
     " feature requires ",
     " feature gate can only be enabled if the ",
 ];
 
-/// What the kubelet says first once it has taken its gates (`cmd/kubelet/app/server.go`, `Run`). Its log stays over restarts.
+/// The kubelet's first message after it has accepted its gates (`cmd/kubelet/app/server.go`, `Run`). Its log is kept
+/// over restarts.
 const KUBELET_TOOK_GATES: &str = "\"Kubelet version\" ";
 
-/// The last refusal in a log, as far as it was `said` in this time and no kubelet has taken its gates after it. Lines without a time of the
-/// container runtime have none to go by and count.
+/// The last refusal in a log with a time in the range `said`, if no kubelet has accepted its gates after it. Lines
+/// without a time from the container runtime always count.
 pub fn last(log: &str, said: impl RangeBounds<Timestamp>) -> Option<ComponentRefusal> {
     log.lines()
         .rev()
@@ -74,7 +72,7 @@ pub fn last(log: &str, said: impl RangeBounds<Timestamp>) -> Option<ComponentRef
         })
 }
 
-/// What the container runtime puts before each line: `<RFC 3339> <stream> <F|P> `.
+/// The prefix of the container runtime on each line: `<RFC 3339> <stream> <F|P> `.
 fn runtime(line: &str) -> (Option<Timestamp>, &str) {
     let mut parts = line.splitn(4, ' ');
     let (Some(at), Some("stdout" | "stderr"), Some("F" | "P"), Some(text)) =
@@ -88,7 +86,7 @@ fn runtime(line: &str) -> (Option<Timestamp>, &str) {
     }
 }
 
-/// A line without the head that klog gives it: `E1121 20:00:00.123456       1 run.go:72] `.
+/// A line without klog's header: `E1121 20:00:00.123456       1 run.go:72] `.
 fn without_head(text: &str) -> &str {
     let mut letters = text.chars();
     let is_head = matches!(letters.next(), Some('I' | 'W' | 'E' | 'F'))
@@ -100,14 +98,14 @@ fn without_head(text: &str) -> &str {
 }
 
 fn refusal(text: &str) -> Option<ComponentRefusal> {
-    // It goes on with this one: a warning, or something else that failed.
+    // The component continues after this one: a warning, or an unrelated failure.
     let message = without_head(text);
     let is_fatal = FATAL.iter().any(|fatal| message.starts_with(fatal))
         || (text.starts_with('{') && text.contains(FATAL_IN_JSON));
     if !is_fatal {
         return None;
     }
-    // Some versions name the first one, others all that they refuse.
+    // Some versions name the first gate, others all that they refuse.
     let mut named: Vec<(usize, &str)> = BEFORE
         .iter()
         .flat_map(|before| text.match_indices(before))
@@ -123,7 +121,7 @@ fn refusal(text: &str) -> Option<ComponentRefusal> {
         for (at, between) in text.match_indices(between) {
             let needed = text[at + between.len()..].trim_start_matches(is_quote);
             let rest = &needed[leading(needed).len()..];
-            // The same words stand before other arguments, too.
+            // The same words also precede other arguments.
             if rest.trim_start_matches(is_quote).starts_with(" feature") {
                 named.push((at, trailing(text[..at].trim_end_matches(is_quote))));
                 named.push((at, leading(needed)));
@@ -147,13 +145,13 @@ fn is_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
 }
 
-/// A quote, and how the log writes one within a text.
+/// A quote, or its escape within a text of the log.
 fn is_quote(letter: char) -> bool {
     matches!(letter, '"' | '\\')
 }
 
 fn leading(text: &str) -> &str {
-    // Where prefixes are split, the name may stand behind one.
+    // If prefixes are split, the name may follow one.
     let text = text.strip_prefix("kube:").unwrap_or(text);
     &text[..text.find(|ch| !is_name(ch)).unwrap_or(text.len())]
 }
@@ -267,7 +265,7 @@ mod tests {
         assert_eq!(said.gates, ["New"]);
         assert_eq!(said.line, "Error: unrecognized feature gate: New");
         assert_eq!(last(log, at("2026-11-21T20:02:00Z")..), None);
-        // What is written in the very moment of the start is of this start.
+        // A line with exactly the time of the start belongs to this start.
         let said = last(log, at("2026-11-21T20:01:00.5Z")..).unwrap();
         assert_eq!(said.gates, ["New"]);
         // The clock was ahead when the last one was written.

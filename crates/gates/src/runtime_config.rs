@@ -1,6 +1,6 @@
-//! kube-apiserver's argument `runtime-config`: which APIs it serves, and which keys stop it.
+//! kube-apiserver's argument `runtime-config`: the APIs that it serves, and the keys that stop it.
 //!
-//! How it is read: apiserver `pkg/server/resourceconfig/helpers.go` (v0.29.15 to v0.36.0).
+//! Its parser: apiserver `pkg/server/resourceconfig/helpers.go` (v0.29.15 to v0.36.0).
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl RuntimeConfig {
         Self(pairs.collect())
     }
 
-    /// Does it serve all of an API that is off by default? The error is the pair that cannot be understood.
+    /// Does it serve all of an API that is off by default? The error is the pair that cannot be parsed.
     pub(super) fn serves(&self, api: &WatchedApi) -> Result<bool, String> {
         let value_of = |key: &str, empty: Option<bool>| match self.0.get(key) {
             None => Ok(None),
@@ -50,7 +50,7 @@ impl RuntimeConfig {
                 .ok_or_else(|| format!("{key}={text}")),
         };
         let group_version = api.group_version.as_str();
-        // Stages first, then the version, then single resources: each goes before what was said before it.
+        // Stages first, then the version, then single resources: each replaces the earlier ones.
         let mut whole = false;
         for (key, empty) in [
             ("api/all", None),
@@ -67,7 +67,6 @@ impl RuntimeConfig {
         Ok(all)
     }
 
-    /// The keys that stop kube-apiserver of a minor.
     fn refused(&self, catalogue: &Catalogue, minor: Minor) -> impl Iterator<Item = RefusedKey<'_>> {
         let covered = catalogue.covers(minor);
         let keys = self.0.iter().filter(move |_| covered);
@@ -78,7 +77,7 @@ impl RuntimeConfig {
         })
     }
 
-    /// The keys of an API's group that stop kube-apiserver of a minor: the API takes their place.
+    /// The keys of an API's group that stop kube-apiserver of a minor: the API replaces them.
     pub(super) fn refused_versions_of(
         &self,
         catalogue: &Catalogue,
@@ -104,7 +103,6 @@ fn group_of(group_version: &str) -> &str {
     group_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// A key with which kube-apiserver does not start.
 struct RefusedKey<'r> {
     key: &'r str,
     at: &'r Location,
@@ -170,7 +168,6 @@ impl RefusedKey<'_> {
     }
 }
 
-/// Reports the keys with which kube-apiserver does not start.
 pub(super) fn report(config: &MergedConfig, target: &TargetVersion, findings: &mut Findings) {
     let catalogue = Catalogue::builtin();
     let runtime = RuntimeConfig::read(config);
@@ -206,7 +203,7 @@ pub(super) fn report(config: &MergedConfig, target: &TargetVersion, findings: &m
     }
 }
 
-/// The same for an unknown version: a key is wrong if every minor refuses it.
+/// The same for an unknown version: a key is an error if every minor refuses it.
 fn report_anywhere(catalogue: &Catalogue, runtime: &RuntimeConfig, findings: &mut Findings) {
     let Some(newest) = catalogue.minors().next_back() else {
         return;

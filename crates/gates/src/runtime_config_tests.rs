@@ -36,14 +36,14 @@ fn a_group_version_that_a_minor_does_not_register_is_an_error_there() {
         ("resource.k8s.io/v1beta1", "1.32.13", vec![]),
         ("coordination.k8s.io/v1alpha1", "1.31.14", vec![next]),
         ("coordination.k8s.io/v1alpha2", "1.31.14", vec![refused]),
-        // Registered, though nothing of it is served any more.
+        // Registered, although none of it is served any more.
         ("policy/v1beta1", "1.36.3", vec![]),
         ("extensions/v1beta1/ingresses", "1.36.3", vec![]),
         ("example.com/v1", "1.33.13", vec![refused]),
         ("resource.k8s.io", "1.33.13", vec![refused]),
         ("api/all", "1.33.13", vec![]),
         ("api/v1", "1.33.13", vec![]),
-        // Nothing is known of it.
+        // The catalogue does not cover it.
         ("resource.k8s.io/v1alpha2", "1.99.0", vec![]),
     ] {
         for value in ["true", "false"] {
@@ -71,7 +71,7 @@ fn without_a_version_a_key_is_an_error_only_if_every_minor_refuses_it() {
     assert_eq!(codes("runtime-config=policy/v1beta1=true"), []);
 }
 
-/// What was once advised for the next minor stopped kube-apiserver of the running one.
+/// Former advice for the next minor stopped kube-apiserver of the running one.
 #[test]
 fn advice_for_the_next_minor_replaces_what_the_running_minor_needs_and_adds_nothing_it_refuses() {
     for (gate, version, old, new) in [
@@ -104,7 +104,7 @@ fn advice_for_the_next_minor_replaces_what_the_running_minor_needs_and_adds_noth
             );
         }
     }
-    // The running minor has the next one's version too: it can be added before the upgrade.
+    // The running minor also has the next one's version: it can be added before the upgrade.
     let gate = "feature-gates=CoordinatedLeaderElection=true";
     let found = found(
         &[gate, "runtime-config=coordination.k8s.io/v1alpha2=true"],

@@ -1,11 +1,11 @@
-//! What Windrow's drop-in should be now, given what lies there.
+//! The content that Windrow's drop-in should have now, given its present content.
 //!
-//! While no RKE2 runs, it is what is asked for and certain to work: the next start reads it. While one
-//! runs, nothing is added behind its back; only what the version that will start refuses is taken
-//! out, so that an upgrade does not stop at a gate of ours.
+//! While RKE2 is stopped, it contains the requested gates that work for certain: the next start reads it. While RKE2
+//! runs, nothing is added. Only gates that the version that will start refuses are removed, so that an
+//! upgrade does not stop at one of Windrow's gates.
 //!
-//! The drop-in stays as it is, apart from what the version refuses, if the configuration was not read completely, if an operator took
-//! this request back, if the drop-in that follows from it has failed, or if the check says that a component would stop because of it
+//! Apart from these, the drop-in does not change if the configuration was not read completely, if an operator took this
+//! request back, if the resulting drop-in has failed, or if the check shows that a component would stop because of it
 //! ([`Withheld`]).
 
 use std::fmt;
@@ -26,94 +26,76 @@ use super::{DropIn, GateRequest, LeftOut, TargetVersion};
 /// Is a server or agent of RKE2 running?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rke2State {
-    /// None runs: what is written now is read by its next start.
+    /// A change is read at the next start.
     Stopped,
-    /// One runs, or is being started.
+    /// It runs, or is being started.
     Running,
 }
 
 /// Gates that a trial has shown to work on one version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proven {
-    /// The version, as [`super::Version`] writes it.
+    /// The version in the form of [`super::Version`].
     pub version: String,
-    /// The gates.
     pub gates: Vec<GateRequest>,
 }
 
 /// Gates that a trial has shown not to work on one version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rejected {
-    /// The version, as [`super::Version`] writes it.
+    /// The version in the form of [`super::Version`].
     pub version: String,
-    /// The gates, each with what went wrong, in a line.
+    /// The gates, each with its error in one line.
     pub gates: Vec<(GateRequest, String)>,
 }
 
-/// What the drop-in depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct SettleInputs<'a> {
-    /// What the configuration asks for.
     pub requests: &'a [GateRequest],
     /// The version that will start.
     pub target: &'a TargetVersion,
     /// RKE2's configuration without Windrow's drop-in.
     pub files: &'a [Rke2ConfigFile],
-    /// The drop-in's path.
     pub own: &'a str,
-    /// Its present text.
     pub current: Option<&'a str>,
-    /// Is RKE2 running?
     pub rke2: Rke2State,
-    /// Why it is not certain that `requests` are complete, if so: nothing follows from a gate that they do not ask for.
+    /// Why `requests` may be incomplete, if so. Windrow then does not remove a gate only because they lack it.
     pub unread: Option<&'a str>,
 }
 
-/// What to do with the drop-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// Its text from now on; `None` when there should be no file.
+    /// Its text from now on; `None` if there should be no file.
     pub content: Option<String>,
-    /// The gates in it.
     pub kept: Vec<GateRequest>,
-    /// What was in it and had to go, and why.
+    /// The former gates that had to be removed, and why.
     pub dropped: Vec<LeftOut>,
-    /// What was in it and is no longer asked for.
     pub removed: Vec<GateRequest>,
-    /// The drop-in that the configuration leads to, with the gates that stay because a request cannot be written.
+    /// The drop-in that the configuration results in, with the gates that stay because a request cannot be written.
     pub asked: DropIn,
-    /// Is something asked for, and fit to be written, that waits for a boot?
+    /// Does a request that can be written wait for a boot?
     pub pending: bool,
     /// Why the drop-in does not follow the configuration, if so.
     pub withheld: Option<Withheld>,
-    /// What is taken back from now on. It holds for its own request; another request does not end it.
+    /// The decision to remember from now on. It holds for its own request; another request does not end it.
     pub taken_back: Option<TakenBack>,
 }
 
-/// Why the drop-in does not follow the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Withheld {
-    /// The configuration was not read completely.
     Unread(String),
-    /// An operator took it back.
     TakenBack {
-        /// Who.
         by: String,
     },
-    /// A trial of this drop-in failed.
     Failed {
-        /// On which version.
         version: String,
-        /// What went wrong.
         why: String,
     },
-    /// The check says that a component would not start, which starts with the present drop-in.
+    /// According to the check, a component that starts with the present drop-in would not start.
     Fatal(String),
     /// A request cannot be written, and these gates stay because of it.
     Incomplete {
-        /// The request.
         request: String,
-        /// The gates.
         staying: Vec<GateRequest>,
     },
 }
@@ -129,14 +111,14 @@ impl fmt::Display for Withheld {
             Withheld::Fatal(message) => f.write_str(message),
             Withheld::Incomplete { request, .. } => write!(
                 f,
-                "`{request}` cannot be written, and may be meant to replace what is still set"
+                "`{request}` cannot be written, and may be meant to replace a gate that is still set"
             ),
         }
     }
 }
 
 impl Settled {
-    /// How the drop-in differs from the configuration, in a line.
+    /// How the drop-in differs from the configuration, in one line.
     pub fn difference(&self) -> String {
         let only = |these: &[GateRequest], those: &[GateRequest]| {
             let mut these = these.to_vec();
@@ -157,7 +139,6 @@ impl Settled {
     }
 }
 
-/// Decides.
 pub fn settle(inputs: &SettleInputs<'_>, history: &TrialHistory) -> Settled {
     let SettleInputs {
         requests, target, ..
@@ -167,7 +148,7 @@ pub fn settle(inputs: &SettleInputs<'_>, history: &TrialHistory) -> Settled {
     let there = inputs.current.map_or_else(Vec::new, |text| {
         read_gates(inputs.own, text, inputs.requests)
     });
-    // Taken back by the configuration is not refused: only a refusal is worth a word.
+    // Gates that the configuration no longer requests are not refused: only a refusal is reported.
     let mut judged = drop_in_trusting(&there, target, &foreign, proven);
     history.leave_rejected_out(target, &mut judged);
     let mut asked = drop_in_trusting(requests, target, &foreign, proven);
@@ -207,8 +188,8 @@ pub fn settle(inputs: &SettleInputs<'_>, history: &TrialHistory) -> Settled {
     }
 }
 
-/// What the check finds wrong with a drop-in that it does not find wrong with the present one: a component would not start because
-/// of it. Gates of the drop-in were judged one by one before.
+/// The errors of a drop-in that the present one does not have, and because of which a component would not start. The
+/// gates of the drop-in were already judged separately.
 pub fn made_fatal(
     inputs: &SettleInputs<'_>,
     present: Option<&str>,
@@ -238,8 +219,8 @@ pub fn made_fatal(
 }
 
 impl DropIn {
-    /// Leaves gates of the present drop-in that a request may mean which cannot be written: all of them if no version knows its
-    /// name, which may be a typing error, and otherwise the same gate with the other value.
+    /// Keeps gates of the present drop-in that a request may mean but that cannot be written: all of them if no version
+    /// knows the request's name, which may be a typing error; otherwise the same gate with the other value.
     fn leave_what_may_be_meant(&mut self, there: &[GateRequest]) -> Option<Withheld> {
         let is_of = |one: &GateRequest, other: &GateRequest| {
             (one.component, &one.gate) == (other.component, &other.gate)
@@ -267,25 +248,24 @@ impl DropIn {
     }
 }
 
-/// What was in force when kube-apiserver was last seen to work with it.
+/// The gates in force when kube-apiserver was last observed to work with them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownGood {
-    /// The version, as [`super::Version`] writes it.
+    /// The version in the form of [`super::Version`].
     pub version: String,
-    /// When.
     pub at: jiff::Timestamp,
-    /// The drop-in's text; `None` when there was none.
+    /// The drop-in's text; `None` without a drop-in.
     pub content: Option<String>,
-    /// What was in force before it, where it was kept by a trial.
+    /// The former drop-in, if a trial kept this one.
     #[serde(default)]
     pub previous: Option<DropInSnapshot>,
-    /// Of the content, the gates that a component was seen to run with. Absent if that is all of them.
+    /// The gates of the content that a component was observed to run with. Absent if these are all gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<DropInSnapshot>,
 }
 
 impl KnownGood {
-    /// Leaves gates out of what it proves: they were kept, but no component was seen to run with them.
+    /// Removes gates from its proof: they were kept, but no component was observed to run with them.
     #[must_use]
     pub fn without_proof_of(self, unverified: &[GateRequest], own: &str) -> Self {
         if unverified.is_empty() {
@@ -301,7 +281,6 @@ impl KnownGood {
         }
     }
 
-    /// The gates that it shows to work.
     pub fn proven(&self, own: &str) -> Proven {
         let content = match &self.verified {
             Some(verified) => &verified.content,
@@ -314,18 +293,16 @@ impl KnownGood {
     }
 }
 
-/// What earlier trials have shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrialHistory {
-    /// What was kept last.
+    /// The last kept gates.
     pub proven: Option<Proven>,
-    /// What was rolled back last.
+    /// The last gates that were rolled back.
     pub rejected: Option<Rejected>,
-    /// What is being tried.
+    /// The gates of the present trial.
     pub tried: Option<Proven>,
     /// Drop-ins that failed as a whole.
     pub failed: FailedDropIns,
-    /// What an operator took back.
     pub taken_back: Option<TakenBack>,
 }
 
@@ -340,15 +317,15 @@ impl TrialHistory {
             _ => &[],
         };
         let tried = match &self.tried {
-            // Tried although nothing, or not enough, is known of the version: a person asked for it. The trial may have begun when
-            // more than one version might have started.
+            // Tried although the version is unknown, or not known well enough: a user requested it. When the trial
+            // began, more than one version might have started.
             Some(tried) if was_asked_for(target, &tried.version) => tried.gates.as_slice(),
             _ => &[],
         };
         proven.iter().chain(tried).cloned().collect()
     }
 
-    /// Why the drop-in does not follow the configuration, although that `asked` for another one.
+    /// Why the drop-in does not follow the configuration, although that results in `asked`.
     fn withheld(
         &self,
         inputs: &SettleInputs<'_>,
@@ -383,7 +360,7 @@ impl TrialHistory {
             .map(|finding| Withheld::Fatal(finding.message))
     }
 
-    /// What is to be remembered as taken back from now on. If the request was not known, it is the first complete one.
+    /// The decision of an operator to remember from now on. If its request was unknown, it is the first complete one.
     fn still_taken_back(&self, inputs: &SettleInputs<'_>) -> Option<TakenBack> {
         let mut taken_back = self.taken_back.clone()?;
         if inputs.unread.is_none() {
@@ -393,7 +370,7 @@ impl TrialHistory {
         Some(taken_back)
     }
 
-    /// What failed on a version that may start is not written again without a trial.
+    /// Gates that failed on a version that may start are not written again without a trial.
     fn leave_rejected_out(&self, target: &TargetVersion, asked: &mut DropIn) {
         let Some(rejected) = &self.rejected else {
             return;
@@ -401,7 +378,7 @@ impl TrialHistory {
         if !may_be_one_of(target, &rejected.version) {
             return;
         }
-        // Unless it is being tried again.
+        // Unless they are being tried again.
         let is_tried = |request: &GateRequest| {
             let mut tried = self.tried.iter().flat_map(|tried| &tried.gates);
             tried.any(|gate| gate.sets_as(request))
@@ -425,13 +402,12 @@ impl TrialHistory {
 }
 
 impl GateRequest {
-    /// Do both set one gate of one component to one value?
+    /// Do both set one gate of one component to the same value?
     pub fn sets_as(&self, other: &GateRequest) -> bool {
         (self.component, &self.gate, self.value) == (other.component, &other.gate, other.value)
     }
 }
 
-/// Do two lists set the same gates?
 pub fn same(one: &[GateRequest], other: &[GateRequest]) -> bool {
     one.len() == other.len() && one.iter().all(|a| other.iter().any(|b| a.sets_as(b)))
 }

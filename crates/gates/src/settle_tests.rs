@@ -52,7 +52,7 @@ fn while_nothing_runs_what_is_asked_for_is_written() {
         Rke2State::Stopped,
         &TrialHistory::default(),
     );
-    assert_eq!(result.content, None, "what nobody asks for any more goes");
+    assert_eq!(result.content, None, "a gate without a request is removed");
     assert!(result.dropped.is_empty());
 }
 
@@ -115,12 +115,12 @@ fn what_the_version_that_will_start_refuses_is_taken_out_whether_or_not_a_server
         Rke2State::Running,
         &TrialHistory::default(),
     );
-    assert_eq!(gone.content, None, "an empty drop-in is no drop-in");
+    assert_eq!(gone.content, None, "an empty drop-in does not count");
 }
 
 #[test]
 fn what_a_trial_has_shown_counts_on_that_version_only() {
-    // No catalogue knows it; a person forced it, and kube-apiserver took it.
+    // The catalogue does not have it; a user forced it, and kube-apiserver accepted it.
     let asked = [api("NotInAnyCatalogue", true)];
     let current = written(&asked);
     let proven = TrialHistory {
@@ -231,7 +231,7 @@ fn what_is_tried_during_an_upgrade_is_trusted_on_each_version_that_was_asked_for
         let running = Rke2State::Running;
         settled(&asked, version, Some(&current), running, &history).content
     };
-    // Right before the start, it is known which of them starts.
+    // Directly before the start, the version is known.
     for (tried_on, version, stays) in [
         ("1.35.2 or 1.36.3", "1.35.2", true),
         ("1.35.2 or 1.36.3", "1.36.3", true),
@@ -292,7 +292,10 @@ fn a_drop_in_in_which_nothing_is_refused_stays_byte_for_byte_while_the_server_ru
     assert!(!result.pending);
     let result = running(&[]);
     assert_eq!(result.content.as_ref(), Some(&current));
-    assert!(result.pending, "what is taken back goes with a boot");
+    assert!(
+        result.pending,
+        "a gate that was taken back is removed at a boot"
+    );
 }
 
 #[test]
@@ -310,14 +313,14 @@ fn what_was_kept_without_being_seen_in_effect_is_not_proven() {
     let partly = good
         .clone()
         .without_proof_of(std::slice::from_ref(&unseen), OWN);
-    assert_eq!(partly.content, good.content, "it is what is in force");
+    assert_eq!(partly.content, good.content, "this content is in force");
     assert!(proves(&partly, std::slice::from_ref(&seen)));
     let nothing = good
         .clone()
         .without_proof_of(&[seen.clone(), unseen.clone()], OWN);
     assert!(proves(&nothing, &[]));
 
-    // A record from before there was the field.
+    // A record from before the field existed.
     let old = serde_json::to_string(&good).unwrap();
     assert!(!old.contains("verified"), "{old}");
     let old: KnownGood = serde_json::from_str(&old).unwrap();
@@ -428,7 +431,7 @@ fn as_long_as_a_name_is_not_known_no_other_gate_is_removed() {
             .difference()
             .starts_with("still set: ImageVolume=true")
     );
-    // What can be written is written.
+    // The valid request is still written.
     let asked = [api("ImageVolum", true), api("APIResponseCompression", true)];
     let result = settled(
         &asked,
@@ -444,7 +447,7 @@ fn as_long_as_a_name_is_not_known_no_other_gate_is_removed() {
             api("APIResponseCompression", true)
         ]
     ));
-    // A gate that is not meant on this version is no error.
+    // A gate that is not meant for this version is not an error.
     let mut asked = [api("ImageVolume", true)];
     asked[0].when = Some("<1.34".parse().unwrap());
     let result = settled(
@@ -479,7 +482,7 @@ fn a_replacement_that_was_rolled_back_does_not_remove_what_it_was_to_replace() {
 #[test]
 fn a_known_gate_that_cannot_be_written_keeps_no_other_gate_from_being_removed() {
     let current = written(&[api("APIResponseCompression", false)]);
-    // It is locked since 1.34.
+    // Locked since 1.34.
     let locked = [api("AuthorizeNodeWithSelectors", false)];
     let rolled_back = [api("ImageVolume", true)];
     let history = TrialHistory {
@@ -546,7 +549,7 @@ fn what_an_operator_took_back_stays_back_whenever_it_is_asked_for() {
         }
         let result = settled(&[], "1.34.2", Some(&current), rke2, &history);
         assert!(result.withheld.is_none());
-        // A boot without the file is not the end of it.
+        // A boot without the file does not end it.
         assert_eq!(result.taken_back, history.taken_back);
     }
 }
@@ -591,7 +594,7 @@ fn no_gate_is_removed_without_which_the_check_says_that_a_component_stops() {
             if others.is_empty() || drop_in(&off, &at(version), &merge(&[])).content.is_none() {
                 continue;
             }
-            // Everything else that depends on those is off as well: only our gate makes the difference.
+            // All other dependants are off as well: only Windrow's gate makes the difference.
             let is_the_cause = loop {
                 let found = broken(catalogue, component, number, &others);
                 match found.iter().find(|it| it.gate != gate.name()) {
@@ -634,7 +637,7 @@ fn no_gate_is_removed_without_which_the_check_says_that_a_component_stops() {
                 );
                 assert!(!result.pending);
                 assert!(matches!(result.withheld, Some(Withheld::Fatal(_))));
-                // Without the other file nothing depends on it.
+                // Without the other file, nothing depends on it.
                 let result = settle(
                     &SettleInputs {
                         files: &[],

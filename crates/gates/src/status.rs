@@ -10,39 +10,39 @@ use super::{
     GateChange, GateRequest, LeftOut, ResolvedVersion, TargetVersion, Trial, TrialOutcome,
 };
 
-/// Feature gates: asked for, and what RKE2 will hand to its components.
+/// Feature gates: the requested ones, and those that RKE2 will pass to its components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatesStatus {
-    /// The versions that may start next; empty when that is not known.
+    /// The versions that may start next; empty if unknown.
     pub versions: Vec<String>,
-    /// How the version is known, or why it is not.
+    /// The source of the version, or why it is unknown.
     pub because: String,
-    /// What the configuration asks for.
+    /// The gates that the configuration requests.
     pub asked: Vec<AskedGate>,
-    /// What RKE2 will give to its components at its next start, and who set it.
+    /// The gates that RKE2 will pass to its components at its next start, and who set them.
     pub effective: Vec<GateSet>,
-    /// What is asked for and not written, and why.
+    /// The requested gates that are not written, and why.
     pub left_out: Vec<LeftOutGate>,
-    /// Does something that is asked for wait for a boot?
+    /// Does a requested change wait for a boot?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
-    /// The trial that is under way, or the last one.
+    /// The present trial, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialStatus>,
-    /// The last requests that began no trial.
+    /// The last requests that did not begin a trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<RequestAnswer>,
 }
 
-/// The answer to a request that began no trial.
+/// The answer to a request that did not begin a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestAnswer {
-    /// The request, by name.
+    /// The name of the request.
     pub request: String,
     /// Not tried, or unchanged.
     pub outcome: TrialOutcome,
-    /// Why.
+    /// The reason for this answer.
     pub why: String,
 }
 
@@ -50,39 +50,39 @@ pub struct RequestAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialStatus {
-    /// The requests that it answers, by name.
+    /// The names of the requests that it answers.
     pub requests: Vec<String>,
-    /// What is tried.
+    /// The change that is tried.
     pub change: GateChange,
-    /// Who asked for it.
+    /// Who requested it.
     pub by: String,
-    /// When.
+    /// When it was requested.
     pub at: Timestamp,
-    /// Where it stands.
+    /// The state of the trial.
     pub state: TrialState,
-    /// Since when.
+    /// Since when the trial is in this state.
     pub since: Timestamp,
-    /// The gates that are tried, in a line.
+    /// The tried gates, in one line.
     pub gates: String,
     /// Is it tried although the check refuses it?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
-    /// What is waited for, in a line.
+    /// The subject of the present wait, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// How it ended.
+    /// How it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TrialOutcome>,
     /// Why it was rolled back, or not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What could not be verified, in words.
+    /// Messages about the gates that could not be verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<String>,
 }
 
 impl TrialStatus {
-    /// What the status says of a trial. `own` is the drop-in's path.
+    /// `own` is the drop-in's path.
     pub fn new(trial: &Trial, own: &str, waits_for: Option<String>) -> Self {
         let requests = [&trial.request].into_iter().chain(&trial.taken_back);
         Self {
@@ -102,7 +102,7 @@ impl TrialStatus {
     }
 }
 
-/// `Name=value` of a list of gates, in a line.
+/// `Name=value` of a list of gates, in one line.
 pub fn list(gates: &[GateRequest]) -> String {
     if gates.is_empty() {
         return "no feature gate".to_owned();
@@ -114,53 +114,53 @@ pub fn list(gates: &[GateRequest]) -> String {
     texts.join(", ")
 }
 
-/// A gate that the configuration asks for.
+/// A gate that the configuration requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AskedGate {
-    /// `kube-apiserver` and the like.
+    /// The name of the component, like `kube-apiserver`.
     pub component: String,
     /// Its name.
     pub gate: String,
     /// The value.
     pub value: bool,
-    /// On which minors it is meant.
+    /// The minors for which it is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Why.
+    /// The reason for the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where.
+    /// The place of the request.
     pub at: Location,
 }
 
 /// A gate that is set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateSet {
-    /// `kube-apiserver` and the like.
+    /// The name of the component, like `kube-apiserver`.
     pub component: String,
     /// Its name.
     pub gate: String,
     /// The value in effect.
     pub value: bool,
-    /// Where that is written.
+    /// The place of this value.
     pub at: Location,
 }
 
-/// A gate that is asked for and not written.
+/// A requested gate that is not written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutGate {
-    /// `kube-apiserver` and the like.
+    /// The name of the component, like `kube-apiserver`.
     pub component: String,
     /// Its name.
     pub gate: String,
-    /// The value that is asked for.
+    /// The requested value.
     pub value: bool,
     /// Why it is not written.
     pub why: String,
 }
 
 impl GatesStatus {
-    /// The part that follows from files alone.
+    /// The parts that depend only on files.
     pub fn new(resolved: &ResolvedVersion, requests: &[GateRequest], left_out: &[LeftOut]) -> Self {
         let versions = match &resolved.target {
             TargetVersion::Known(version) => vec![version.to_string()],

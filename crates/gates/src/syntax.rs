@@ -1,26 +1,25 @@
-//! The text of a `--feature-gates` flag, read as the components read it.
+//! Parses the text of a `--feature-gates` flag like the components do.
 //!
-//! Every pair is judged, not only the first bad one: the components stop at the first.
+//! Every pair is judged, not only the first invalid one: the components stop at the first.
 
 use windrow_model::text::cut;
 
-/// No gate's name is so long: more of it is not shown, in characters.
+/// The maximum length of a shown name, in characters. No gate's name is as long.
 const LONGEST: usize = 120;
 
 /// One `name=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// What stands before a `:`; kube-apiserver takes `kube` from 1.31 on.
+    /// The text before a `:`; kube-apiserver accepts `kube` from 1.31 on.
     pub prefix: Option<String>,
     /// The name as written.
     pub name: String,
-    /// Its value.
     pub value: bool,
 }
 
-/// Reads the text of one flag: good pairs, and for each bad one what is wrong with it. An empty item
-/// is nothing. One of blanks is nothing to the components that split the flag by prefix first
-/// (`blanks`: the control plane since 1.31), and a pair without `=` to the others.
+/// Parses the text of one flag: the valid pairs, and the error of each invalid one. An empty item is ignored. An item
+/// of blanks is ignored by the components that split the flag by prefix first (`blanks`: the control plane since 1.31),
+/// and is a pair without `=` for the others.
 pub fn pairs(text: &str, blanks: bool) -> Vec<Result<Pair, String>> {
     text.split(',')
         .filter(|item| !(item.is_empty() || blanks && item.trim().is_empty()))
@@ -80,7 +79,7 @@ fn pair(item: &str) -> Result<Pair, String> {
     }
 }
 
-/// The booleans that Go's `strconv.ParseBool` takes.
+/// The booleans that Go's `strconv.ParseBool` accepts.
 pub fn boolean(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),

@@ -1,37 +1,35 @@
-//! Which Kubernetes version will start next on this node: not the one that runs.
+//! Which Kubernetes version will start next on this node: not the running one.
 //!
-//! Pure: what was found on the node comes in. RKE2's binary decides, unless an upgrade is on its way;
-//! without a binary (a first boot) the images that lie ready decide, then the Harvester release.
+//! Pure: takes the findings from the node. RKE2's binary decides, unless an upgrade is in progress. Without a binary (a
+//! first boot), the images in the images directory decide, then the Harvester release.
 
 use serde::{Deserialize, Serialize};
 use windrow_plan::version::Version;
 
 use super::TargetVersion;
 
-/// What was found on the node. Texts are as they were found; what is no version is passed over.
+/// The findings from the node. Texts are as they were found; a text that is not a version is ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionCandidates {
     /// Version of the installed `rke2` binary (`v1.35.6+rke2r1`).
     pub installed: Option<String>,
-    /// Why the version of an `rke2` that is installed is unknown.
     pub silent: Option<SilentBinary>,
     /// Directories under `data` in RKE2's data directory: `v1.35.6-rke2r1-<digest>`, one for each
     /// version that was ever unpacked.
     pub data: Vec<String>,
-    /// Versions of RKE2's runtime image that lie ready in the images directory (`v1.35.6-rke2r1`).
+    /// Versions of RKE2's runtime image in the images directory (`v1.35.6-rke2r1`).
     pub images: Vec<String>,
     /// The Harvester release (`v1.7.0`).
     pub harvester: Option<String>,
-    /// The version an upgrade is moving to, when one is in progress.
+    /// The target of an upgrade in progress.
     pub upgrade: Option<Upgrade>,
 }
 
 /// Why the version of an installed `rke2` is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SilentBinary {
-    /// It does not report one.
     ReportsNoVersion,
-    /// It does not contain one, and a program of another machine is not run.
+    /// It does not contain one, and a program of another host is not run.
     NotRun,
 }
 
@@ -46,28 +44,25 @@ impl SilentBinary {
     }
 }
 
-/// An upgrade in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Upgrade {
-    /// To this RKE2 version.
     Rke2(String),
-    /// To this Harvester release.
     Harvester(String),
-    /// To a version that is not known.
+    /// To an unknown version.
     Somewhere,
 }
 
-/// The version that will start, and how that is known.
+/// The version that will start, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedVersion {
-    /// The version.
     pub target: TargetVersion,
-    /// How it is known, or why it is not, in a sentence.
+    /// The source of the version, or why it is unknown, in a sentence.
     pub because: String,
 }
 
-/// Finds out which version will start. `brings` says which Kubernetes a release of Harvester may bring; none where that is not known.
+/// Finds the version that will start. `brings` returns the Kubernetes versions that a release of Harvester may contain;
+/// none if they are unknown.
 pub fn resolve(
     found: &VersionCandidates,
     brings: impl Fn(&str) -> Vec<Version>,
@@ -78,7 +73,7 @@ pub fn resolve(
         return upgrading(installed, &images, upgrade, brings);
     }
     if let Some(installed) = installed {
-        // A newer version that lies ready can be the next one at any moment.
+        // A newer version in the images directory can become the next one at any moment.
         let newer: Vec<Version> = images
             .into_iter()
             .filter(|image| *image > installed)
@@ -93,7 +88,7 @@ pub fn resolve(
         return among([installed].into_iter().chain(newer), because);
     }
     if let Some(silent) = found.silent {
-        // What lies around it may belong to an earlier one.
+        // Other files may belong to an earlier version.
         return ResolvedVersion {
             target: TargetVersion::Unknown,
             because: silent.why().to_owned(),
@@ -109,9 +104,9 @@ pub fn resolve(
     if let Some(release) = &found.harvester {
         let versions = brings(release);
         let because = match versions.is_empty() {
-            true => format!("it is not known which Kubernetes Harvester {release} brings"),
+            true => format!("Windrow does not know which Kubernetes Harvester {release} contains"),
             false => format!(
-                "no rke2 is installed; Harvester {release} brings Kubernetes {}",
+                "no rke2 is installed; Harvester {release} contains Kubernetes {}",
                 list(&versions)
             ),
         };
@@ -140,17 +135,17 @@ fn upgrading(
     let (to, name) = match upgrade {
         Upgrade::Rke2(text) => (version(text).into_iter().collect(), text.as_str()),
         Upgrade::Harvester(release) => (brings(release), release.as_str()),
-        Upgrade::Somewhere => (images.to_vec(), "a version that is not named"),
+        Upgrade::Somewhere => (images.to_vec(), "an unnamed version"),
     };
     if to.is_empty() {
         return ResolvedVersion {
             target: TargetVersion::Unknown,
             because: format!(
-                "an upgrade to {name} is in progress, and which Kubernetes it brings is not known"
+                "an upgrade to {name} is in progress, and Windrow does not know its Kubernetes version"
             ),
         };
     }
-    // Until the upgrade has replaced the binary the old version may start once more.
+    // Until the upgrade has replaced the binary, the old version may start once more.
     among(
         installed.into_iter().chain(to),
         format!("an upgrade to {name} is in progress"),
@@ -180,7 +175,7 @@ fn versions(texts: &[String]) -> Vec<Version> {
     versions
 }
 
-/// Between versions of a list.
+/// Separates versions in a list.
 pub(crate) const OR: &str = " or ";
 
 pub(crate) fn list(versions: &[Version]) -> String {

@@ -1,10 +1,9 @@
-//! What the unit tests of the gates share.
+//! Shared by the unit tests of the gates.
 
 use windrow_model::findings::Location;
 
 use super::{Component, GateRequest, TargetVersion};
 
-/// A gate asked for in `windrow.yaml`.
 pub(super) fn request(component: Component, gate: &str, value: bool) -> GateRequest {
     GateRequest {
         component,

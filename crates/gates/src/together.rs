@@ -1,4 +1,4 @@
-//! Gates of one component that do not work together, or with its other arguments.
+//! Gates of one component that do not work together, or not with its other arguments.
 
 use windrow_model::findings::Location;
 use windrow_model::reasons::Code;
@@ -29,7 +29,7 @@ pub(super) fn together(
     );
 }
 
-/// Judges them for one version, with advice that the version that runs takes.
+/// Judges them for one version. Its advice also works with the running version.
 fn judge(
     catalogue: &Catalogue,
     component: Component,
@@ -44,7 +44,7 @@ fn judge(
     }
 }
 
-/// What works together now and stops the component at the next minor.
+/// Combinations that work now and stop the component at the next minor.
 pub(super) fn together_next(
     catalogue: &Catalogue,
     component: Component,
@@ -75,7 +75,7 @@ pub(super) fn together_next(
         (group || known.is_some_and(|minors| minors.contains(&next)))
             && set.when.is_none_or(|when| when.admits(next))
     };
-    // What the next minor refuses by itself has its own warning.
+    // Gates that the next minor refuses have their own warning.
     let stay: Vec<GateAssignment<'_>> = sets.iter().filter(takes).copied().collect();
     for finding in judged(next.into(), &stay) {
         let message = format!(
@@ -86,7 +86,7 @@ pub(super) fn together_next(
     }
 }
 
-/// The same when nothing is known about the version: it is wrong when it is in every minor.
+/// The same without a known version: it is an error if it is one in every minor.
 pub(super) fn together_anywhere(
     catalogue: &Catalogue,
     component: Component,
@@ -128,7 +128,7 @@ pub(super) fn together_anywhere(
     findings.push(
         Code::GateTargetUnknown,
         format!(
-            "with the other arguments, {component} starts with these feature gates in Kubernetes {} only, and which version will start is not known: name it with --target",
+            "with the other arguments, {component} starts with these feature gates in Kubernetes {} only, and Windrow cannot tell which version will start: name it with --target",
             range(&fine)
         ),
         at,

@@ -2,17 +2,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What kube-apiserver makes of the gates that are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gates {
     Good,
-    /// It does not start.
     Fatal,
     /// It starts, and the gate is not in effect.
     Ignored,
 }
 
-/// A node: what is on its disk, and a server that restarts when it is asked to.
+/// A node: its disk, and a server that restarts on request.
 #[derive(Debug)]
 struct Node {
     gates: Gates,
@@ -22,13 +20,13 @@ struct Node {
     queued: bool,
     restarted: bool,
     started: bool,
-    /// A person has stopped the server, and it stays so until the next boot.
+    /// A user has stopped the server, and it stays stopped until the next boot.
     stopped: bool,
-    /// With what the server runs.
+    /// The drop-in of the running server.
     runs: OnDisk,
-    /// The last change of the drop-in was another program's.
+    /// Another program made the last change of the drop-in.
     edited: bool,
-    /// Was the saved drop-in there since the trial goes back?
+    /// Was the saved drop-in on disk at any time on the way back?
     is_back: bool,
     waited: u32,
     restarts: u32,
@@ -86,7 +84,7 @@ impl Node {
             TrialStep::Save => {
                 assert!(
                     self.on_disk != OnDisk::Asked,
-                    "what is asked for was saved as good"
+                    "the requested content was saved as good"
                 );
                 (self.saved, self.on_disk) = (true, OnDisk::Saved);
             }
@@ -97,7 +95,7 @@ impl Node {
             TrialStep::Restore => {
                 assert!(
                     !(self.edited && self.is_back && self.on_disk == OnDisk::Other),
-                    "what somebody else put there after it went back was replaced"
+                    "a foreign change after the way back was replaced"
                 );
                 self.is_back = false;
                 self.change(OnDisk::Saved);
@@ -108,7 +106,7 @@ impl Node {
                 assert_eq!(self.on_disk, meant, "restarted with something else");
                 assert!(back || self.leased, "restarted without the lease");
                 assert!(!back || self.started, "restarted although nothing was");
-                assert!(!self.stopped, "started although somebody has stopped it");
+                assert!(!self.stopped, "started although it was stopped on purpose");
                 self.queued = true;
                 self.restarts += 1;
             }
@@ -127,7 +125,7 @@ impl Node {
         (self.on_disk, self.edited) = (to, true);
     }
 
-    /// systemd does what was queued.
+    /// systemd runs the queued job.
     fn settle(&mut self) {
         if self.queued {
             (self.queued, self.stopped) = (false, false);
@@ -138,12 +136,11 @@ impl Node {
     }
 }
 
-/// What befalls a trial at one of its turns.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     /// A boot restarts the server.
     boots: bool,
-    /// A person stops the server.
+    /// A user stops the server.
     stops: bool,
     /// Another server has the lease.
     lost: bool,
@@ -153,7 +150,6 @@ struct Turn {
     taken: usize,
 }
 
-/// Runs a trial to its end.
 fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
     let mut node = Node::new(gates);
     let mut state = TrialState::Idle;
@@ -170,7 +166,7 @@ fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
         } = turn;
         node.stopped |= turn.stops;
         node.leased &= !lost;
-        // If somebody else writes what is asked for before the trial does, there is no trial.
+        // If another program writes the requested drop-in before the trial does, there is no trial.
         let is_met = |to: &OnDisk| {
             *to == OnDisk::Asked && matches!(state, TrialState::Idle | TrialState::Leased)
         };
@@ -191,7 +187,7 @@ fn run(gates: Gates, turns: &[Turn]) -> (TrialState, Node) {
             }
         }
         if boots {
-            // A power cut: what was queued is gone, and everything starts with what is on disk.
+            // A power cut: the queue is lost, and everything starts with the content of the disk.
             node.queued = true;
         }
         node.settle();
@@ -342,11 +338,11 @@ proptest! {
         turns in turns(Just(None)),
     ) {
         let (state, node) = run(gates, &turns);
-        // A server that stays stopped is not started; what lies there is for its next start.
+        // A stopped server is not started; the drop-in is for its next start.
         prop_assert!(node.ready() || node.stopped);
         prop_assert!(node.on_disk == node.runs || node.stopped);
         match gates {
-            // Steps lost again and again may use up the time: then it is rolled back, which is safe.
+            // If steps are lost again and again, the time may run out: then it is rolled back, which is safe.
             Gates::Good if state == TrialState::RolledBack => prop_assert_eq!(node.on_disk, OnDisk::Saved),
             Gates::Good => prop_assert_eq!(node.on_disk, OnDisk::Asked),
             _ => prop_assert_eq!((state, node.on_disk), (TrialState::RolledBack, OnDisk::Saved)),
@@ -522,7 +518,7 @@ fn a_server_that_somebody_has_stopped_is_not_started_for_a_trial_and_what_was_sa
         TrialState::Verifying,
     ] {
         let (stays, steps) = next(state, &node.seen());
-        assert_eq!(stays, state, "somebody may start it in time");
+        assert_eq!(stays, state, "it may still be started in time");
         assert!(!steps.contains(&TrialStep::Restart), "{state:?}");
         let too_long = TrialObservation {
             overdue: true,

@@ -1,7 +1,7 @@
-//! What earlier changes have shown about a drop-in as a whole, as it is remembered: it failed, an operator took it back, or it
+//! The remembered results of earlier changes for a drop-in as a whole: it failed, an operator took it back, or it
 //! replaced another one.
 //!
-//! A failed trial says something about the whole text: it may have failed because of a gate that it no longer sets.
+//! A failed trial is a result for the whole text: it may have failed because of a gate that it no longer sets.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,18 +11,17 @@ use super::dropin::read_gates;
 use super::settle::{KnownGood, same};
 use super::{GateRequest, TargetVersion};
 
-/// A drop-in with which rke2-server did not come up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedDropIn {
-    /// The version, as [`super::version_text`] writes it.
+    /// The version in the form of [`super::version_text`].
     pub version: String,
     /// Its text; `None` for no drop-in.
     pub content: Option<String>,
-    /// What went wrong, in a line.
+    /// The error in one line.
     pub why: String,
 }
 
-/// The drop-ins that failed, the newest last.
+/// The newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedDropIns {
@@ -31,10 +30,8 @@ pub struct FailedDropIns {
 }
 
 impl FailedDropIns {
-    /// How many are remembered.
     pub const MOST: usize = 64;
 
-    /// Remembers one more.
     pub fn add(&mut self, failed: FailedDropIn) {
         self.drop_ins
             .retain(|known| (&known.version, &known.content) != (&failed.version, &failed.content));
@@ -43,7 +40,7 @@ impl FailedDropIns {
         self.drop_ins.drain(..more);
     }
 
-    /// Forgets those that set these gates: they were seen to work.
+    /// Forgets those that set these gates, because the gates were observed to work.
     pub fn forget(&mut self, gates: &[GateRequest], own: &str) {
         self.drop_ins
             .retain(|known| !same(&gates_of(own, known.content.as_deref()), gates));
@@ -63,32 +60,29 @@ impl FailedDropIns {
     }
 }
 
-/// The decision of an operator against what the configuration asks for. It holds whenever the configuration asks for that, until
+/// The decision of an operator against the requests of the configuration. It applies to these requests until
 /// `windrow gates apply` is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenBack {
-    /// Who.
     pub by: String,
-    /// When.
     pub at: Timestamp,
-    /// What the configuration asks for, as [`request_text`] writes it; `None` if it was not read completely. Then it is what the
-    /// next complete one asks for.
+    /// The requests of the configuration in the form of [`request_text`]; `None` if it was not read completely. It is
+    /// then the text of the next complete one.
     #[serde(default)]
     pub request: Option<String>,
-    /// The version, as [`super::version_text`] writes it.
+    /// The version in the form of [`super::version_text`].
     pub version: String,
     /// The drop-in's text that was taken back; `None` for no drop-in.
     pub content: Option<String>,
 }
 
 impl TakenBack {
-    /// Is this request what was taken back?
     pub fn is_of(&self, request: &str) -> bool {
         self.request.as_ref().is_none_or(|known| known == request)
     }
 }
 
-/// What a configuration asks for, without its reasons: two configurations with the same text are one request.
+/// The requests of a configuration without their reasons: two configurations with the same text are one request.
 pub fn request_text(requests: &[GateRequest]) -> String {
     let mut lines: Vec<String> = requests
         .iter()
@@ -106,7 +100,7 @@ pub fn request_text(requests: &[GateRequest]) -> String {
     lines.concat()
 }
 
-/// The last change of the drop-in that followed from the configuration.
+/// The last change of the drop-in because of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastChange {
     /// The drop-in's text since then.
@@ -116,8 +110,8 @@ pub struct LastChange {
 }
 
 impl LastChange {
-    /// The last change after the drop-in's text became `content`. That RKE2's version takes a gate out is no change to go back
-    /// from, and leaves the last one.
+    /// The last change after the drop-in's text became `content`. If RKE2's version only removed a gate, there is
+    /// nothing to roll back, and the last change stays.
     #[must_use]
     pub fn after(
         known: Option<LastChange>,
@@ -135,7 +129,7 @@ impl LastChange {
     }
 }
 
-/// The drop-in from before the last change, as far as the version takes it (`fit`); `None` if it is not known.
+/// The drop-in from before the last change, as far as the version accepts it (`fit`); `None` if it is unknown.
 pub fn before_last_change(
     current: Option<&str>,
     known: Option<&KnownGood>,
@@ -246,7 +240,7 @@ mod tests {
         };
         let whole = |content: Option<&str>| content.map(str::to_owned);
         for (known, change, current, goal) in [
-            // A boot has added B to what a trial has kept; a record of the change is there, or is not.
+            // A boot has added B to the gates that a trial has kept; the record of the change may be missing.
             (Some(good(&a, Some(&None))), None, &ab, Some(a.clone())),
             (
                 Some(good(&None, None)),
@@ -262,7 +256,7 @@ mod tests {
                 &ab,
                 Some(a.clone()),
             ),
-            // A record of an earlier change says nothing.
+            // A record of an earlier change does not count.
             (
                 Some(good(&a, Some(&None))),
                 Some(last(&None, &ab)),
@@ -272,14 +266,14 @@ mod tests {
             // An earlier version of Windrow has written it at a boot.
             (None, None, &a, None),
             (None, None, &None, None),
-            // Nothing is known from before a rollback.
+            // Nothing is known about the time before a rollback.
             (Some(good(&a, None)), None, &a, None),
         ] {
             let found =
                 before_last_change(current.as_deref(), known.as_ref(), change.as_ref(), whole);
             assert_eq!(found, goal, "{known:?} {change:?}");
         }
-        // What the new version refuses of the last known good is no change.
+        // A gate of the last-known-good that the new version refuses is not a change.
         let known = good(&ab, Some(&None));
         let fit = |content: Option<&str>| content.and(a.clone());
         let found = before_last_change(a.as_deref(), Some(&known), None, fit);

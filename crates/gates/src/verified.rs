@@ -1,47 +1,43 @@
 //! Does a component of this node run with the gates that a trial gave it?
 //!
-//! A trial that changes a component's arguments replaces its process. So the process of before proves nothing, even if it reports the
-//! requested values: after a removal it always does.
+//! A trial that changes a component's arguments replaces its process. So the former process proves nothing, even if it
+//! reports the requested values: after a removal, it always does.
 
 use std::time::Duration;
 
 use super::Component;
 
-/// By how much the start of a process is known less exactly than that of a unit.
+/// How much less precise the start time of a process is than that of a unit.
 const COARSE: Duration = Duration::from_secs(2);
 
-/// What a look at a component found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComponentLook {
-    /// Its log says, in this line, that it does not take its gates.
+    /// The line of its log in which it refuses its gates.
     Refuses(String),
     /// Nothing answers on its port.
     Silent(String),
-    /// It may run, but does not tell its gates.
+    /// It may run, but does not report its gates.
     Unreadable(String),
-    /// Its process reports its gates.
     Reports {
-        /// Was this process started after RKE2 was?
         is_new: bool,
-        /// The gates that are not in effect, each in words.
+        /// A message for each gate that is not in effect.
         differences: Vec<String>,
     },
 }
 
-/// What that means for a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It runs with these gates.
     Verified,
     /// It does not, and waiting does not change that.
     Otherwise(String),
-    /// It may still come. A trial that changed this component is not kept before.
+    /// It may still do so. Until then, a trial that changed this component is not kept.
     Waits(String),
-    /// Nothing can be said about it.
+    /// There is no evidence.
     Unverified(String),
 }
 
-/// Judges a component. `is_changed`: the trial changes its arguments.
+/// `is_changed`: the trial changes the component's arguments.
 pub fn judge_look(component: Component, is_changed: bool, look: ComponentLook) -> Verdict {
     const BEFORE: &str = "its previous process still runs";
     match look {
@@ -71,7 +67,8 @@ pub fn judge_look(component: Component, is_changed: bool, look: ComponentLook) -
     }
 }
 
-/// Was a process started after a unit was? Both ages are by clocks that nobody sets. A process without a known age was not.
+/// Was a process started after a unit was? Both ages are from clocks that are never set. False for a process without a
+/// known age.
 pub fn is_newer(process: Option<Duration>, unit: Option<Duration>) -> bool {
     match (process, unit) {
         (Some(process), Some(unit)) => process <= unit.saturating_add(COARSE),
@@ -94,7 +91,7 @@ mod tests {
     fn only_a_process_of_this_start_verifies_a_component_that_the_trial_changes() {
         let judge = |is_changed, look| judge_look(Component::Kubelet, is_changed, look);
         assert_eq!(judge(true, reports(true, &[])), Verdict::Verified);
-        // As after a removal: the process of before has the requested values too.
+        // Like after a removal: the former process also has the requested values.
         assert!(matches!(
             judge(true, reports(false, &[])),
             Verdict::Waits(_)

@@ -1,4 +1,4 @@
-//! Reads the text of a catalogue.
+//! Parses the text of a catalogue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use windrow_plan::version::{Minor, Version};
 use super::{Catalogue, Gate, GateFacts, MinorRange, Needs, Stage, WatchedApi};
 use crate::Component;
 
-/// Reads a catalogue. Every line that is wrong is named.
 pub(super) fn parse(text: &str) -> Result<Catalogue, Vec<String>> {
     let mut read = CatalogueParser::default();
     for (number, line) in text.lines().enumerate() {
@@ -25,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<Catalogue, Vec<String>> {
     read.finish()
 }
 
-/// Reads a catalogue. Facts about gates may stand in any order.
+/// Facts about gates may be in any order.
 #[derive(Default)]
 struct CatalogueParser {
     catalogue: Catalogue,

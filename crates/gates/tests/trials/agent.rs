@@ -13,7 +13,6 @@ use windrow_plan::rke2::config::merge;
 
 use super::world::{Asked, By, OWN, PATIENCE, RunState, Seen, World, Written, gates_of};
 
-/// The daemon.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     trial: Option<Trial>,
@@ -30,7 +29,7 @@ fn keep<T: Serialize>(world: &mut World, name: &'static str, value: &T) -> Writt
     world.put_record(name, Some(text))
 }
 
-/// The trial, whose record is what a daemon that starts goes by.
+/// The trial in the record, which a starting daemon continues.
 fn recall_trial(world: &World) -> Option<Trial> {
     recall(world, "trial")
 }
@@ -116,13 +115,13 @@ fn remember_failed(world: &mut World, failed: FailedDropIn) -> Written {
     keep(world, "failed", &all)
 }
 
-/// The start of rke2-server that runs; empty if none does.
+/// The running start of rke2-server; empty if none runs.
 fn invocation(world: &World) -> String {
     let run = world.run.as_ref();
     run.map_or_else(String::new, |run| run.invocation.to_string())
 }
 
-/// Before each start of RKE2.
+/// Runs before each start of RKE2.
 pub(crate) fn hook(world: &mut World) -> Written {
     let rke2 = if world.is_started {
         Rke2State::Running
@@ -197,7 +196,7 @@ impl Agent {
         if let Some(trial) = &mut self.trial {
             trial.resume(world.now(), Some(&moment));
         }
-        // The process before may have died between its record and its word.
+        // The former process may have died between its record and its message.
         if let Some(trial) = self.trial.as_ref().filter(|trial| !trial.under_way()) {
             let request = trial.request.clone();
             let is_kept = trial.outcome == Some(TrialOutcome::Kept);
@@ -395,7 +394,7 @@ impl Agent {
         remember_failed(world, trial.failed())
     }
 
-    /// A step of a trial, or a look at RKE2 between trials.
+    /// A step of a trial, or a check of RKE2 between trials.
     pub(crate) fn step(&mut self, world: &mut World) -> Written {
         let Some(trial) = self.trial.clone() else {
             return self.watch(world);
@@ -411,7 +410,7 @@ impl Agent {
         if trial.state == TrialState::Idle {
             return self.watch(world);
         }
-        // Only the lease is left to give back.
+        // Only the lease has to be released.
         let state = TrialState::Idle;
         self.remember(world, &Trial { state, ..trial })
     }

@@ -1,9 +1,9 @@
-//! Random sequences of edits, boots, crashes and requests against the code that decides about feature gates, judged by an oracle
-//! of its own.
+//! Random sequences of edits, boots, crashes and requests against the code that decides about feature gates, judged by
+//! an independent oracle.
 //!
-//! `world` is the node: a disk whose writes can be cut off, RKE2, and a kube-apiserver that knows better than the catalogue. `agent` is
-//! the daemon and the hook without their system calls: it calls the same decisions in the same order. `oracle` knows neither; it sees
-//! what happened on the node, and holds the promises of `docs/gates.md`.
+//! `world` is the node: a disk whose writes can be interrupted, RKE2, and a kube-apiserver with rules that are not in
+//! the catalogue. `agent` is the daemon and the hook without their system calls: it calls the same decisions in the
+//! same order. `oracle` knows neither; it observes the events on the node, and checks the promises of `docs/gates.md`.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 

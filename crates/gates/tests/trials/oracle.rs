@@ -1,4 +1,4 @@
-//! The promises about feature gates, held against what happened on a node.
+//! The promises about feature gates, checked against the events on a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,6 @@ use super::world::{Asked, By, Configured, GATES, LONGEST_TRIAL, OWN, Seen, World
 
 type Gates = BTreeMap<String, bool>;
 
-/// What a complete configuration asks for.
 fn request(configured: &Configured) -> Option<Gates> {
     match configured {
         Configured::Asks(gates) => {
@@ -23,26 +22,26 @@ struct SeenTrial {
     is_rollback: bool,
     gates: Gates,
     version: usize,
-    /// What the configuration asked for, if it was complete.
+    /// The requests of the configuration, if it was complete.
     asked: Option<Gates>,
     restarts: [u32; 2],
     minutes: u32,
     /// Reasons to repeat a restart: a crash, a boot, an upgrade.
     disturbances: u32,
     is_taken_back: bool,
-    /// A boot has cut a start off: that says nothing about its gates.
+    /// A boot has interrupted a start, which is then no evidence about its gates.
     is_cut_off: bool,
-    /// An operator has changed the drop-in meanwhile: the end says nothing about its gates.
+    /// An operator has changed the drop-in meanwhile: the end is no evidence about its gates.
     is_disturbed: bool,
-    /// The drop-in is the earlier one again.
+    /// The former drop-in is restored.
     is_back: bool,
     /// An operator has changed it after that.
     is_left: bool,
-    /// The drop-in before the trial.
     before: Option<String>,
 }
 
-/// An operator took something back: the drop-in has the same gates, or fewer, until the configuration asks for something else.
+/// An operator took something back: the drop-in has the same gates, or fewer, until the configuration requests
+/// something else.
 struct Back {
     asked: Option<Gates>,
 }
@@ -58,17 +57,16 @@ struct Oracle<'w> {
     drop_in: Option<String>,
     /// An operator made its last change.
     is_edited: bool,
-    /// The trial that is under way.
     trial: Option<SeenTrial>,
     automatic: BTreeSet<(Gates, usize, u32)>,
     failed: BTreeSet<(Gates, usize)>,
-    /// The gates that a start without success had, or that kube-apiserver named.
+    /// The gates of a failed start, or those that kube-apiserver named.
     suspects: BTreeSet<String>,
     back: Option<Back>,
     /// Did the last start of the boot before succeed?
     was_up: bool,
     is_up: bool,
-    /// May this boot end with something that is refused?
+    /// May this boot end with a refused gate?
     is_excused: bool,
     /// Minutes since the boot, or the last trial.
     quiet: u32,
@@ -188,7 +186,7 @@ impl Oracle<'_> {
             self.last_request.clone_from(&asked);
         }
         if let Some(back) = &mut self.back {
-            // What was taken back while the configuration was incomplete is what it asks for once it is complete.
+            // A decision during an incomplete configuration applies to its requests once it is complete.
             let known = back.asked.get_or_insert_with(|| asked.clone());
             if *known != asked {
                 self.back = None;
@@ -199,7 +197,7 @@ impl Oracle<'_> {
     fn ask(&mut self, asked: &Asked) {
         self.is_excused = true;
         match asked {
-            // What was taken back stays so until this is kept.
+            // A decision to take back stays until this is kept.
             Asked::Apply => {}
             Asked::Rollback => self.back = None,
             Asked::TakeBack { request, trial } => {
@@ -217,13 +215,13 @@ impl Oracle<'_> {
     fn begin(&mut self, name: &str, is_automatic: bool, is_rollback: bool, gates: &Gates) {
         if is_automatic {
             if !self.is_complete() {
-                self.object("a trial begins on a configuration that was not read completely");
+                self.object("a trial begins on an incomplete configuration");
             }
             if self.failed.contains(&(gates.clone(), self.version)) {
                 self.object("a drop-in that failed is tried again automatically");
             }
             if self.back.is_some() {
-                self.object("what an operator took back is tried again");
+                self.object("a gate that an operator took back is tried again");
             }
         }
         let asked = self.is_complete().then(|| self.last_request.clone());
@@ -258,7 +256,7 @@ impl Oracle<'_> {
         let is_there = trial.gates == gates_of(self.drop_in.as_deref());
         if !is_way_back && !is_there {
             self.objections
-                .push("rke2-server is restarted for gates that are not there".to_owned());
+                .push("rke2-server is restarted for missing gates".to_owned());
         }
         if restarts > most {
             self.object("a trial restarts rke2-server again and again");
@@ -310,7 +308,7 @@ impl Oracle<'_> {
                 }
                 By::Trial if trial.is_left && is_undisturbed => {
                     self.objections
-                        .push("what somebody changed after the way back does not stay".to_owned());
+                        .push("a foreign change after the way back does not stay".to_owned());
                 }
                 _ => {
                     let is_of_before = self.drop_in == trial.before;
@@ -320,7 +318,7 @@ impl Oracle<'_> {
         }
         if by == By::Operator {
             self.is_excused = true;
-            // What was removed by hand is asked for once more.
+            // A drop-in that was removed by hand is requested once more.
             self.epoch += 1;
             return;
         }
@@ -333,8 +331,8 @@ impl Oracle<'_> {
         }
         let added = is.iter().any(|(gate, value)| was.get(gate) != Some(value));
         let removed = was.iter().any(|(gate, value)| {
-            // A gate that the version or the catalogue does not take goes whatever else holds.
-            // So does one that somebody else has put there again.
+            // A gate that the version or the catalogue refuses is removed in any case. So is a gate that another writer
+            // has added again.
             let is_known_to_fail = was_edited && self.suspects.contains(gate);
             let may_go = gate == GATES[3]
                 || gate == GATES[2] && self.version > 0 && !value
@@ -342,14 +340,14 @@ impl Oracle<'_> {
             is.get(gate) != Some(value) && !may_go
         });
         if !self.is_complete() && (added || removed) {
-            self.object("a configuration that was not read completely changes a gate");
+            self.object("an incomplete configuration changes a gate");
         }
         if self.back.is_some() && (added || removed) {
-            self.object("what an operator took back does not stay back");
+            self.object("a gate that an operator took back does not stay back");
         }
     }
 
-    /// A failed start had each gate that counts as refused.
+    /// After a failed start, each of its gates that counts is refused.
     fn judge_refused(&mut self) {
         let Some((record, _)) = self.world.records.get("refused") else {
             return;
@@ -362,7 +360,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// A boot is over, or time is.
+    /// A boot has ended, or its time is over.
     fn judge_boot(&mut self) {
         let was_long = self.quiet >= 10 && self.trial.is_none();
         if !was_long || self.is_excused || !self.was_up {

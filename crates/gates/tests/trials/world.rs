@@ -1,4 +1,4 @@
-//! The node: its disk, RKE2, and what kube-apiserver makes of its gates.
+//! The node: its disk, RKE2, and the reaction of kube-apiserver to its gates.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use windrow_model::findings::Location;
 
 use super::agent::Agent;
 
-/// What is asked for. The last one is in no catalogue.
+/// The possible gates. The last one is in no catalogue.
 pub(crate) const GATES: [&str; 4] = [
     "ImageVolume",
     "APIResponseCompression",
@@ -21,10 +21,10 @@ pub(crate) const VERSIONS: [&str; 3] = ["1.33.3", "1.34.2", "1.35.6"];
 pub(crate) const OWN: &str = "99-zz9-windrow-gates.yaml";
 /// `gates.patience`; a tick takes a minute.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5 * 60);
-/// Within this number of ticks a trial ends, also with a crash in the middle.
+/// The maximum number of ticks of a trial, even with a crash in the middle.
 pub(crate) const LONGEST_TRIAL: u32 = 60;
 
-/// Something that kube-apiserver does and no catalogue knows.
+/// A rule of kube-apiserver that is in no catalogue.
 #[derive(Debug, Clone)]
 pub(crate) struct Trap {
     pub(crate) gate: usize,
@@ -33,12 +33,12 @@ pub(crate) struct Trap {
     pub(crate) is_needed: bool,
 }
 
-/// What the configuration file is.
+/// The content of the configuration file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Configured {
     /// Valid; without any gate, it is an empty file.
     Asks(Vec<(usize, bool)>),
-    /// Only this can be understood of it.
+    /// Only this part can be parsed.
     Broken(Vec<(usize, bool)>),
     Missing,
     Unreadable,
@@ -52,7 +52,7 @@ pub(crate) enum Event {
     /// A boot, and this number of minutes.
     Boot(u32),
     RestartDaemon,
-    /// The process that writes next dies at this write, before or after it.
+    /// The process with the next write dies at this write, before or after it.
     Crash {
         writes: u32,
         is_done: bool,
@@ -62,14 +62,13 @@ pub(crate) enum Event {
     Rollback,
     /// The binary is replaced, and rke2-server restarted.
     Upgrade(usize),
-    /// For this number of ticks no start of kube-apiserver succeeds, whatever its gates are.
+    /// For this number of ticks, no start of kube-apiserver succeeds with any gates.
     Silent(u32),
     RemoveDropIn,
-    /// An operator writes a drop-in with these gates.
     EditDropIn(Vec<(usize, bool)>),
 }
 
-/// What happened, as the oracle sees it.
+/// An event that the oracle observes.
 #[derive(Debug, Clone)]
 pub(crate) enum Seen {
     Configured(Configured),
@@ -79,7 +78,6 @@ pub(crate) enum Seen {
         is_up: bool,
         refused: Option<&'static str>,
     },
-    /// The drop-in, after it was changed.
     DropIn(Option<String>, By),
     Began {
         request: String,
@@ -87,7 +85,6 @@ pub(crate) enum Seen {
         is_rollback: bool,
         gates: BTreeMap<String, bool>,
     },
-    /// The agent has restarted rke2-server.
     Restarted {
         request: String,
         is_way_back: bool,
@@ -96,7 +93,7 @@ pub(crate) enum Seen {
         request: String,
         is_kept: bool,
     },
-    /// A daemon starts, and goes on with this trial.
+    /// A daemon starts, and continues this trial.
     Resumed {
         request: Option<String>,
     },
@@ -105,7 +102,6 @@ pub(crate) enum Seen {
     Silent,
     /// A process of the agent has died, or was restarted.
     Crashed,
-    /// A minute passes.
     Minute,
 }
 
@@ -119,16 +115,14 @@ pub(crate) enum By {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asked {
     Apply,
-    /// To what was in force before.
+    /// To the gates before the last change.
     Rollback,
-    /// The end of a trial that is under way.
     TakeBack {
         request: String,
         trial: String,
     },
 }
 
-/// The process that writes is gone.
 #[derive(Debug)]
 pub(crate) struct Crashed;
 
@@ -141,7 +135,6 @@ pub(crate) enum RunState {
     Silent,
 }
 
-/// A run of rke2-server.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) invocation: u32,
@@ -166,7 +159,7 @@ pub(crate) struct World {
     pub(crate) drop_in: Option<String>,
     /// The last start before the drop-in was written.
     written_after: u32,
-    /// The records, by name.
+    /// By name.
     pub(crate) records: BTreeMap<&'static str, (String, Timestamp)>,
     /// Requests that the daemon has not removed.
     pub(crate) spool: Vec<(String, bool, bool)>,
@@ -217,7 +210,7 @@ impl World {
         Timestamp::from_second(i64::from(self.tick) * 60).unwrap()
     }
 
-    /// In minutes as [`World::now`], and never set.
+    /// In minutes like [`World::now`], and never set.
     pub(crate) fn moment(&self) -> BootMoment {
         BootMoment {
             boot: self.boots.to_string(),
@@ -229,7 +222,7 @@ impl World {
         TargetVersion::Known(VERSIONS[self.version].parse().unwrap())
     }
 
-    /// What the configuration asks for, as far as it can be understood, and whether it was read completely.
+    /// The requests of the configuration, as far as it can be parsed, and whether it was read completely.
     pub(crate) fn requests(&self) -> (Vec<GateRequest>, bool) {
         match &self.configured {
             Configured::Asks(gates) => (requests(gates), true),
@@ -257,7 +250,7 @@ impl World {
         needed.any(|trap| gates.get(GATES[trap.gate]) != Some(&trap.value))
     }
 
-    /// Writes the drop-in, if nothing cuts that off.
+    /// Writes the drop-in, unless the write is interrupted.
     pub(crate) fn put_drop_in(&mut self, text: Option<String>, by: By) -> Written {
         if self.drop_in == text {
             return Ok(());
@@ -284,7 +277,7 @@ impl World {
         cut.map_or(Ok(()), |_| Err(Crashed))
     }
 
-    /// Does the process die at this write? Is it done?
+    /// Does the process die at this write? Is the write done?
     fn burns(&mut self) -> Option<bool> {
         let (writes, is_done) = self.fuse?;
         if writes > 0 {
@@ -354,7 +347,6 @@ impl World {
         self.daemon(Agent::configuration_changed);
     }
 
-    /// A minute passes.
     fn pass(&mut self) {
         self.tick += 1;
         self.silent = self.silent.saturating_sub(1);
@@ -379,7 +371,7 @@ impl World {
         format!("changed-{}", self.requests)
     }
 
-    /// What was deleted may come back after a power cut.
+    /// A deleted file may come back after a power cut.
     pub(crate) fn remove_request(&mut self, name: &str) -> Written {
         match self.burns() {
             Some(_) => Err(Crashed),
@@ -406,12 +398,12 @@ impl World {
         self.daemon(Agent::begin);
     }
 
-    /// What the daemon does. If it dies, systemd starts it again.
+    /// Runs an action of the daemon. If it dies, systemd starts it again.
     fn daemon(&mut self, act: fn(&mut Agent, &mut World) -> Written) {
         let mut agent = std::mem::take(&mut self.agent);
         if act(&mut agent, self).is_err() {
             agent = Agent::default();
-            // The fuse is burnt.
+            // The fuse is used up.
             agent.begin(self).unwrap();
         }
         self.agent = agent;
@@ -419,7 +411,7 @@ impl World {
 
     fn start_rke2(&mut self) {
         self.is_queued = false;
-        // If it dies, RKE2 starts all the same.
+        // If it dies, RKE2 still starts.
         let _ = super::agent::hook(self);
         self.starts += 1;
         let refusal = self.refuses(self.version, self.drop_in.as_deref());
@@ -451,7 +443,6 @@ impl World {
     }
 }
 
-/// A drop-in as an operator writes it.
 fn text_of(gates: &[(usize, bool)]) -> Option<String> {
     let gates: BTreeMap<usize, bool> = gates.iter().copied().collect();
     let set = |(gate, value): (usize, bool)| format!("{}={value}", GATES[gate]);
@@ -460,7 +451,6 @@ fn text_of(gates: &[(usize, bool)]) -> Option<String> {
     (!set.is_empty()).then_some(text)
 }
 
-/// The gates that a drop-in sets.
 pub(crate) fn gates_of(drop_in: Option<&str>) -> BTreeMap<String, bool> {
     let gates = read_gates(OWN, drop_in.unwrap_or_default(), &[]);
     gates
