@@ -8,28 +8,28 @@ use windrow_model::manifest::yaml;
 use crate::bounds::{LARGEST_ROW, complaint};
 use crate::row::ObservedBoot;
 
-/// Most boots of a file: the newest ones.
+/// The maximum number of boots in a file: the newest ones.
 pub const MOST_BOOTS: usize = 500;
-/// Most boots that are kept while more are read. A file takes the newest of them.
+/// The maximum number of boots in memory while more are read. A file takes the newest of them.
 const MOST_IN_MEMORY: usize = 4 * MOST_BOOTS;
-/// Most bytes that the rows of a file take. A node reads no configuration file of more than 4 MiB.
+/// The maximum size of the rows of a file, in bytes. A node reads no configuration file of more than 4 MiB.
 const MOST_BYTES: usize = 5 << 19;
 
-/// Boots, one row of each, the newest ones where there are too many.
+/// One row for each boot; only the newest boots if there are too many.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootSet(BTreeMap<(Timestamp, String), ObservedBoot>);
 
-/// What of a knowledge file is for `windrow knowledge learn`.
+/// The parts of a knowledge file that `windrow knowledge learn` uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnowledgeFile {
-    /// Its boots. Absent: a person wrote it.
+    /// Absent in a handwritten file.
     pub boots: Option<Vec<ObservedBoot>>,
-    /// What could not be used, a sentence each.
+    /// Sentences about the rows that could not be used.
     pub refused: Vec<String>,
 }
 
 impl BootSet {
-    /// Adds a boot. Of two rows of one boot the one that says more stays.
+    /// Adds a boot. If there are two rows for one boot, the one with more information stays.
     pub fn add(&mut self, boot: ObservedBoot) {
         let twin = self.0.keys().find(|(_, id)| *id == boot.id).cloned();
         let boot = match twin.and_then(|key| self.0.remove(&key)) {
@@ -42,7 +42,7 @@ impl BootSet {
         }
     }
 
-    /// The boots, the oldest first: as many of the newest as a file takes.
+    /// The newest boots that fit in a file, in the order of age, the oldest first.
     pub fn boots(&self) -> Vec<&ObservedBoot> {
         let mut bytes = 0;
         let newest = self.0.values().rev().take(MOST_BOOTS);
@@ -56,7 +56,7 @@ impl BootSet {
         kept
     }
 
-    /// Was this boot not added? One that is older than all of a full set may have been.
+    /// Is this boot not in the set? A boot older than all boots of a full set may have been dropped.
     pub fn lacks(&self, boot: &ObservedBoot) -> bool {
         let is_full = self.0.len() >= MOST_IN_MEMORY;
         let oldest = self.0.values().next().filter(|_| is_full);
@@ -64,12 +64,11 @@ impl BootSet {
         !may_have_gone && self.0.values().all(|one| one.id != boot.id)
     }
 
-    /// How many boots there are, those that no file takes included.
+    /// The number of boots, including those that no file takes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -86,7 +85,7 @@ impl FromIterator<ObservedBoot> for BootSet {
 }
 
 impl KnowledgeFile {
-    /// Reads the rows of a knowledge file. `None` where the text is none.
+    /// Reads the rows of a knowledge file. `None` if the text is not such a file.
     pub fn read(text: &str) -> Option<Self> {
         let document = yaml::parse_configuration(text).ok()??;
         let is = |key: &str, value: &str| document.str_at(&[key]) == Some(value);

@@ -1,5 +1,5 @@
-//! What a row may say. A flight comes from a node, and a node can lie: whatever is not a name that Kubernetes takes, not a time that a
-//! bootstrap can take, or more than a boot can bring, is left out or refused.
+//! The limits of a row. A flight comes from a node, and its content may be wrong on purpose: an invalid Kubernetes
+//! name, a time too long for a bootstrap, or more objects than a boot can create are left out or rejected.
 
 use jiff::Timestamp;
 use windrow_decide::flight::Appeared;
@@ -9,27 +9,25 @@ use windrow_plan::knowledge::is_kubernetes_group;
 
 use crate::row::{ObservedBoot, ROW_FORMAT, Who};
 
-/// Longest time that anything of a bootstrap takes, in milliseconds: seven days.
+/// The longest time of anything in a bootstrap, in milliseconds: seven days.
 pub const LONGEST_MS: u64 = 7 * 24 * 3600 * 1000;
-/// Most things of one who brings, and most who bring, in one boot.
+/// The maximum number of things of one provider, and of providers, in one boot.
 pub const MOST_THINGS: usize = 500;
-/// Most things of a boot.
+/// The maximum number of things in a boot.
 pub const MOST_OF_A_BOOT: usize = 2_000;
-/// Most of RKE2's polls of a boot.
+/// The maximum number of RKE2's polls in a boot.
 pub const MOST_POLLS: usize = 32;
-/// Most refusals of a boot.
+/// The maximum number of refusals in a boot.
 pub const MOST_REFUSALS: usize = 50;
-/// Largest row, in bytes.
+/// The largest row, in bytes.
 pub const LARGEST_ROW: usize = 64 << 10;
-/// Longest name.
 const LONGEST_NAME: usize = 253;
-/// Longest text.
 pub const LONGEST_TEXT: usize = 200;
 
 /// Namespaces of every cluster (kubernetes `pkg/controlplane/controller/systemnamespaces`).
 const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Is it a time of a boot? Windrow is younger, and a clock that stands further ahead is wrong.
+/// Can a boot have this time? Windrow did not exist earlier, and a clock further ahead is wrong.
 pub fn is_plausible_time(at: Timestamp) -> bool {
     let year = at.strftime("%Y").to_string();
     ("2020".."2100").contains(&year.as_str())
@@ -50,12 +48,12 @@ pub fn is_word(text: &str) -> bool {
     (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(|one| ('!'..='~').contains(&one))
 }
 
-/// A line for people: printable ASCII.
+/// One line of printable ASCII.
 pub fn is_text(text: &str) -> bool {
     (1..=LONGEST_TEXT).contains(&text.len()) && text.chars().all(|one| (' '..='~').contains(&one))
 }
 
-/// A kind that something can bring: not one of Kubernetes itself.
+/// A kind that a provider can create: not a kind of Kubernetes itself.
 pub fn is_kind(kind: &GroupKind) -> bool {
     is_any_kind(kind) && kind.group.contains('.') && !is_kubernetes_group(&kind.group)
 }
@@ -71,7 +69,7 @@ fn is_any_kind(kind: &GroupKind) -> bool {
         && kind.kind.chars().all(|one| one.is_ascii_alphanumeric())
 }
 
-/// Something that can be learned.
+/// A kind or an object that can be learned.
 pub fn is_thing(what: &Appeared) -> bool {
     match what {
         Appeared::Kind { kind, .. } => is_kind(kind),
@@ -79,7 +77,7 @@ pub fn is_thing(what: &Appeared) -> bool {
     }
 }
 
-/// A name that `flight.names: hash` took away: 12 digits of its digest. It is no name of anything.
+/// A name that `flight.names: hash` replaced: 12 digits of its digest. It is not the name of an object.
 pub fn is_digest(name: &str) -> bool {
     name.len() == 12
         && name
@@ -87,7 +85,8 @@ pub fn is_digest(name: &str) -> bool {
             .all(|one| matches!(one, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// An object that a rule pack may name: what it refuses cannot have come, and would spoil the file of all other boots.
+/// An object that a rule pack may name. An object that a rule pack rejects cannot exist, and would make the file
+/// invalid for all other boots.
 fn is_object(object: &ObjectRef) -> bool {
     let is_hashed = is_digest(&object.name) || object.namespace.as_deref().is_some_and(is_digest);
     let is_own = object.kind == "Namespace" && object.group.is_empty();
@@ -103,7 +102,7 @@ fn is_namespace(name: &str) -> bool {
     namespace_name_error(name).is_none()
 }
 
-/// What is wrong with a row; a sentence for people.
+/// The error in a row; a sentence for users.
 pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     let wrong = |what: &str| Some(format!("{what}: the boot is left out"));
     if boot.format != ROW_FORMAT {
@@ -120,7 +119,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     }
     let words = [&boot.kubernetes, &boot.harvester, &boot.hardware];
     if words.into_iter().flatten().any(|word| !is_word(word)) {
-        return wrong("a version or the hardware class is no word");
+        return wrong("a version or the hardware class is not a valid word");
     }
     if boot.phases.iter().any(|phase| phase.ms > LONGEST_MS) {
         return wrong("a phase takes longer than seven days");
@@ -135,7 +134,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     }
     if things().any(|thing| !is_thing(&thing.what)) {
         return wrong(
-            "something came that is no kind or name of Kubernetes' form, or is Kubernetes' own",
+            "one of its objects is not a valid kind or name, or belongs to Kubernetes itself",
         );
     }
     if boot.brought.iter().any(|one| !is_who(&one.by)) {
@@ -157,7 +156,7 @@ pub fn complaint(boot: &ObservedBoot) -> Option<String> {
     None
 }
 
-/// Can that be who brought something?
+/// Is it a valid provider?
 pub fn is_who(who: &Who) -> bool {
     match who {
         Who::Chart {
@@ -209,7 +208,7 @@ mod tests {
             is_object(&ObjectRef::namespaced("", "LimitRange", space, name))
         };
         assert!(limits("a", "a.b") && !limits("a.b", "a") && !limits("a", "a..b"));
-        // As `flight.names: hash` writes them.
+        // `flight.names: hash` writes names of this form.
         assert!(!namespace("0a1b2c3d4e5f") && namespace("0a1b2c3d4e5"));
     }
 }

@@ -1,33 +1,36 @@
-//! Prediction intervals: where the next value falls, with this probability. Not quantiles of the values so far, which are too narrow
-//! while there are few.
+//! Prediction intervals: the range that contains the next value with this probability. These are not quantiles of the
+//! known values, which are too narrow for a small number of values.
 //!
-//! - Of 39 values and more: between order statistics. The place `p (n + 1)` of the sorted values, between two of them where it is not
-//!   whole, leaves the next value below it with probability `p`, whatever the distribution is (David, Nagaraja: Order Statistics, 7.2).
-//! - Below: Student's interval for a new observation on the logarithms, `m ± t s sqrt(1 + 1/n)` with `n - 1` degrees of freedom (ISO
-//!   16269-8). It is right for times whose logarithm is about normal. The wide one is never narrower than all values so far where
-//!   these are fewer than 19.
-//! - One or two values say nothing of the spread: a factor of about 1.6 is counted among them.
+//! - With 39 values or more: between order statistics. The position `p (n + 1)` in the sorted values, interpolated if
+//!   it is not an integer, has the next value below it with probability `p`, for any distribution (David, Nagaraja:
+//!   Order Statistics, 7.2).
+//! - With fewer values: Student's interval for a new observation on the logarithms, `m ± t s sqrt(1 + 1/n)` with
+//!   `n - 1` degrees of freedom (ISO 16269-8). It is correct for times whose logarithm is approximately normal. With fewer
+//!   than 19 values, the wide interval is never narrower than all known values.
+//! - One or two values contain no information about the spread: an assumed spread, a factor of about 1.6, is included
+//!   in the calculation.
 
 use std::time::Duration;
 
 use windrow_plan::knowledge::LearnedTimes;
 
-/// From here on nine of ten lie between order statistics.
+/// From this number on, nine of ten are between order statistics.
 const ENOUGH: usize = 39;
-/// From here on half of them do.
+/// From this number on, half of them are.
 const ENOUGH_FOR_HALF: usize = 19;
-/// Below that the wide interval holds every value.
+/// Below this number, the wide interval contains every value.
 const FEW: usize = 19;
-/// The spread of logarithms that is taken where it is not known.
+/// The spread of logarithms to use if it is unknown.
 const USUAL_SPREAD: f64 = 0.5;
-/// The least spread of logarithms: few times that are all the same are so by chance.
+/// The minimum spread of logarithms: a few equal times are equal by chance.
 const LEAST_SPREAD: f64 = 0.01;
-/// Added before the logarithm is taken, in seconds: a time may be zero, and is known to half a second where it is an object's own.
+/// Added before the logarithm is taken, in seconds: a time may be zero, and an object's own time is precise only to
+/// half a second.
 const GRAIN: f64 = 0.5;
-/// Longest time of an interval, in seconds: thirty days.
+/// The longest time of an interval, in seconds: thirty days.
 const LONGEST: f64 = 30.0 * 24.0 * 3600.0;
 
-/// An interval for the next value, from values in milliseconds. `None` where there is none.
+/// An interval for the next value, from values in milliseconds. `None` without values.
 pub fn predict(values: &[u64]) -> Option<LearnedTimes> {
     let mut seconds: Vec<f64> = values.iter().map(|ms| *ms as f64 / 1000.0).collect();
     seconds.sort_by(f64::total_cmp);
@@ -66,11 +69,11 @@ pub fn predict(values: &[u64]) -> Option<LearnedTimes> {
     })
 }
 
-/// The value at the place `p (n + 1)`, counted from 1.
+/// The value at the position `p (n + 1)`, counted from 1.
 fn order_statistic(sorted: &[f64], p: f64) -> f64 {
     let place = (p * (sorted.len() as f64 + 1.0)).clamp(1.0, sorted.len() as f64);
     let below = place.floor();
-    // Within the bounds of the slice by the clamp above.
+    // The clamp above keeps this within the bounds of the slice.
     let at = |place: f64| sorted[(place as usize - 1).min(sorted.len() - 1)];
     let (low, high) = (at(below), at(below + 1.0));
     low + (high - low) * (place - below)
@@ -106,8 +109,8 @@ fn student_quantile(p: f64, freedom: usize) -> f64 {
     high
 }
 
-/// Student's distribution function for `t` of at least zero and a whole number of degrees of freedom (Abramowitz, Stegun 26.7.3 and
-/// 26.7.4).
+/// Student's distribution function for `t` of at least zero and an integer number of degrees of freedom (Abramowitz,
+/// Stegun 26.7.3 and 26.7.4).
 fn student_distribution(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
@@ -127,7 +130,8 @@ fn student_distribution(t: f64, freedom: usize) -> f64 {
     0.5 + both_sides / 2.0
 }
 
-/// Down and up to whole numbers, where reckoning with logarithms made a whole one a little less or more.
+/// These round down and up to integers. The calculation with logarithms may have made an integer slightly smaller or
+/// larger.
 fn down(number: f64) -> f64 {
     (number + 1e-6).floor()
 }
@@ -143,7 +147,7 @@ fn rounded(seconds: f64, round: fn(f64) -> f64) -> Duration {
         false => LONGEST,
     };
     let grain = if seconds < 100.0 { 10.0 } else { 1.0 };
-    // Within bounds by the clamp above.
+    // The clamp above keeps this within bounds.
     Duration::from_millis((round(seconds * grain) / grain * 1000.0).round() as u64)
 }
 

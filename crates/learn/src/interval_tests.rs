@@ -1,8 +1,8 @@
-//! Is the interval as wide as it says? Over several distributions, with a fixed seed.
+//! Checks that the interval has the promised width, over several distributions, with a fixed seed.
 
 use super::*;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): numbers that look random and are the same each time.
+/// SplitMix64 (Steele, Lea, Flood 2014): pseudo-random numbers that are the same each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -53,7 +53,7 @@ fn constant(_: &mut Numbers) -> f64 {
     42.0
 }
 
-/// In which share of trials the next value lies in the half and in the nine-of-ten interval.
+/// The shares of trials in which the next value is in the half and in the nine-of-ten interval.
 fn coverage(draw: Distribution, count: usize, numbers: &mut Numbers) -> (f64, f64) {
     const TRIALS: usize = 1500;
     let (mut half, mut most) = (0, 0);
@@ -80,7 +80,7 @@ fn nine_of_ten_next_values_lie_in_the_wide_interval_from_eight_boots_on() {
     }
     let mean = all.iter().sum::<f64>() / all.len() as f64;
     assert!((0.85..=0.97).contains(&mean), "{mean}");
-    // No distribution that varies is far from it by itself.
+    // No distribution that varies differs much from it.
     for (number, one) in all.iter().enumerate() {
         assert!(*one >= 0.84, "number {number}: {one}");
     }

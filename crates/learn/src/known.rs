@@ -1,4 +1,4 @@
-//! Everything that is known, as a document.
+//! The whole knowledge as a document.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use windrow_plan::rules::Platform;
 
 use crate::row::thing_words;
 
-/// Everything that is known.
+/// The whole knowledge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KnowledgeReport {
@@ -23,31 +23,31 @@ pub struct KnowledgeReport {
     pub api_version: String,
     /// `KnowledgeList`
     pub kind: String,
-    /// Who brings what.
+    /// The providers and the objects that they create.
     pub entries: Vec<EntryReport>,
-    /// How long phases take, as it was learned.
+    /// The learned durations of phases.
     pub phases: Vec<PhaseReport>,
-    /// What was refused in earlier boots.
+    /// The requests that were refused in earlier boots.
     pub refusals: Vec<RefusalReport>,
 }
 
-/// One who brings things.
+/// One provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryReport {
     /// `file/name`.
     pub name: String,
-    /// Where it is written.
+    /// The place of the entry.
     pub at: Location,
-    /// Who, in words.
+    /// The provider, as text.
     pub by: String,
-    /// In which versions; empty: in all.
+    /// The versions for which it is valid; empty for all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub versions: String,
     /// The kinds: `Widget.example.com`, those without a namespace as `cluster:Widget.example.com`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
-    /// Groups all of whose kinds are brought.
+    /// Groups whose kinds all come from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// Namespaces and other objects.
@@ -59,10 +59,10 @@ pub struct EntryReport {
     /// The same by class of hardware.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub times_on: BTreeMap<String, TimesReport>,
-    /// In how many boots; absent where a person wrote it.
+    /// The number of boots; absent in a handwritten entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenReport>,
-    /// Which project says so, or that it was learned.
+    /// The project that is the source, or a note that it was learned.
     pub source: String,
 }
 
@@ -70,25 +70,25 @@ pub struct EntryReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PhaseReport {
-    /// Which.
+    /// The phase.
     pub phase: String,
-    /// On which platform; absent: on every.
+    /// The platform for which it is valid; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// In which versions; empty: in all.
+    /// The versions for which it is valid; empty for all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub versions: String,
-    /// On nodes of which role; absent: of all.
+    /// The role of the nodes for which it is valid; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<NodeRole>,
-    /// On which hardware; absent: on every.
+    /// The class of hardware for which it is valid; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
     /// Was the node installed before?
     pub installed: bool,
-    /// How long.
+    /// The durations.
     pub times: TimesReport,
-    /// In how many boots.
+    /// The number of boots.
     pub seen: SeenReport,
 }
 
@@ -96,21 +96,21 @@ pub struct PhaseReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusalReport {
-    /// An object of this kind.
+    /// The kind of the object.
     pub kind: String,
-    /// In these words.
+    /// The text of the refusal.
     pub said: String,
-    /// Why, where it was found.
+    /// The cause, if it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// In how many boots.
+    /// The number of boots.
     pub seen: SeenReport,
 }
 
-/// Intervals, in seconds.
+/// Intervals, in seconds. The share of boots that take at most this long.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimesReport {
-    /// One of twenty takes at most this.
+    /// One of twenty.
     pub p5: f64,
     /// One of four.
     pub p25: f64,
@@ -122,12 +122,12 @@ pub struct TimesReport {
     pub p95: f64,
 }
 
-/// In how many boots something was so.
+/// The number of boots with an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeenReport {
-    /// In this many.
+    /// The number of boots with the observation.
     pub boots: u32,
-    /// Of this many in which it could have been seen.
+    /// The number of boots in which it was possible.
     pub of: u32,
     /// The day of the last one.
     #[schemars(with = "String")]
@@ -155,7 +155,6 @@ impl From<Seen> for SeenReport {
 }
 
 impl KnowledgeReport {
-    /// Of what was loaded.
     pub fn of(knowledge: &Knowledge) -> Self {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
@@ -195,7 +194,7 @@ fn entry(entry: &KnowledgeEntry) -> EntryReport {
     }
 }
 
-/// Who brings it, and on which condition.
+/// The provider, with its condition.
 fn by(entry: &KnowledgeEntry) -> String {
     let who = entry.by();
     match &entry.bringer {

@@ -1,4 +1,5 @@
-//! What recorded boots teach: who brings what, how long things take, what refuses what.
+//! Learning from recorded boots: which provider creates which objects, how long things take, and which requests are
+//! refused.
 //!
 //! ```text
 //!   flights ──> rows, one a boot ──┐
@@ -6,10 +7,11 @@
 //!   knowledge files ──> their rows ┘
 //! ```
 //!
-//! The summary is a pure function of the set of rows. So files merge in any order, in any grouping and any number of times to the same
-//! bytes.
+//! The summary is a pure function of the set of rows. So files can be merged in any order, in any grouping and any
+//! number of times, with the same bytes as the result.
 //!
-//! A boot never turns knowledge round: it counts for a thing, or against it. What less than half of the boots say is no entry.
+//! A single boot never reverses knowledge: it counts for a thing, or against it. A thing that fewer than half of the
+//! boots confirm gets no entry.
 //!
 //! May know: the crates `model`, `plan` and `decide`.
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! What one boot teaches: a row of the `boots` of a knowledge file. One line of JSON, which a person can read and take out.
+//! The lessons of one boot: a row of the `boots` of a knowledge file. It is one line of JSON, which a user can read and
+//! delete.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +22,11 @@ pub struct ObservedBoot {
     pub format: u32,
     /// When the boot began, by the node's clock.
     pub at: Timestamp,
-    /// The boot: a short digest of the kernel's id of it.
+    /// The boot: a short digest of the kernel's boot id.
     pub id: String,
     /// The version of Windrow that recorded it.
     pub windrow: String,
-    /// What the node is.
+    /// The node's platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
     /// kube-apiserver's version.
@@ -43,29 +44,29 @@ pub struct ObservedBoot {
     /// Was the node installed before?
     #[serde(default, skip_serializing_if = "is_false")]
     pub installed: bool,
-    /// Its beginning is not in the flight any more: what it lacks contradicts nothing.
+    /// The boot log does not contain its beginning: a thing that is missing in it contradicts nothing.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cut: bool,
-    /// Does the flight say what came into the cluster? Those of older versions do not.
+    /// Does the boot log record objects that came into the cluster? Older versions of Windrow did not record them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub watched: bool,
-    /// What it came to.
+    /// The result of the boot.
     pub end: BootState,
     /// How long it was in each phase.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<ObservedPhase>,
-    /// How long RKE2 took with each file, from when it might have it until it had applied it, in milliseconds, the quickest first. Of many
-    /// files an even choice.
+    /// How long RKE2 took with each file, from its release until it was applied, in milliseconds, the quickest first.
+    /// For a large number of files, an even choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub polls: Vec<u64>,
-    /// Who brought what.
+    /// The providers and their objects.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "without_guesses"
     )]
     pub brought: Vec<ObservedBringer>,
-    /// What kube-apiserver refused.
+    /// Requests that kube-apiserver refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<ObservedRefusal>,
 }
@@ -73,16 +74,16 @@ pub struct ObservedBoot {
 /// A phase of a boot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedPhase {
-    /// Which.
+    /// The phase.
     pub phase: PhaseName,
-    /// How long, in milliseconds: all of its stays.
+    /// How long, in milliseconds: the sum of all its stays.
     pub ms: u64,
-    /// The node was in it when the flight ended: it takes longer than that.
+    /// The node was in it when the boot log ended: it takes longer than that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open: bool,
 }
 
-/// A phase by its name, in the order of its name.
+/// A phase, sorted by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PhaseName(pub Phase);
@@ -100,27 +101,28 @@ impl Ord for PhaseName {
     }
 }
 
-/// One who brought things in a boot, or was deployed in it.
+/// A provider of things in a boot, or a chart that was deployed in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedBringer {
-    /// Who.
+    /// The provider.
     pub by: Who,
-    /// Was it deployed, as Helm says?
+    /// Was it deployed, according to Helm?
     #[serde(default, skip_serializing_if = "is_false")]
     pub done: bool,
-    /// What came from it.
+    /// The things that it provided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub things: Vec<ObservedThing>,
 }
 
-/// Something that came.
+/// A thing that appeared in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedThing {
-    /// What: `Widget.example.com`, `cluster:WidgetClass.example.com`, `Namespace widgets`, `storage.k8s.io/StorageClass widgets`.
+    /// Its text: `Widget.example.com`, `cluster:WidgetClass.example.com`, `Namespace widgets`,
+    /// `storage.k8s.io/StorageClass widgets`.
     #[serde(with = "thing_text")]
     #[schemars(with = "String")]
     pub what: Appeared,
-    /// How long after the manifest was applied that has it brought, in milliseconds. Absent where that is not known.
+    /// How long after the responsible manifest was applied, in milliseconds; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// How long after kube-apiserver's first answer, in milliseconds.
@@ -128,25 +130,25 @@ pub struct ObservedThing {
     pub api: Option<u64>,
 }
 
-/// Who brought something, as labels, annotations and owner references of the object say.
+/// The provider of a thing, according to labels, annotations and owner references of the object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Who {
     /// A Helm chart.
     Chart {
-        /// What it is called in its repository.
+        /// Its name in its repository.
         name: String,
-        /// Its version, where the HelmChart or a label says it.
+        /// Its version, if the HelmChart or a label has it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
-        /// Its repository or address, without what stands before the host.
+        /// Its repository or address, without the part before the host.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<String>,
-        /// Is its HelmChart in the manifests directory? Else the platform, or a person, installed it.
+        /// Is its HelmChart in the manifests directory? Otherwise, the platform or a user installed it.
         #[serde(default, skip_serializing_if = "is_false")]
         manifest: bool,
     },
-    /// A Helm release of which no chart is known.
+    /// A Helm release whose chart is unknown.
     Release {
         /// Its name.
         name: String,
@@ -168,36 +170,36 @@ pub enum Who {
         /// The kind.
         kind: GroupKind,
     },
-    /// By whom is not known. Earlier builds wrote the field manager (`manager`), which proves nothing.
+    /// Unknown. Earlier builds wrote the field manager (`manager`), which proves nothing.
     #[serde(alias = "manager")]
     Unknown,
 }
 
-/// Something that kube-apiserver refused.
+/// A request that kube-apiserver refused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedRefusal {
-    /// An object of this kind.
+    /// The kind of the object.
     pub kind: GroupKind,
-    /// In these words, without values.
+    /// The text of the refusal, without values.
     pub said: String,
-    /// Why, where it was found.
+    /// The cause, if it was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
 impl ObservedBoot {
-    /// Its line: JSON in ASCII, so that it stands in YAML as it is.
+    /// Its line: JSON in ASCII, so that it can be used in YAML without changes.
     pub fn line(&self) -> String {
-        // Maps with string keys, strings and numbers: always JSON.
+        // Maps with string keys, strings and numbers are always valid JSON.
         ascii(&serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// Says this boot what did *not* come? Only one that was watched from its beginning to its end does.
+    /// Does this boot show which things did *not* come? Only a boot that was watched from its beginning to its end
+    /// does.
     pub fn is_whole(&self) -> bool {
         self.watched && !self.cut && self.end.is_end()
     }
 
-    /// Its role, where it is known.
     pub(crate) fn known_role(&self) -> Option<NodeRole> {
         Some(self.role).filter(|role| !is_unknown_role(role))
     }
@@ -210,14 +212,14 @@ impl ObservedBoot {
         }
     }
 
-    /// How much it says: of two rows of the same boot the one that says more is kept.
+    /// The amount of information: from two rows of the same boot, the one with more of it is kept.
     fn weight(&self) -> impl Ord + use<> {
         let things: usize = self.brought.iter().map(|one| one.things.len()).sum();
         let phases: u64 = self.phases.iter().map(|phase| phase.ms).sum();
         (!self.cut, self.end.is_end(), things, phases)
     }
 
-    /// Of two rows of the same boot the one that says more; the same one whatever comes first.
+    /// From two rows of the same boot, the one with more information. The order of the two does not matter.
     pub fn or_better(self, other: Self) -> Self {
         match (self.weight(), self.line()) < (other.weight(), other.line()) {
             true => other,
@@ -226,7 +228,7 @@ impl ObservedBoot {
     }
 }
 
-/// JSON with every character outside of ASCII escaped.
+/// JSON in which every character outside of ASCII is escaped.
 pub(crate) fn ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for one in json.chars() {
@@ -243,8 +245,8 @@ pub(crate) fn ascii(json: &str) -> String {
     out
 }
 
-/// Reads who brought what. A row of an earlier build also lists, for each chart, the things that it may have brought (`perhaps`). Such a
-/// thing appeared, but its provider is unknown: it must count neither for a chart nor against one.
+/// Reads the providers. A row of an earlier build also lists, for each chart, the things that it may have provided
+/// (`perhaps`). Such a thing appeared, but its provider is unknown: it must count neither for a chart nor against one.
 fn without_guesses<'d, D: Deserializer<'d>>(input: D) -> Result<Vec<ObservedBringer>, D::Error> {
     #[derive(Deserialize)]
     struct WrittenBringer {
@@ -280,7 +282,7 @@ fn is_unknown_role(role: &NodeRole) -> bool {
     *role == NodeRole::Unknown
 }
 
-/// Things as short texts: a file holds many of them.
+/// Things as short texts, because a file has many of them.
 mod thing_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use windrow_decide::flight::Appeared;
@@ -295,7 +297,6 @@ mod thing_text {
     }
 }
 
-/// A thing as a short text.
 pub fn thing_words(what: &Appeared) -> String {
     match what {
         Appeared::Kind {

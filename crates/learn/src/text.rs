@@ -1,5 +1,5 @@
-//! The knowledge file as text. A person reads and edits it, so it is written by hand rather than by a serializer: one group of kinds, one
-//! interval, one boot a line.
+//! The knowledge file as text. Users read and edit it, so it is not written by a serializer: it has one group of kinds,
+//! one interval, one boot per line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use windrow_plan::knowledge::{LearnedTimes, Seen};
 use crate::row::ascii;
 use crate::summary::{LearnedEntry, PhaseEntry, Provider, RefusalEntry, Summary};
 
-/// Most bytes of entries, phases and refusals: a node reads no file of more than 4 MiB.
+/// The maximum size of entries, phases and refusals, in bytes: a node reads no file of more than 4 MiB.
 const MOST_BYTES: usize = 1 << 20;
 
 const HEAD: &str = "\
@@ -22,7 +22,6 @@ const HEAD: &str = "\
 ";
 
 impl Summary {
-    /// The knowledge file.
     pub fn text(&self) -> String {
         let mut out = String::from(HEAD);
         out.push_str("apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: learned}\n");
@@ -50,7 +49,8 @@ impl Summary {
     }
 }
 
-/// A list of parts, each with in how many boots it was seen. Where there is no room for all, those of the fewest boots go.
+/// A list of parts, each with the number of boots in which it was observed. If there is not enough room, the parts with
+/// the fewest boots are left out.
 fn list(out: &mut String, key: &str, parts: impl Iterator<Item = (u32, String)>, room: &mut usize) {
     let parts: Vec<(u32, String)> = parts.collect();
     let mut order: Vec<usize> = (0..parts.len()).collect();
@@ -253,9 +253,9 @@ fn times(times: &LearnedTimes) -> String {
     format!("{{p5: {p5}, p25: {p25}, half: {half}, p75: {p75}, p95: {p95}}}")
 }
 
-/// A text in YAML: as it is where every reader takes it for a text, else as JSON writes it.
+/// A text in YAML: unchanged if every reader takes it for a text, otherwise in the form of JSON.
 fn quoted(text: &str) -> String {
-    /// What YAML 1.1 takes for something else (yaml.org, type repository: bool, null).
+    /// Words that YAML 1.1 does not take for texts (yaml.org, type repository: bool, null).
     const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let inner = |one: char| one.is_ascii_alphanumeric() || "-._/".contains(one);
     let is_plain = text.starts_with(|one: char| one.is_ascii_alphabetic())

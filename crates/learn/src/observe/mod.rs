@@ -1,4 +1,4 @@
-//! Flights become rows: phases as the boot's timeline reckons them, what came and by whom, what was refused.
+//! Turns flights into rows: phases as in the boot's timeline, objects with their providers, and refusals.
 
 mod refusals;
 mod who;
@@ -20,23 +20,21 @@ use self::who::Bringers;
 use crate::bounds::{LONGEST_MS, MOST_POLLS, complaint, is_word};
 use crate::row::{ObservedBoot, ObservedPhase, PhaseName, ROW_FORMAT};
 
-/// A flight that begins this long after its process was begun again in the middle.
+/// If a flight begins this long after its process, its file was begun again during the boot.
 const CUT: SignedDuration = SignedDuration::from_secs(30);
-/// A smaller step of the clock is slewing or rounding.
+/// A smaller step of the clock is caused by slewing or rounding.
 const JUMP: SignedDuration = SignedDuration::from_secs(5);
-/// How many digits of a digest tell boots apart.
+/// How many digits of a digest distinguish boots.
 const ID_DIGITS: usize = 16;
 
-/// What a flight teaches.
+/// The rows from a flight.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observed {
-    /// Its boots.
     pub boots: Vec<ObservedBoot>,
-    /// What could not be used, a sentence each.
+    /// Sentences about the boots that could not be used.
     pub refused: Vec<String>,
 }
 
-/// The boots of a flight.
 pub fn observe(flights: &Flights) -> Observed {
     let recorded = boots(flights);
     let mut observed = Observed::default();
@@ -91,7 +89,7 @@ fn observe_boot(boot: &RecordedBoot<'_>, was_installed: bool) -> Result<Observed
     })
 }
 
-/// The kernel's id of a boot is random. Where there is none, its beginning has to do.
+/// The kernel's id of a boot is random. Without one, the beginning of the boot is used.
 fn id(boot: &RecordedBoot<'_>, began: Timestamp) -> String {
     let mut id = match boot.id() {
         Some(id) => sha256_hex(id.as_bytes()),
@@ -101,7 +99,7 @@ fn id(boot: &RecordedBoot<'_>, began: Timestamp) -> String {
     id
 }
 
-/// The phases of a boot. The last one, and those that only say that it is at its end, are none.
+/// The phases of a boot. The last one, and those that only mark the end of the boot, do not count.
 fn phases(timeline: &BootTimeline) -> Vec<ObservedPhase> {
     let mut phases: BTreeMap<PhaseName, (f64, bool)> = BTreeMap::new();
     for stay in &timeline.phases {
@@ -116,7 +114,7 @@ fn phases(timeline: &BootTimeline) -> Vec<ObservedPhase> {
     phases
         .map(|(phase, (seconds, open))| ObservedPhase {
             phase,
-            // From a float to an integer `as` keeps within bounds.
+            // `as` from a float to an integer stays within bounds.
             ms: (seconds * 1000.0).round() as u64,
             open,
         })
@@ -130,7 +128,7 @@ fn polls(timeline: &BootTimeline) -> Vec<u64> {
     even_choice(all, MOST_POLLS)
 }
 
-/// This many of all numbers, sorted: the least, the greatest, and those at even distances between.
+/// At most this many numbers, sorted: the minimum, the maximum, and numbers at even distances between.
 pub(crate) fn even_choice(mut all: Vec<u64>, most: usize) -> Vec<u64> {
     all.sort_unstable();
     let last = all.len().saturating_sub(1);
@@ -141,7 +139,8 @@ pub(crate) fn even_choice(mut all: Vec<u64>, most: usize) -> Vec<u64> {
         .collect()
 }
 
-/// A time of the node's clock, and how often the clock had been set before it. Two times are compared only where it was not set between.
+/// A time of the node's clock, and how often the clock was set before it. Two times are compared only if the clock was
+/// not set between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClockTime {
     at: Timestamp,
@@ -149,9 +148,9 @@ pub(crate) struct ClockTime {
 }
 
 impl ClockTime {
-    /// How long after another one, in milliseconds. `None` where that is not known, or cannot be.
+    /// The time after another one, in milliseconds. `None` if it is unknown, or impossible.
     pub(crate) fn since(self, earlier: Self) -> Option<u64> {
-        /// Times of two programs differ by so much.
+        /// Times of two programs differ by this much.
         const SLACK: SignedDuration = SignedDuration::from_secs(2);
         if self.set != earlier.set {
             return None;
@@ -179,9 +178,9 @@ impl ClockTime {
 struct BootWalk<'f> {
     configuration: Option<&'f RecordedConfiguration>,
     machine: Option<&'f RecordedMachine>,
-    /// When kube-apiserver answered first.
+    /// When kube-apiserver first answered.
     api: Option<ClockTime>,
-    /// When RKE2 had applied each file, where that was in this boot.
+    /// When RKE2 had applied each file, if that was in this boot.
     applied: BTreeMap<ManifestPath, Option<ClockTime>>,
     bringers: Bringers<'f>,
     refusals: Refusals,
@@ -189,7 +188,7 @@ struct BootWalk<'f> {
     set: u32,
     started: Option<Timestamp>,
     last: Option<Timestamp>,
-    /// No decision was read yet.
+    /// False before the first decision.
     has_begun: bool,
     is_cut: bool,
     /// A file was applied before this boot.
@@ -198,7 +197,7 @@ struct BootWalk<'f> {
 }
 
 impl<'f> BootWalk<'f> {
-    /// Another process, or another file: what it says of its process is compared with nothing before.
+    /// Another process, or another file: its times are not compared with earlier ones.
     fn segment(&mut self) {
         self.started = None;
     }
@@ -210,7 +209,7 @@ impl<'f> BootWalk<'f> {
             FlightLine::Files(files) => self.bringers.take_files(files),
             FlightLine::Machine(machine) => {
                 self.watched = true;
-                // What is known stays known.
+                // A known value stays known.
                 let before = self.machine.replace(machine);
                 if let Some(before) = before
                     && (machine.kubernetes.is_none() && before.kubernetes.is_some())
@@ -225,7 +224,7 @@ impl<'f> BootWalk<'f> {
             }
             FlightLine::Release(release) => {
                 self.watched = true;
-                // Whether the clock was set shows in the times of all lines.
+                // The times of all lines show whether the clock was set.
                 self.time(release.at);
                 self.bringers.take_release(release);
             }
@@ -250,7 +249,7 @@ impl<'f> BootWalk<'f> {
             api.and_then(|api| api.get(name)?.as_str()?.parse().ok())
         };
         if let Some(now) = field("started") {
-            // The process says when it began to look; that moves along when the clock is set.
+            // The process reports its start, and that time moves when the clock is set.
             let moved = |before: Timestamp| now.duration_since(before).abs() >= JUMP;
             if self.started.is_some_and(moved) {
                 self.set += 1;
@@ -280,7 +279,7 @@ impl<'f> BootWalk<'f> {
         for (path, stage) in &decision.files {
             match stage {
                 RecordedStage::Applied => {
-                    // What the first decision says was so before it.
+                    // Facts in the first decision were true before it.
                     let when = (!is_first).then_some(at);
                     self.applied.entry(path.clone()).or_insert(when);
                 }

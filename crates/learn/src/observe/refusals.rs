@@ -1,4 +1,4 @@
-//! What kube-apiserver refused: the kind, and its words without values.
+//! Refusals of kube-apiserver: the kind, and the text without values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use windrow_model::redact;
 use crate::bounds::{LONGEST_TEXT, MOST_REFUSALS};
 use crate::row::ObservedRefusal;
 
-/// What is learned of the reason, by words of the refusal (`k8s.io/apiserver` `pkg/util/webhook`, Go's `net`).
+/// The cause that is learned for words in the refusal (`k8s.io/apiserver` `pkg/util/webhook`, Go's `net`).
 const CAUSES: &[(&str, &str)] = &[
     (
         "no endpoints available for service",
@@ -54,7 +54,8 @@ impl Refusals {
     }
 }
 
-/// The refusal in RKE2's words: `failed to create NAMESPACE/NAME GROUP/VERSION, Kind=KIND for ADDON: REFUSAL` (wrangler `pkg/apply`).
+/// The refusal in RKE2's message: `failed to create NAMESPACE/NAME GROUP/VERSION, Kind=KIND for ADDON: REFUSAL`
+/// (wrangler `pkg/apply`).
 fn refusal(message: &str) -> Option<ObservedRefusal> {
     let (before, rest) = message.split_once(", Kind=")?;
     let api_version = before.rsplit(' ').next()?;
@@ -73,7 +74,7 @@ fn refusal(message: &str) -> Option<ObservedRefusal> {
     })
 }
 
-/// The words of a refusal. The webhook's name stays, because it says who refused.
+/// The text of a refusal without values. The webhook's name stays, because it identifies the source.
 fn without_values(said: &str) -> String {
     for head in ["failed calling webhook \"", "admission webhook \""] {
         if let Some((_, rest)) = said.split_once(head)

@@ -1,10 +1,11 @@
-//! Who brought what: the provenance of each thing, with the chart that its Helm release is of.
+//! The providers of things: the provenance of each, with the chart of its Helm release.
 //!
-//! Only labels, annotations and owner references of the object itself prove its provider. A kind of a chart's `crds/` has none of them, and
-//! many programs share the name of a field manager: the provider of such a thing stays unknown.
+//! Only labels, annotations and owner references of the object itself prove its provider. A kind of a chart's `crds/`
+//! has none of them, and many programs share the name of a field manager: the provider of such a thing stays unknown.
 //!
-//! Helm leaves what is marked `helm.sh/resource-policy: keep` where it is, with the release's name on it, also where the chart's next version
-//! has no such thing. So what was there, and is older than the release's present revision, says nothing of the present version.
+//! Helm does not delete objects with `helm.sh/resource-policy: keep`, and the release's name stays on them, even if the
+//! chart's next version does not contain them. So an object that existed before, and is older than the release's
+//! present revision, is no evidence for the present version.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +18,21 @@ use super::ClockTime;
 use crate::bounds::{MOST_OF_A_BOOT, MOST_THINGS, is_digest, is_name, is_thing, is_who, is_word};
 use crate::row::{ObservedBringer, ObservedThing, Who};
 
-/// An object that was created this long before it was seen was seen late.
+/// An object that was created this long before it was observed was observed late.
 const LATE: SignedDuration = SignedDuration::from_secs(2);
-/// Times that two kube-apiservers gave differ by so much.
+/// Times from two kube-apiservers differ by this much.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_secs(5);
-/// How long Helm waits for the kinds of `crds/` before it goes on.
+/// How long Helm waits for the kinds of `crds/` before it continues.
 const KINDS_FIRST: SignedDuration = SignedDuration::from_secs(60);
 
 /// A release: its name and its namespace.
 type ReleaseName = (String, String);
 
-/// What the lines of a boot say of who brings.
+/// The information about providers in the lines of a boot.
 #[derive(Debug, Default)]
 pub(super) struct Bringers<'f> {
     charts: BTreeMap<ReleaseName, ManifestChart>,
-    /// Files with objects of these kinds: a controller acts once they are applied.
+    /// Files with objects of these kinds: a controller acts after they are applied.
     files_of_kinds: BTreeMap<GroupKind, Vec<ManifestPath>>,
     releases: BTreeMap<ReleaseName, Release>,
     appearances: Vec<(&'f RecordedAppearance, ClockTime)>,
@@ -44,7 +45,7 @@ struct ManifestChart {
     path: ManifestPath,
 }
 
-/// What the flight says of a release.
+/// The information about a release in the flight.
 #[derive(Debug, Default)]
 struct Release {
     /// When its newest revision began.
@@ -106,14 +107,14 @@ impl<'f> Bringers<'f> {
         }
     }
 
-    /// Who brought what, once the whole boot was read.
+    /// The providers with their things, after the whole boot was read.
     pub(super) fn finish(
         &self,
         applied: &BTreeMap<ManifestPath, Option<ClockTime>>,
         api: Option<ClockTime>,
     ) -> Vec<ObservedBringer> {
         let mut found: BTreeMap<Who, ObservedBringer> = BTreeMap::new();
-        // A chart that was deployed and brought nothing says something too.
+        // A chart that was deployed and created nothing also counts.
         for (name, chart) in &self.charts {
             let release = self.release(name);
             let one = bringer(&mut found, chart.who.clone());
@@ -121,7 +122,7 @@ impl<'f> Bringers<'f> {
         }
         let mut seen = BTreeMap::new();
         for (line, at) in &self.appearances {
-            // Something may go and come again: the first time counts.
+            // An object may be deleted and created again: the first time counts.
             if seen.insert(&line.what, ()).is_some() {
                 continue;
             }
@@ -151,21 +152,22 @@ impl<'f> Bringers<'f> {
         found
     }
 
-    /// A release by its name, also where `flight.names: hash` wrote digests.
+    /// A release by its name, even if `flight.names: hash` wrote digests.
     fn release(&self, name: &ReleaseName) -> Option<&Release> {
         let hashed = || (digest(&name.0), digest(&name.1));
         let found = self.releases.get(name);
         found.or_else(|| self.releases.get(&hashed()))
     }
 
-    /// May an earlier revision of its release have left it? One that came in this boot is of the present one.
+    /// May an earlier revision of its release have left it? If it was created in this boot, it belongs to the present
+    /// one.
     fn may_be_kept(&self, line: &RecordedAppearance, release: Option<&ReleaseName>) -> bool {
         let Some(name) = release.filter(|_| line.was_there) else {
             return false;
         };
         let newest = self.release(name).and_then(|release| release.newest);
         match (line.created, newest) {
-            // Kinds come first, and the release's own Secret when Helm has waited for them.
+            // Kinds come first, and the release's own Secret after Helm has waited for them.
             (Some(created), Some(newest)) => {
                 newest.duration_since(created) > KINDS_FIRST + CLOCKS_APART
             }
@@ -173,7 +175,7 @@ impl<'f> Bringers<'f> {
         }
     }
 
-    /// The chart of a release, also where `flight.names: hash` wrote digests for the release's names.
+    /// The chart of a release, even if `flight.names: hash` wrote digests of the release's names.
     fn chart(&self, release: &ReleaseName) -> Option<&ManifestChart> {
         let (name, namespace) = release;
         self.charts.get(release).or_else(|| {
@@ -185,7 +187,7 @@ impl<'f> Bringers<'f> {
         })
     }
 
-    /// From when the time is counted: from when the manifest was applied that has it brought.
+    /// The start of the measured time: when the responsible manifest was applied.
     fn reference(
         &self,
         line: &RecordedAppearance,
@@ -219,7 +221,7 @@ fn note<K: Ord>(files: &mut BTreeMap<K, Vec<ManifestPath>>, key: K, path: &Manif
     }
 }
 
-/// The release that brought something, as it says itself.
+/// The release in the object's own metadata.
 fn release_of(line: &RecordedAppearance) -> Option<ReleaseName> {
     match &line.by {
         Provenance::Helm {
@@ -229,7 +231,7 @@ fn release_of(line: &RecordedAppearance) -> Option<ReleaseName> {
     }
 }
 
-/// Who brought something: the chart of its release, where that is in the directory.
+/// The provider of a thing: the chart of its release, if that is in the directory.
 fn who(
     line: &RecordedAppearance,
     release: Option<&ReleaseName>,
@@ -248,7 +250,7 @@ fn who(
             _,
         ) => Who::Chart {
             name: chart.clone(),
-            // A label has no `+`.
+            // A label cannot contain `+`.
             version: version.as_ref().map(|version| version.replace('_', "+")),
             repository: None,
             manifest: false,
@@ -285,7 +287,7 @@ fn bringer(found: &mut BTreeMap<Who, ObservedBringer>, who: Who) -> &mut Observe
     })
 }
 
-/// When something came: when it was seen, or by its own time where it was seen late.
+/// When a thing came: the time of its observation, or its own time if it was observed late.
 fn when(line: &RecordedAppearance, at: ClockTime) -> ClockTime {
     match line.created {
         Some(created) if at.at().duration_since(created) > LATE => at.with(created),
@@ -293,7 +295,7 @@ fn when(line: &RecordedAppearance, at: ClockTime) -> ClockTime {
     }
 }
 
-/// An address without its scheme, without who logs in and without what follows `?`.
+/// An address without its scheme, its credentials and its query.
 fn repository(address: &str) -> Option<String> {
     let address = address.split_once("://").map_or(address, |(_, rest)| rest);
     let address = address.split(['?', '#']).next().unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Who brought what, weighed: a thing stands in an entry where at least half of the boots say so in which it could be seen.
+//! Weighs the providers: an entry contains a thing if at least half of the boots in which it could be observed confirm
+//! it.
 //!
-//! A boot in which the chart was deployed speaks for a thing that came from it, and against one that did not come, or came from somebody
-//! else. One in which a thing came and nobody knows from whom says nothing.
+//! A boot in which the chart was deployed counts for a thing that came from it, and against a thing that did not come,
+//! or came from another provider. A boot in which a thing came from an unknown provider does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,35 +17,35 @@ use super::{LearnedEntry, Provider, count, day};
 use crate::interval::predict;
 use crate::row::{ObservedBoot, ObservedBringer, ObservedThing, Who};
 
-/// What boots say, by who brings.
+/// The evidence of boots, by provider.
 #[derive(Debug, Default)]
 pub(super) struct Evidence<'b> {
     boots: &'b [&'b ObservedBoot],
-    /// In each boot: from whom each thing came.
+    /// For each boot: the provider of each thing.
     came: Vec<BTreeMap<&'b Appeared, Hand>>,
     by: BTreeMap<Provider, BTreeMap<Option<Numbers>, ByBoot<'b>>>,
-    /// The addresses of each chart, with what came from it.
+    /// The addresses of each chart, with the things from each address.
     addresses: BTreeMap<&'b str, BTreeMap<&'b str, BTreeSet<&'b Appeared>>>,
 }
 
-/// What one who brings did, by the boot's place.
+/// A provider's results, by the index of the boot.
 type ByBoot<'b> = BTreeMap<usize, InBoot<'b>>;
 
 #[derive(Debug, Default)]
 struct InBoot<'b> {
-    /// It was done, and the boot can say what did not come.
+    /// It was done, and the boot shows which things did not come.
     is_whole: bool,
     things: BTreeMap<&'b Appeared, &'b ObservedThing>,
 }
 
-/// From whom something came.
+/// The provider of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hand {
     Known,
     Unknown,
 }
 
-/// What the boots of some versions say.
+/// The evidence of the boots with some versions.
 struct Votes<'b> {
     for_it: BTreeMap<&'b Appeared, BTreeSet<usize>>,
     against: BTreeMap<&'b Appeared, BTreeSet<usize>>,
@@ -83,7 +84,7 @@ impl<'b> Evidence<'b> {
         }
     }
 
-    /// The address of a chart, where two of the same name bring wholly different things.
+    /// The address of a chart, if two charts of the same name provide completely different things.
     fn address(&self, name: &str, repository: Option<&str>) -> Option<String> {
         let mut sets = self.addresses.get(name)?.values();
         let first = sets.next()?;
@@ -138,7 +139,7 @@ impl<'b> Evidence<'b> {
         by_boot.entry(number).or_default()
     }
 
-    /// Who that is in a knowledge file, and in which version; `None` where a file cannot say it.
+    /// The provider in a knowledge file, with its version; `None` if a file cannot express it.
     fn provider(
         &self,
         boot: &ObservedBoot,
@@ -191,7 +192,7 @@ impl<'b> Evidence<'b> {
         entries
     }
 
-    /// Neighbouring versions that bring the same are one range.
+    /// Neighbouring versions with the same things are one range.
     fn ranges<'e>(
         &self,
         provider: &Provider,
@@ -222,7 +223,7 @@ impl<'b> Evidence<'b> {
             .map(|(from, to, _, all)| (VersionSpan::over(from, to), all))
             .collect();
         if let Some(all) = unversioned {
-            // A version that is not named is the newest.
+            // An unknown version counts as the newest.
             let from = highest.and_then(|highest| VersionSpan::only(Some(highest)).before);
             found.push((VersionSpan { from, before: None }, all));
         }
@@ -246,7 +247,7 @@ impl<'b> Evidence<'b> {
                     _ if one.things.contains_key(what) => false,
                     Some(Hand::Unknown) => false,
                     Some(_) => true,
-                    // What comes only where a value is true need not come.
+                    // A thing that depends on a value need not come.
                     None => one.is_whole && values(provider, what).is_empty(),
                 };
                 if is_against {
@@ -257,14 +258,14 @@ impl<'b> Evidence<'b> {
         votes
     }
 
-    /// What comes on the same condition, and in the same boots, is one entry.
+    /// Things with the same condition and the same boots are one entry.
     fn entries_of(
         &self,
         provider: &Provider,
         versions: VersionSpan,
         by_boot: &BTreeMap<usize, &InBoot<'b>>,
     ) -> Vec<LearnedEntry> {
-        /// On which condition, in which boots, and in which not.
+        /// A condition, the boots with these things, and the boots without them.
         type Together = (Vec<String>, BTreeSet<usize>, BTreeSet<usize>);
         let votes = self.votes(provider, by_boot);
         let mut together: BTreeMap<Together, BTreeSet<&Appeared>> = BTreeMap::new();
@@ -304,7 +305,7 @@ impl<'b> Evidence<'b> {
                 })
             })
             .collect();
-        // The plain name is that of what most boots say.
+        // The entry that most boots confirm gets the plain name.
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.seen.boots, entry.things.len())));
         entries
     }
@@ -316,14 +317,14 @@ impl<'b> Votes<'b> {
         self.for_it.get(what).cloned().unwrap_or_default()
     }
 
-    /// The boots in which it could be seen.
+    /// The boots in which it could be observed.
     fn of(&self, what: &Appeared) -> BTreeSet<usize> {
         let sides = [&self.for_it, &self.against];
         let numbers = sides.into_iter().filter_map(|side| side.get(what));
         numbers.flatten().copied().collect()
     }
 
-    /// What at least half of the boots say.
+    /// The things that at least half of the boots confirm.
     fn confident(&self) -> BTreeSet<&'b Appeared> {
         let is_confident = |(what, numbers): &(&&'b Appeared, &BTreeSet<usize>)| {
             numbers.len() * 2 >= self.of(what).len()
@@ -333,7 +334,8 @@ impl<'b> Votes<'b> {
     }
 }
 
-/// The times of each class of hardware of which enough boots are. Where all are of one class, all say the same.
+/// The times for each class of hardware with enough boots. Empty if all boots have one class, because its times would be
+/// the times of all boots.
 fn by_class(times: &[(Option<&str>, u64)]) -> Vec<(ClassTimes, usize)> {
     let mut classes: BTreeMap<Option<&str>, Vec<u64>> = BTreeMap::new();
     for (hardware, ms) in times {
@@ -353,7 +355,7 @@ fn by_class(times: &[(Option<&str>, u64)]) -> Vec<(ClassTimes, usize)> {
     classes.filter_map(row).collect()
 }
 
-/// When all of some things were there in a boot, in milliseconds after what brings them could begin.
+/// When all of some things existed in a boot, in milliseconds after their provider could begin.
 fn all_there<'a>(
     provider: &Provider,
     one: &InBoot<'_>,

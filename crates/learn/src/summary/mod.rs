@@ -1,5 +1,5 @@
-//! What a set of boots says: who brings what, how long phases take, what was refused. Made again from all of them each time, so that it
-//! does not depend on the order in which they came.
+//! The summary of a set of boots: providers with their things, durations of phases, refusals. It is calculated from all
+//! boots each time, so that their order does not matter.
 
 mod evidence;
 mod names;
@@ -22,73 +22,60 @@ use crate::row::ObservedBoot;
 
 pub use self::versions::VersionSpan;
 
-/// What a set of boots says.
+/// The summary of a set of boots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Who brings what.
+    /// The providers and their things.
     pub entries: Vec<LearnedEntry>,
-    /// How long phases take.
     pub phases: Vec<PhaseEntry>,
-    /// What was refused.
     pub refusals: Vec<RefusalEntry>,
-    /// The boots that it was made from, the oldest first.
+    /// The boots in it, the oldest first.
     pub boots: Vec<ObservedBoot>,
 }
 
-/// One who brings things.
+/// One provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedEntry {
     /// Its name in the file.
     pub name: String,
-    /// Who.
     pub by: Provider,
-    /// In which versions.
     pub versions: VersionSpan,
-    /// What.
     pub things: BTreeSet<Appeared>,
-    /// How long until all of it is there; absent where no boot says it.
+    /// How long until all of it exists; absent if no boot shows it.
     pub times: Option<LearnedTimes>,
-    /// From how many boots the times are.
+    /// The number of boots for the times.
     pub timed: usize,
-    /// The same on classes of hardware of which enough boots are: how long, and from how many.
+    /// The times on classes of hardware with enough boots, and the number of boots.
     pub times_on: Vec<(ClassTimes, usize)>,
-    /// In how many boots.
     pub seen: Seen,
 }
 
-/// Who brings, as a knowledge file has it.
+/// A provider, in the form of a knowledge file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Provider {
-    /// A chart.
     Chart {
-        /// Its name.
         name: String,
-        /// A part of its address, where charts of this name differ.
+        /// A part of its address, if charts with this name differ.
         repository: Option<String>,
-        /// Values, one of which has to be true, as it is known of this chart.
+        /// Values, one of which has to be true, according to the shipped knowledge of this chart.
         values: Vec<String>,
     },
     /// A chart that RKE2 packages.
     Rke2 {
-        /// Its name.
         component: String,
-        /// `cni` or `ingressController`, and the word of it that selects the chart.
+        /// `cni` or `ingressController`, and the word in it that selects the chart.
         selected_by: Option<(&'static str, String)>,
     },
     /// A part of Harvester.
     Harvester {
-        /// Which.
         part: String,
-        /// With which step it comes.
+        /// The step with which it comes.
         phase: Option<&'static str>,
-        /// Which addon has to be enabled.
+        /// The addon that has to be enabled.
         addon: Option<String>,
     },
-    /// An operator.
     Operator {
-        /// Its Deployment.
         deployment: String,
-        /// The kind that it acts on.
         acts_on: GroupKind,
     },
 }
@@ -96,44 +83,37 @@ pub enum Provider {
 /// How long a phase takes on nodes of one sort.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseEntry {
-    /// Which.
     pub phase: Phase,
-    /// On which platform.
     pub platform: Platform,
-    /// In which versions of it.
+    /// The platform's versions.
     pub versions: VersionSpan,
-    /// On nodes of which role; `None`: the boots do not say it.
+    /// `None`: the boots do not contain it.
     pub role: Option<NodeRole>,
-    /// On which hardware.
     pub hardware: Option<String>,
     /// Was the node installed before?
     pub installed: bool,
-    /// How long.
     pub times: LearnedTimes,
-    /// In how many boots it came to its end, of those in which it began.
+    /// The number of boots in which it ended, and in which it began.
     pub seen: Seen,
 }
 
-/// What was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusalEntry {
-    /// An object of this kind.
     pub kind: GroupKind,
-    /// In these words.
+    /// The text of the refusal.
     pub said: String,
-    /// Why, where it was found.
+    /// The cause, if it was found.
     pub cause: Option<String>,
-    /// In how many boots.
     pub seen: Seen,
 }
 
 impl Summary {
-    /// Of the boots that a file takes.
+    /// Only of the boots that fit in a file.
     pub fn of_boots(set: &BootSet) -> Self {
         Self::of_rows(&set.boots())
     }
 
-    /// Of these boots, each one once.
+    /// From these boots, each of them once.
     pub fn of_rows(boots: &[&ObservedBoot]) -> Self {
         Self {
             entries: evidence::Evidence::gather(boots).into_entries(),
@@ -144,18 +124,17 @@ impl Summary {
     }
 }
 
-/// The day of a boot, in universal time.
+/// The day of a boot, in UTC.
 pub(super) fn day(boot: &ObservedBoot) -> Date {
     boot.at.to_zoned(TimeZone::UTC).date()
 }
 
-/// A count of boots.
 pub(super) fn count(boots: usize) -> u32 {
     u32::try_from(boots).unwrap_or(u32::MAX)
 }
 
 fn refusals(boots: &[&ObservedBoot]) -> Vec<RefusalEntry> {
-    /// The boots in which something was so, by their place, and the causes that were found.
+    /// The boots with an observation, by index, and the causes that were found.
     type Found = (BTreeSet<usize>, BTreeSet<String>);
     let mut found: BTreeMap<(GroupKind, String), Found> = BTreeMap::new();
     for (number, boot) in boots.iter().enumerate() {
@@ -170,7 +149,7 @@ fn refusals(boots: &[&ObservedBoot]) -> Vec<RefusalEntry> {
     found
         .filter_map(|((kind, said), (numbers, causes))| {
             let last = numbers.iter().map(|number| day(boots[*number])).max()?;
-            // Two causes are none.
+            // Two causes count as none.
             let mut causes = causes.into_iter();
             let cause = causes.next().filter(|_| causes.next().is_none());
             Some(RefusalEntry {

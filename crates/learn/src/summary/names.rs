@@ -1,11 +1,11 @@
-//! What entries are called in a file.
+//! The names of entries in a file.
 
 use std::collections::BTreeSet;
 
 use super::versions::VersionSpan;
 use super::{LearnedEntry, Provider};
 
-/// `chart-widgets`, and the lowest version of it where there are several.
+/// `chart-widgets`, and its lowest version if there are several entries.
 pub(super) fn name_entries(entries: &mut [LearnedEntry]) {
     let spans: BTreeSet<VersionSpan> = entries.iter().map(|entry| entry.versions).collect();
     for entry in entries {
@@ -45,7 +45,7 @@ pub(super) fn name_entries(entries: &mut [LearnedEntry]) {
     }
 }
 
-/// Two that would be called the same get a number.
+/// Entries with the same name get a number.
 pub(super) fn make_unique(entries: &mut [LearnedEntry]) {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for entry in entries {

@@ -1,5 +1,5 @@
-//! How long phases take: by platform and its version, role, hardware class, and whether the node was installed before. A first server
-//! makes the cluster that others join: of `api` neither says anything of the other.
+//! The durations of phases: by platform and its version, role, hardware class, and whether the node was installed
+//! before. A first server creates the cluster that others join, so their durations of `api` are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ struct Sort {
     phase: PhaseName,
     platform: Platform,
     version: Option<Numbers>,
-    /// `None`: of boots that do not say it.
+    /// `None`: for boots without a role.
     role: Option<NodeRole>,
     hardware: Option<String>,
     installed: bool,
@@ -31,14 +31,14 @@ struct Values {
     ended: Vec<u64>,
     open: usize,
     last: Option<Date>,
-    /// The classes of hardware that they are of.
+    /// The classes of hardware of these values.
     classes: BTreeSet<Option<String>>,
 }
 
 impl Values {
     fn add(&mut self, phase: &ObservedPhase, boot: &ObservedBoot) {
         match phase.open {
-            // How long it takes is not known; that it began counts.
+            // Its duration is unknown; the beginning counts.
             true => self.open += 1,
             false => {
                 self.ended.push(phase.ms);
@@ -47,7 +47,7 @@ impl Values {
         }
     }
 
-    /// One known class says nothing of others.
+    /// The values of one known class are no evidence for others.
     fn is_one_known_class(&self) -> bool {
         self.classes.len() == 1 && !self.classes.contains(&None)
     }
@@ -61,7 +61,7 @@ pub(super) fn phases(boots: &[&ObservedBoot]) -> Vec<PhaseEntry> {
         };
         for phase in &boot.phases {
             let version = numbers(boot.platform_version());
-            // Of its class, and of all: a node of another class has nothing else to go by.
+            // For its class, and for all: a node of another class has no other values.
             let classes = BTreeSet::from([None, boot.hardware.clone()]);
             for class in classes {
                 let sort = Sort {

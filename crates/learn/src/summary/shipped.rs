@@ -1,4 +1,4 @@
-//! What comes with Windrow says on which condition something is brought: a setting, an addon, a value. What is learned of it keeps that
+//! The shipped knowledge has the conditions of providers: a setting, an addon, a value. A learned entry keeps its
 //! condition, because no boot shows it.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use windrow_plan::knowledge::{Bringer, Brings, Knowledge, Phase as PlatformPhase
 
 use super::Provider;
 
-/// The shipped entries, to be found by what they bring and by name.
+/// The shipped entries, indexed by their things and by name.
 #[derive(Default)]
 struct Index {
     kinds: BTreeMap<GroupKind, Provider>,
@@ -18,7 +18,7 @@ struct Index {
     objects: BTreeMap<ObjectRef, Provider>,
     components: BTreeMap<String, Provider>,
     operators: BTreeMap<GroupKind, Provider>,
-    /// Of charts that need a value: what they bring, and the values.
+    /// For charts that need a value: their things, and the values.
     charts: BTreeMap<String, Vec<(Brings, Vec<String>)>>,
 }
 
@@ -103,7 +103,7 @@ fn selection_key(selection: Selection) -> &'static str {
     }
 }
 
-/// The values on which a chart is known to bring something.
+/// The values that a chart needs to provide a thing, according to the shipped knowledge.
 pub(super) fn values(provider: &Provider, what: &Appeared) -> Vec<String> {
     let Provider::Chart { name, .. } = provider else {
         return Vec::new();
@@ -116,12 +116,13 @@ pub(super) fn values(provider: &Provider, what: &Appeared) -> Vec<String> {
     found.map(|(_, values)| values.clone()).unwrap_or_default()
 }
 
-/// A chart that RKE2 packages: without the setting that selects it, it would be said to be everywhere.
+/// A chart that RKE2 packages: without the setting that selects it, the entry would be valid for every node.
 pub(super) fn component(name: &str) -> Option<Provider> {
     INDEX.components.get(name).cloned()
 }
 
-/// The part of Harvester that is known to bring something: what else comes there may be an addon's, or a person's.
+/// The part of Harvester that provides a thing according to the shipped knowledge. Other things there may come from an
+/// addon or a user.
 pub(super) fn of_harvester(what: &Appeared) -> Option<Provider> {
     let found = match what {
         Appeared::Kind { kind, .. } => {

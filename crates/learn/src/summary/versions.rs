@@ -1,4 +1,4 @@
-//! Ranges of versions, as they were seen: from the lowest on, and before what follows the highest.
+//! Ranges of observed versions: from the lowest one, and up to the successor of the highest one.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ pub(super) type Numbers = [u32; 3];
 /// Versions from one on, and before another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VersionSpan {
-    /// The lowest one.
+    /// Inclusive.
     pub from: Option<Numbers>,
-    /// The first one that is not in it.
+    /// Exclusive.
     pub before: Option<Numbers>,
 }
 
 impl VersionSpan {
-    /// This version alone; all of them where it is not known.
+    /// Only this version; all versions if it is unknown.
     pub(crate) fn only(version: Option<Numbers>) -> Self {
         Self {
             from: version,
@@ -25,7 +25,7 @@ impl VersionSpan {
         }
     }
 
-    /// From the lowest of some versions to the highest one.
+    /// From the lowest version to the highest one.
     pub(crate) fn over(from: Numbers, to: Numbers) -> Self {
         Self {
             from: Some(from),
@@ -33,7 +33,6 @@ impl VersionSpan {
         }
     }
 
-    /// Does it say anything?
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }

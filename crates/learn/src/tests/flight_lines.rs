@@ -1,24 +1,24 @@
-//! Flights as text, as a daemon would write them: boots of a node with charts that bring kinds. Also read by the tests of the program.
+//! Flights as text, like a daemon writes them: boots of a node with charts that provide kinds. The program's tests also
+//! use them.
 
 use serde_json::{Value, json};
 
 /// 2026-01-01T00:00:00Z
 const START: i64 = 1_767_225_600;
 
-/// A boot of a node that installs a chart, to be changed by tests.
+/// A boot of a node that installs a chart. Tests change its fields.
 #[derive(Debug, Clone)]
 pub(crate) struct BootScript {
-    /// Tells boots apart, and says how many days after the first one it was.
+    /// Identifies the boot, and is the number of days after the first one.
     pub(crate) number: i64,
-    /// The chart's name.
     pub(crate) chart: String,
-    /// Its version, where the HelmChart says it.
+    /// `None` if the HelmChart has no version.
     pub(crate) version: Option<String>,
     /// The kinds that come from it, and after how many seconds.
     pub(crate) kinds: Vec<(String, i64)>,
-    /// Who brings them; the release of the chart where it is null.
+    /// The provider; the release of the chart if it is null.
     pub(crate) by: Value,
-    /// Does Helm come to `deployed`?
+    /// Does Helm reach `deployed`?
     pub(crate) deployed: bool,
     /// How long kube-apiserver takes, in seconds.
     pub(crate) api: i64,
@@ -27,7 +27,7 @@ pub(crate) struct BootScript {
 }
 
 impl BootScript {
-    /// A boot in which the chart `widgets` brings `Widget.widgets.example.com`.
+    /// A boot in which the chart `widgets` provides `Widget.widgets.example.com`.
     pub(crate) fn new(number: i64) -> Self {
         Self {
             number,
@@ -47,7 +47,6 @@ impl BootScript {
         jiff::Timestamp::from_second(time).map_or_else(|_| String::new(), |time| time.to_string())
     }
 
-    /// Its lines.
     pub(crate) fn lines(&self) -> String {
         let applied = self.api + 15;
         let mut lines = vec![

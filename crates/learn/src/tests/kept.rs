@@ -1,4 +1,4 @@
-//! What an earlier version of a chart left in the cluster.
+//! Objects that an earlier version of a chart left in the cluster.
 
 use serde_json::{Value, json};
 use windrow_decide::flight::Flights;
@@ -7,7 +7,8 @@ use super::flight_lines::BootScript;
 use crate::row::thing_words;
 use crate::{BootSet, ObservedBoot, Summary, Who, observe};
 
-/// A reboot of a node whose chart has version 2.0.0: everything was there. The times are seconds of the boot; `None` is not recorded.
+/// A reboot of a node whose chart has version 2.0.0: everything existed before. The times are seconds of the boot;
+/// `None` is not recorded.
 fn reboot(number: i64, created: Option<i64>, revisions: &[Option<i64>]) -> ObservedBoot {
     let mut script = BootScript::new(number);
     script.version = Some("2.0.0".to_owned());
@@ -61,7 +62,7 @@ fn what_was_there_before_the_present_revision_is_not_learned_of_its_version() {
 
 #[test]
 fn a_reboot_of_the_revision_that_made_a_thing_still_says_who_brings_it() {
-    // Helm makes kinds, and waits for them for up to a minute, before the release begins by its Secret.
+    // Helm creates kinds, and waits for them for up to a minute, before the release begins according to its Secret.
     for created in [-7 * DAY + 20, -7 * DAY, -7 * DAY - 27, -7 * DAY - 60] {
         let summary = summary(Some(created), &[Some(-7 * DAY)]);
         let [entry] = &summary.entries[..] else {

@@ -31,7 +31,7 @@ fn summary(scripts: &[BootScript]) -> Summary {
     Summary::of_boots(&rows(scripts).into_iter().collect())
 }
 
-/// What loads of a knowledge file, without the shipped entries; nothing may be wrong with it.
+/// The rules that a knowledge file results in, without the shipped entries; the file must not have errors.
 fn loaded(text: &str) -> RuleSet {
     let (rules, wrong) = RuleSet::load(&[("learned.yaml".to_owned(), text.to_owned())]);
     let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
@@ -202,7 +202,7 @@ fn a_boot_that_contradicts_lowers_the_count_and_does_not_turn_it_round() {
     let entry = &summary.entries[0];
     assert_eq!((entry.seen.boots, entry.seen.of), (3, 5));
     assert!(matches!(&entry.by, Provider::Chart { name, .. } if name == "widgets"));
-    // What most boots contradict is no entry, and its boots stay.
+    // A thing that most boots contradict gets no entry, and its boots stay.
     scripts[1].kinds.clear();
     scripts[2].kinds.clear();
     let weak = self::summary(&scripts);
@@ -307,7 +307,7 @@ fn what_comes_in_other_boots_is_an_entry_of_its_own_so_that_each_count_is_true()
 fn names_that_a_site_keeps_to_itself_are_not_learned_and_its_charts_are() {
     let script = BootScript::new(0);
     let plain = script.lines();
-    // As `flight.names` writes the lines that are for learning.
+    // `flight.names` writes the lines for learning in this form.
     let with = |release: &str, namespace: &str| {
         let lines = plain
             .lines()
@@ -449,12 +449,12 @@ fn a_chart_takes_other_times_on_other_hardware_where_enough_boots_show_it() {
     assert_eq!(classes(&boots).0, []);
     boots.extend([slow(4), slow(5)]);
     let fast = ("16cpu-64g-nvme".to_owned(), 20, 4);
-    // Two boots of a class say too little of it.
+    // Two boots of a class are not enough.
     assert_eq!(classes(&boots).0, std::slice::from_ref(&fast));
     boots.push(slow(6));
     let (told, summary) = classes(&boots);
     assert_eq!(told, [fast, ("4cpu-8g-hdd".to_owned(), 200, 3)]);
-    // A slow machine does not widen what is known of the others.
+    // A slow node does not widen the times of the others.
     let on_fast = &summary.entries[0].times_on[0].0.times;
     assert!(on_fast.p95.as_secs() < 60 && summary.entries[0].times.unwrap().p95.as_secs() >= 200);
     assert_eq!(summary.entries[0].timed, 7);

@@ -1,4 +1,4 @@
-//! Whatever boots say: the file loads, says the same again, and does not depend on how they came together.
+//! With any boots: the file loads, gives the same result again, and does not depend on how the boots were merged.
 
 use jiff::Timestamp;
 use proptest::collection::vec;
@@ -17,8 +17,8 @@ use crate::row::{
 };
 use crate::{BootSet, KnowledgeFile, Summary};
 
-/// Names that are also words of YAML, or numbers; now and then such that YAML or a terminal reads otherwise, or that no object, or none of
-/// some kinds, can have.
+/// Names that are also words or numbers in YAML. Some of them are read differently by YAML or a terminal, or are not
+/// possible for any object, or for some kinds.
 fn name() -> impl Strategy<Value = String> {
     let words = [
         "widgets",
@@ -52,7 +52,7 @@ fn name() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// A character more than a label may have.
+/// One character longer than a label may be.
 const LONG: &str = "a123456789b123456789c123456789d123456789e123456789f123456789g123";
 
 fn kind() -> impl Strategy<Value = GroupKind> {
@@ -152,7 +152,7 @@ fn refusal() -> impl Strategy<Value = ObservedRefusal> {
     })
 }
 
-/// Few ids, so that the same boot comes more than once.
+/// Few ids, so that the same boot occurs more than once.
 fn boot() -> impl Strategy<Value = ObservedBoot> {
     let platform = option::of(prop_oneof![Just(Platform::Rke2), Just(Platform::Harvester)]);
     let end = prop_oneof![
@@ -196,7 +196,7 @@ fn boot() -> impl Strategy<Value = ObservedBoot> {
     )
 }
 
-/// Those that are not refused.
+/// Boots that are not rejected.
 fn boots() -> impl Strategy<Value = Vec<ObservedBoot>> {
     vec(boot(), 0..14).prop_map(|boots| {
         let plausible = boots.into_iter().filter(|boot| complaint(boot).is_none());

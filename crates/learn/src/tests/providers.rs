@@ -1,4 +1,4 @@
-//! What an object's own metadata proves of its provider, and what it does not.
+//! How an object's own metadata proves its provider, and its limits.
 
 use serde_json::{Value, json};
 use windrow_decide::flight::Flights;
@@ -10,7 +10,7 @@ use crate::{KnowledgeFile, ObservedBoot, Provider, Summary, Who, observe};
 
 const WIDGET: &str = "Widget.widgets.example.com";
 
-/// A boot in which this provider makes the kind, while the directory has this object beside the HelmChart.
+/// A boot in which this provider creates the kind, while the directory has this object in addition to the HelmChart.
 fn boot(number: i64, by: Value, object: &Value) -> ObservedBoot {
     let mut script = BootScript::new(number);
     script.by = by;
@@ -37,7 +37,6 @@ fn summary(boots: &[ObservedBoot]) -> Summary {
     Summary::of_boots(&boots.iter().cloned().collect())
 }
 
-/// The things of a boot whose provider is unknown.
 fn unknown(boot: &ObservedBoot) -> Vec<String> {
     let unknown = boot.brought.iter().filter(|one| one.by == Who::Unknown);
     let things = unknown.flat_map(|one| &one.things);
@@ -65,7 +64,7 @@ fn what_an_object_of_a_known_operator_owns_comes_from_it_and_its_time_counts_fro
         "by: {operator: tigera-operator, kind: {group: operator.tigera.io, kind: Installation}}\n";
     assert!(text.contains(by), "{text}");
     loaded(&text);
-    // Without this object in the directory, nothing says when the operator could begin.
+    // Without this object in the directory, nothing shows when the operator could begin.
     let elsewhere = boot(0, owner, &object("apps", "Deployment", "another"));
     let mut things = elsewhere.brought.iter().flat_map(|one| &one.things);
     assert_eq!(things.next().unwrap().after, None);
@@ -76,7 +75,7 @@ fn neither_a_field_manager_nor_helm_without_a_release_proves_a_provider_or_contr
     let operator = object("apps", "Deployment", "widget-operator");
     for by in [
         json!({"is": "manager", "name": "widget-operator"}),
-        // As Helm's templates usually call the Deployment of the HelmChart `widgets`.
+        // The usual name in Helm's templates for the Deployment of the HelmChart `widgets`.
         json!({"is": "manager", "name": "widgets"}),
         json!({"is": "helmUnnamed"}),
         json!({"is": "notKnown"}),
@@ -101,7 +100,8 @@ fn a_file_of_an_earlier_build_is_read_and_its_guesses_count_neither_for_nor_agai
     let honest: Vec<ObservedBoot> = (0..3)
         .map(|number| boot(number, Value::Null, &object("apps", "Deployment", "a")))
         .collect();
-    // Boots in which the earlier build wrote every chart that might have brought the kind, or the program that wrote it.
+    // Boots of the earlier build, which wrote every chart that might have provided the kind, or the program that wrote
+    // it.
     let thing = json!({"what": WIDGET, "after": 20_000, "api": 35_000});
     let chart = |name: &str, perhaps: &[Value]| {
         json!({"by": {"is": "chart", "name": name, "version": "1.4.2", "repository": "charts.example.com/stable", "manifest": true},
@@ -150,7 +150,7 @@ fn a_file_of_an_earlier_build_is_read_and_its_guesses_count_neither_for_nor_agai
     };
     assert!(matches!(&chart.by, Provider::Chart { name, .. } if name == "widgets"));
     assert_eq!((chart.seen.boots, chart.seen.of, chart.timed), (3, 3, 3));
-    // Learned again, the entry is gone, and its boots stay.
+    // After learning again, the entry is gone, and its boots stay.
     let again = summary.text();
     assert!(!has_entry(&again) && !again.contains("perhaps"), "{again}");
     assert_eq!(KnowledgeFile::read(&again).unwrap().boots.unwrap(), boots);
