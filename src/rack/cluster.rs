@@ -158,7 +158,7 @@ impl WatchSink for First<'_> {
 /// What of a Node is Windrow's, or is shown beside it.
 fn reported(node: &Value) -> Value {
     json!({
-        "condition": own_condition(node),
+        "condition": own_condition(node).map(|condition| condition.json()),
         "annotation": node["metadata"]["annotations"][ANNOTATION],
         "labels": node["metadata"]["labels"],
         "boot": node["status"]["nodeInfo"]["bootID"],

@@ -14,9 +14,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::objects;
-use crate::objects::text;
-use crate::upgrade::condition_time;
+use crate::objects::{Condition, text};
 
 const CONDITION: &str = "EtcdIsVoter";
 
@@ -53,8 +51,8 @@ pub fn vote(node: &Value) -> Vote {
     let Some(condition) = condition(node) else {
         return Vote::Unknown("the Node has no such condition".to_owned());
     };
-    let since = condition_time(condition);
-    match (text(condition, "/status"), text(condition, "/reason")) {
+    let since = condition.since();
+    match (condition.status, condition.reason) {
         ("True", _) => Vote::Votes,
         ("False", "MemberIsLearner") => Vote::Learns { since },
         ("False", "NotAMember") if !is_member(node) => {
@@ -69,8 +67,8 @@ pub fn vote(node: &Value) -> Vote {
 }
 
 /// The condition itself, as evidence.
-pub(crate) fn condition(node: &Value) -> Option<&Value> {
-    objects::condition(node, CONDITION)
+pub(crate) fn condition(node: &Value) -> Option<Condition<'_>> {
+    Condition::of(node, CONDITION)
 }
 
 /// Does k3s keep a member of etcd on this node? By the label that it sets.

@@ -9,10 +9,9 @@
 //! five states, so the headline distinguishes states with the same status.
 
 use serde_json::Value;
+use windrow_model::object::Condition;
 use windrow_plan::readiness::node::{NodeRole, Phase, Readiness};
 use windrow_plan::rules::Platform;
-
-use crate::objects;
 
 /// Type of the condition (`docs/outlets.md`).
 pub const CONDITION: &str = "windrow.dev/BootstrapIncomplete";
@@ -21,15 +20,15 @@ pub const FORMER_CONDITION: &str = "WindrowBootstrap";
 /// Name of the annotation with details. It is not in `*.kubernetes.io`, because NodeRestriction reserves that domain.
 pub const ANNOTATION: &str = "windrow.dev/bootstrap";
 
-pub fn own_condition(node: &Value) -> Option<&Value> {
-    objects::condition(node, CONDITION)
+pub fn own_condition(node: &Value) -> Option<Condition<'_>> {
+    Condition::of(node, CONDITION)
 }
 
 /// True if a Node has anything that Windrow writes or wrote: the condition, its former type, or the annotation.
 pub fn has_own_entries(node: &Value) -> bool {
     let annotations = &node["metadata"]["annotations"];
     own_condition(node).is_some()
-        || objects::condition(node, FORMER_CONDITION).is_some()
+        || Condition::of(node, FORMER_CONDITION).is_some()
         || annotations.get(ANNOTATION).is_some()
 }
 
@@ -56,14 +55,14 @@ pub fn parts(message: &str) -> (&str, &str) {
     message.split_once(": ").unwrap_or((message, ""))
 }
 
-pub fn readiness(status: Option<&str>, headline: &str) -> Readiness {
+pub fn readiness(status: &str, headline: &str) -> Readiness {
     let is_failed = headline.starts_with("Failed") || headline.starts_with("NotReady");
     match status {
-        Some("False") if headline.contains("degraded") => Readiness::Degraded,
-        Some("False") => Readiness::Ready,
-        Some("True" | "Unknown") if is_failed => Readiness::Failed,
-        Some("Unknown") if !headline.starts_with("Setting up") => Readiness::Unknown,
-        Some("True" | "Unknown") => Readiness::SettingUp,
+        "False" if headline.contains("degraded") => Readiness::Degraded,
+        "False" => Readiness::Ready,
+        "True" | "Unknown" if is_failed => Readiness::Failed,
+        "Unknown" if !headline.starts_with("Setting up") => Readiness::Unknown,
+        "True" | "Unknown" => Readiness::SettingUp,
         _ => Readiness::Unknown,
     }
 }

@@ -17,6 +17,7 @@ mod tests;
 pub use self::kinds::ObjectKind;
 pub use self::metadata::KeptMetadata;
 pub use self::scope::KindScope;
+pub use windrow_model::object::Condition;
 
 /// What came of listing a kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -236,16 +237,9 @@ pub fn named(object: &Value) -> String {
     }
 }
 
-/// A condition of an object, by its type.
-pub fn condition<'v>(object: &'v Value, name: &str) -> Option<&'v Value> {
-    items(object, "/status/conditions")
-        .iter()
-        .find(|condition| text(condition, "/type") == name)
-}
-
 /// Is the condition `True`?
 pub fn is_true(object: &Value, name: &str) -> bool {
-    condition(object, name).is_some_and(|condition| text(condition, "/status") == "True")
+    Condition::of(object, name).is_some_and(|condition| condition.is_true())
 }
 
 /// Why containers of a pod wait, with the image that they wait for.

@@ -10,7 +10,7 @@
 use serde_json::Value;
 
 use crate::etcd_member::{Vote, vote};
-use crate::objects::{condition, is_true, items, named, text};
+use crate::objects::{Condition, is_true, items, named, text};
 use crate::upgrade::{label, plan_in_a_line, plans_under_way};
 
 /// The label of a Node that runs kube-apiserver.
@@ -56,9 +56,9 @@ fn plan_state(plan: &Value) -> Option<String> {
     }
     let installs_rke2 = text(plan, "/spec/upgrade/image").contains("rke2-upgrade");
     // Controllers before v0.13 report no such condition.
-    let complete = condition(plan, "Complete").filter(|_| installs_rke2)?;
+    let complete = Condition::of(plan, "Complete").filter(|_| installs_rke2)?;
     // A Plan that is not valid acts on nothing.
-    let is_idle = text(complete, "/status") == "True" || text(complete, "/reason") == "NotReady";
+    let is_idle = complete.is_true() || complete.reason == "NotReady";
     (!is_idle).then(|| format!("Plan {name}: not complete"))
 }
 

@@ -13,7 +13,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::versions::HarvesterVersions;
 
 mod words;
@@ -295,7 +295,7 @@ impl<'o> HarvesterUpgrade<'o> {
             .map_or("", |overall| overall.follows);
         match before {
             "" => time(self.object, "/metadata/creationTimestamp"),
-            done => condition_time(condition(self.object, done)?),
+            done => Condition::of(self.object, done)?.since(),
         }
     }
 
@@ -487,11 +487,6 @@ pub fn label<'o>(object: &'o Value, key: &str) -> &'o str {
 /// A time in an object.
 pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
     text(object, pointer).parse().ok()
-}
-
-/// When a condition was last written: Rancher's and Harvester's have one time, those of Kubernetes another.
-pub fn condition_time(condition: &Value) -> Option<Timestamp> {
-    time(condition, "/lastTransitionTime").max(time(condition, "/lastUpdateTime"))
 }
 
 /// Whole minutes from one time to another.

@@ -6,6 +6,7 @@
 //! - [`findings`]: what is wrong, with the line or the evidence that proves it.
 //! - [`grammars`]: which names and labels Kubernetes takes.
 //! - [`hidden`]: characters that control, reorder or hide.
+//! - [`object`]: parts of Kubernetes objects that several crates read.
 //! - [`quantity`]: amounts, as Kubernetes reads them.
 //! - [`redact`]: takes secrets out of whatever leaves the node.
 //! - [`suggest`]: "did you mean".
@@ -30,6 +31,7 @@ pub mod findings;
 pub mod grammars;
 pub mod hidden;
 pub mod manifest;
+pub mod object;
 pub mod quantity;
 pub mod reasons;
 pub mod redact;

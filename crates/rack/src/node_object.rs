@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow_harvester::objects;
+use windrow_model::object::Condition;
 use windrow_plan::readiness::node::Readiness;
 
 use crate::event;
@@ -33,13 +33,13 @@ pub enum Heartbeat {
 pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Option<NodeReport> {
     let name = node["metadata"]["name"].as_str()?;
     let (own, status) = condition(node)?;
-    let time = |key: &str| own[key].as_str()?.parse::<Timestamp>().ok();
     let text = |value: &Value, longest| clean(value.as_str().unwrap_or_default(), longest);
     // A clock that is ahead does not make a condition stale.
     let is_stale = heartbeat == Heartbeat::ByItsClock
-        && time("lastHeartbeatTime")
+        && own
+            .time("lastHeartbeatTime")
             .is_some_and(|beat| received.duration_since(beat).as_secs() > STALE);
-    let message = text(&own["message"], MESSAGE);
+    let message = clean(own.message, MESSAGE);
     let (headline, blocker) = parts(&message);
     let readiness = match is_stale {
         true => Readiness::Unknown,
@@ -70,7 +70,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
             true => STALE_HEADLINE.to_owned(),
             false => headline.to_owned(),
         },
-        reason: text(&own["reason"], WORD),
+        reason: clean(own.reason, WORD),
         message: blocker.to_owned(),
         role: if is_server { "server" } else { "agent" }.to_owned(),
         node_name: clean(name, NAME),
@@ -78,7 +78,7 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
         rke2_version: text(&info["kubeletVersion"], WORD),
         ..more.unwrap_or_else(|| NodeState {
             phase: phase(headline).to_owned(),
-            since: time("lastTransitionTime"),
+            since: own.time("lastTransitionTime"),
             ..NodeState::unknown()
         })
     };
@@ -97,16 +97,16 @@ pub fn read_node(node: &Value, received: Timestamp, heartbeat: Heartbeat) -> Opt
 }
 
 /// Windrow's condition and its status with today's meaning: in versions before 0.1.0 `True` is good.
-fn condition(node: &Value) -> Option<(&Value, Option<&str>)> {
+fn condition(node: &Value) -> Option<(Condition<'_>, &str)> {
     if let Some(own) = own_condition(node) {
-        return Some((own, own["status"].as_str()));
+        return Some((own, own.status));
     }
-    let former = objects::condition(node, FORMER_CONDITION)?;
-    let status = former["status"].as_str().map(|status| match status {
+    let former = Condition::of(node, FORMER_CONDITION)?;
+    let status = match former.status {
         "True" => "False",
         "False" => "True",
         other => other,
-    });
+    };
     Some((former, status))
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use windrow_model::text::one_line;
 
 use super::{AddonState, time};
-use crate::objects::{condition, is_true, items, restarts, text};
+use crate::objects::{Condition, is_true, items, restarts, text};
 
 /// How a Job ended, and when.
 pub(super) enum JobEnd {
@@ -22,9 +22,9 @@ pub(super) enum JobEnd {
 
 pub(super) fn ended(job: &Value) -> Option<JobEnd> {
     let completed = time(job, "/status/completionTime");
-    let since = |name| completed.or_else(|| time(condition(job, name)?, "/lastTransitionTime"));
+    let since = |name| completed.or_else(|| Condition::of(job, name)?.time("lastTransitionTime"));
     if is_true(job, "Failed") {
-        let failed = condition(job, "Failed")?;
+        let failed = Condition::of(job, "Failed")?;
         return Some(JobEnd::Failed {
             why: words(failed),
             at: since("Failed"),
@@ -39,9 +39,9 @@ pub(super) fn ended(job: &Value) -> Option<JobEnd> {
 
 /// Harvester knows one reason of a Job that failed (`isJobComplete`), and counts its failures then
 /// (`reconcileCurrentInstallationJob`, `waitForAddonDisable`).
-fn is_counted(job: &Value, failed: &Value) -> bool {
+fn is_counted(job: &Value, failed: Condition<'_>) -> bool {
     let failures = job["status"]["failed"].as_u64().unwrap_or_default();
-    text(failed, "/reason") == "BackoffLimitExceeded" && failures > 0
+    failed.reason == "BackoffLimitExceeded" && failures > 0
 }
 
 /// A Job that has not ended.
@@ -76,11 +76,6 @@ fn missing_image(pod: &Value) -> Option<String> {
 }
 
 /// What a condition says, in a line.
-pub(super) fn words(condition: &Value) -> String {
-    let words = |pointer| one_line(text(condition, pointer));
-    match (words("/reason"), words("/message")) {
-        (reason, message) if message.is_empty() => reason,
-        (reason, message) if reason.is_empty() => message,
-        (reason, message) => format!("{reason}: {message}"),
-    }
+pub(super) fn words(condition: Condition<'_>) -> String {
+    one_line(&condition.words())
 }

@@ -24,7 +24,7 @@ use super::{
     AddonParts, AddonState, Controller, DELETES, Deadlock, is_enabled, is_settled, job_of, status,
     time,
 };
-use crate::objects::{condition, is_true, items, text};
+use crate::objects::{Condition, is_true, items, text};
 
 /// By then Harvester's controller has made the HelmChart and helm-controller has answered: both look
 /// every few seconds.
@@ -90,7 +90,7 @@ fn is_deployed_in_progress(parts: &AddonParts<'_>, now: Timestamp) -> bool {
 }
 
 fn failed_operation(addon: &Value) -> AddonState {
-    let why = condition(addon, "OperationFailed").map_or_else(String::new, super::job::words);
+    let why = Condition::of(addon, "OperationFailed").map_or_else(String::new, super::job::words);
     AddonState::Failed { why }
 }
 
@@ -263,7 +263,7 @@ fn is_overdue(since: Option<Timestamp>, patience: SignedDuration, now: Timestamp
 }
 
 fn in_progress_since(addon: &Value) -> Option<Timestamp> {
-    time(condition(addon, "InProgress")?, "/lastUpdateTime")
+    Condition::of(addon, "InProgress")?.time("lastUpdateTime")
 }
 
 /// When the HelmChart was deleted.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::objects::{condition, named, text};
+use crate::objects::{Condition, named, text};
 use crate::schedule::{LabelSelector, SchedulerPod};
 
 /// A budget.
@@ -76,10 +76,10 @@ impl DisruptionBudget {
 
 fn count(object: &Value) -> Result<Count, Uncounted> {
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
-    if let Some(failed) = condition(object, "DisruptionAllowed")
-        && text(failed, "/reason") == "SyncFailed"
+    if let Some(failed) = Condition::of(object, "DisruptionAllowed")
+        && failed.reason == "SyncFailed"
     {
-        return Err(Uncounted::Never(text(failed, "/message").to_owned()));
+        return Err(Uncounted::Never(failed.message.to_owned()));
     }
     let seen = number("/status/observedGeneration").unwrap_or_default();
     if seen < number("/metadata/generation").unwrap_or_default() {

@@ -4,7 +4,7 @@
 //! instead; the machine is then migrated, which needs a node that takes its pod while the old one still
 //! runs. What follows from `evictionStrategy` is KubeVirt's (`pkg/virt-api/webhooks/pod-eviction`).
 
-use crate::objects::{ObjectKind, Objects, condition, is_true, text};
+use crate::objects::{Condition, ObjectKind, Objects, is_true, text};
 
 /// What an eviction does to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) fn evacuation(objects: &Objects, namespace: &str, name: &str) -> Evac
     };
     let migratable = is_true(machine, "LiveMigratable");
     let why = || {
-        let why = condition(machine, "LiveMigratable").map_or("", |one| text(one, "/message"));
+        let why = Condition::of(machine, "LiveMigratable").map_or("", |one| one.message);
         match why {
             "" => "it cannot be migrated live".to_owned(),
             why => format!("it cannot be migrated live: {why}"),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::report::{MaintenanceAnswer, MaintenanceMode};
-use crate::objects::{ObjectKind, Objects, condition, is_true, items, named, text, texts};
+use crate::objects::{Condition, ObjectKind, Objects, is_true, items, named, text, texts};
 use crate::schedule::NodeSelector;
 
 /// A node of Harvester.
@@ -73,13 +73,11 @@ fn refusals(objects: &Objects, node: &Value) -> Result<Vec<String>, String> {
             == Some(name)
     };
     for vm in vms.iter().filter(here) {
-        if let Some(no) =
-            condition(vm, "LiveMigratable").filter(|one| text(one, "/status") == "False")
-        {
+        if let Some(no) = Condition::of(vm, "LiveMigratable").filter(|one| one.is_false()) {
             because.push(format!(
                 "VM {}: it cannot be migrated live ({})",
                 named(vm),
-                text(no, "/reason")
+                no.reason
             ));
         }
         if !fits_elsewhere(vm, name, nodes)? {

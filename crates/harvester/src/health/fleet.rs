@@ -4,11 +4,11 @@ use serde_json::Value;
 use windrow_model::redact;
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::condition;
+use super::judge_condition;
 
 /// Has Rancher provisioned the cluster?
 pub fn provisioned(cluster: &Value) -> ProbeOutcome {
-    match condition(cluster, "Provisioned") {
+    match judge_condition(cluster, "Provisioned") {
         Some(ProbeOutcome::Passed) if cluster["status"]["ready"] != true => {
             ProbeOutcome::failed("it is Provisioned, and its status is not ready")
         }
@@ -20,7 +20,7 @@ pub fn provisioned(cluster: &Value) -> ProbeOutcome {
 /// What is wrong with a ManagedChart.
 pub fn chart_fault(chart: &Value) -> Option<String> {
     let name = chart["metadata"]["name"].as_str().unwrap_or_default();
-    match condition(chart, "Ready") {
+    match judge_condition(chart, "Ready") {
         Some(ProbeOutcome::Failed { why, .. }) if !only_modified(&why) => {
             Some(format!("{name}: {why}"))
         }

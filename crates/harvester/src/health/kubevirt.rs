@@ -4,7 +4,7 @@ use serde_json::Value;
 use windrow_model::redact;
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use crate::objects::condition;
+use crate::objects::Condition;
 
 /// Is KubeVirt deployed, available, and on its way to no other version?
 pub fn kubevirt_works(kubevirt: &Value) -> ProbeOutcome {
@@ -21,12 +21,11 @@ pub fn kubevirt_works(kubevirt: &Value) -> ProbeOutcome {
         ("Degraded", "False"),
         ("Progressing", "False"),
     ] {
-        let Some(found) = condition(kubevirt, kind) else {
+        let Some(found) = Condition::of(kubevirt, kind) else {
             return ProbeOutcome::unknown(format!("KubeVirt's {kind}"), "it has no such condition");
         };
-        if found["status"] != good {
-            let said = found["message"].as_str().unwrap_or_default();
-            return ProbeOutcome::failed(format!("it is not {kind}={good}: {said}"));
+        if found.status != good {
+            return ProbeOutcome::failed(format!("it is not {kind}={good}: {}", found.message));
         }
     }
     let (runs, wanted) = (

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::has_to_be_true;
-use crate::objects::{items, text};
+use super::require_true;
+use crate::objects::Condition;
 
 /// Every disk has to be ready and to have room. A node may do without disks for Longhorn.
 pub fn usable_disks(status: &Value) -> ProbeOutcome {
@@ -23,9 +23,10 @@ pub fn usable_disks(status: &Value) -> ProbeOutcome {
 
 /// One of a disk's own conditions.
 fn condition_in(disk: &Value, kind: &str) -> Option<ProbeOutcome> {
-    let mut conditions = items(disk, "/conditions").iter();
-    let found = conditions.find(|one| text(one, "/type") == kind)?;
-    Some(has_to_be_true(kind, found))
+    let mut conditions = Condition::in_status(disk);
+    conditions
+        .find(|condition| condition.name == kind)
+        .map(require_true)
 }
 
 /// A disk is not schedulable for many reasons, on purpose too: only want of space is a fault.

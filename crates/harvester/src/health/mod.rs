@@ -9,7 +9,7 @@ mod node;
 use serde_json::Value;
 use windrow_plan::readiness::node::ProbeOutcome;
 
-use crate::objects;
+use crate::objects::Condition;
 
 pub use self::fleet::{bundle_faults, chart_fault, only_modified, provisioned};
 pub use self::kubevirt::kubevirt_works;
@@ -18,20 +18,17 @@ pub(crate) use self::node::DRAIN_TAINT;
 pub use self::node::{draining, plan_at_work, promoting};
 
 /// A condition that has to be True; `None` when the object has none of the type.
-pub fn condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
-    Some(has_to_be_true(kind, objects::condition(object, kind)?))
+pub fn judge_condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
+    Condition::of(object, kind).map(require_true)
 }
 
-fn has_to_be_true(kind: &str, condition: &Value) -> ProbeOutcome {
-    if condition["status"] == "True" {
+fn require_true(condition: Condition<'_>) -> ProbeOutcome {
+    if condition.is_true() {
         return ProbeOutcome::Passed;
     }
-    let text = |key: &str| condition[key].as_str().unwrap_or_default().trim();
-    let why = match (text("reason"), text("message")) {
-        ("", "") => format!("{kind} is {}", text("status")),
-        (reason, "") => reason.to_owned(),
-        ("", message) => message.to_owned(),
-        (reason, message) => format!("{reason}: {message}"),
+    let why = match condition.words() {
+        words if words.is_empty() => format!("{} is {}", condition.name, condition.status.trim()),
+        words => words,
     };
     ProbeOutcome::failed(why.replace('\n', " "))
 }
@@ -41,7 +38,7 @@ pub fn storage_network(setting: &Value) -> ProbeOutcome {
     if setting["value"].as_str().is_none_or(str::is_empty) {
         return ProbeOutcome::Passed;
     }
-    condition(setting, "configured")
+    judge_condition(setting, "configured")
         .unwrap_or_else(|| ProbeOutcome::failed("Harvester has reported no status yet"))
 }
 
@@ -61,17 +58,17 @@ mod tests {
             ]}})
         };
         assert_eq!(
-            condition(&node("True"), "Ready"),
+            judge_condition(&node("True"), "Ready"),
             Some(ProbeOutcome::Passed)
         );
         for status in ["False", "Unknown"] {
             assert_eq!(
-                condition(&node(status), "Ready"),
+                judge_condition(&node(status), "Ready"),
                 Some(ProbeOutcome::failed(
                     "KubeletNotReady: cni plugin not initialized"
                 ))
             );
         }
-        assert_eq!(condition(&json!({"status": {}}), "Ready"), None);
+        assert_eq!(judge_condition(&json!({"status": {}}), "Ready"), None);
     }
 }

@@ -1,10 +1,9 @@
 //! What is done to a node.
 
 use serde_json::Value;
-use windrow_plan::readiness::node::ProbeOutcome;
 
-use super::condition;
 use crate::objects::{ObjectKind, items, text};
+use crate::upgrade::has_ended;
 
 /// What Harvester taints a node with before Rancher drains it.
 pub(crate) const DRAIN_TAINT: &str = "kubevirt.io/drain";
@@ -12,14 +11,9 @@ pub(crate) const DRAIN_TAINT: &str = "kubevirt.io/drain";
 /// The Plan whose Job is running, among the Jobs that system-upgrade-controller created for the node. A Job of another namespace may be
 /// anyone's: its labels prove nothing.
 pub fn plan_at_work(jobs: &Value) -> Option<String> {
-    let ended = |job: &Value| {
-        ["Complete", "Failed"]
-            .iter()
-            .any(|kind| condition(job, kind) == Some(ProbeOutcome::Passed))
-    };
     let jobs = jobs["items"].as_array()?;
     let is_its = |job: &&Value| ObjectKind::PLAN.is_in_scope(text(job, "/metadata/namespace"));
-    let job = jobs.iter().filter(is_its).find(|job| !ended(job))?;
+    let job = jobs.iter().filter(is_its).find(|job| !has_ended(job))?;
     job["metadata"]["labels"]["upgrade.cattle.io/plan"]
         .as_str()
         .map(str::to_owned)

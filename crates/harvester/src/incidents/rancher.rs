@@ -11,7 +11,7 @@ use windrow_model::reasons::Code;
 
 use super::cure::{Cure, CureGoal, ObjectChange, SavedObject};
 use super::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
 
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
 /// Limit of machine pools that are shown one by one.
@@ -30,10 +30,10 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     let baremetal = objects.get(ObjectKind::FEATURE, "", BAREMETAL)?;
     let url = text(driver, "/spec/url");
     let mut why = format!("NodeDriver harvester stays active and is fetched from {url}");
-    let downloaded = condition(driver, "Downloaded");
-    let failed = downloaded.filter(|one| text(one, "/status") != "True");
+    let downloaded = Condition::of(driver, "Downloaded");
+    let failed = downloaded.filter(|one| !one.is_true());
     if let Some(failed) = failed {
-        why = format!("{why}, which fails: {}", text(failed, "/message"));
+        why = format!("{why}, which fails: {}", failed.message);
     }
     let mut finding = IncidentFinding::new(Code::DriverWithoutFeature, "Feature harvester", &why)
         .seen([

@@ -11,8 +11,7 @@ use windrow_model::reasons::Code;
 
 use super::finding::IncidentFinding;
 use crate::addons::is_settled;
-use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
-use crate::upgrade::condition_time;
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
 
 /// A younger release may belong to a running operation of the Addon: kube-apiserver serves a list of Secrets from its cache,
 /// which may be slightly outdated.
@@ -46,9 +45,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
 
 /// Harvester writes a time into each condition that it changes.
 fn was_just_disabled(addon: &Value, now: Timestamp) -> bool {
-    let times = items(addon, "/status/conditions")
-        .iter()
-        .filter_map(condition_time);
+    let times = Condition::all(addon).filter_map(|condition| condition.since());
     times
         .max()
         .is_some_and(|at| now.duration_since(at) < SETTLED)

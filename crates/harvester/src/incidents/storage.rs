@@ -7,7 +7,7 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
 use super::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
 
 /// Harvester first stops its own users of volumes, which takes a while.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
@@ -18,20 +18,20 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let Some(setting) = objects.get(ObjectKind::SETTING, "", "storage-network")? else {
         return Ok(Vec::new());
     };
-    let Some(configured) = condition(setting, "configured") else {
+    let Some(configured) = Condition::of(setting, "configured") else {
         return Ok(Vec::new());
     };
-    let message = text(configured, "/message");
-    let since: Option<Timestamp> = ["/lastUpdateTime", "/lastTransitionTime"]
-        .iter()
-        .find_map(|pointer| text(configured, pointer).parse().ok());
+    let message = configured.message;
+    let since = configured
+        .time("lastUpdateTime")
+        .or_else(|| configured.time("lastTransitionTime"));
     let late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
     let waits = ["w", "W"].iter().any(|first| {
         message
             .strip_prefix(first)
             .is_some_and(|rest| rest.starts_with(WAITS))
     });
-    if text(configured, "/status") == "True" || !waits || !late {
+    if configured.is_true() || !waits || !late {
         return Ok(Vec::new());
     }
     let waited_for: Vec<&Value> = objects

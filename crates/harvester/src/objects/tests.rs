@@ -41,7 +41,7 @@ fn values_of_a_wrong_type_count_as_absent() {
     let object = json!({"metadata": {"name": 7, "labels": {"a": 1, "b": "x"}}, "status": {"conditions": "none"}});
     assert_eq!(text(&object, "/metadata/name"), "");
     assert_eq!(texts(&object, "/metadata/labels").len(), 1);
-    assert!(condition(&object, "Ready").is_none());
+    assert!(Condition::of(&object, "Ready").is_none());
 }
 
 #[test]

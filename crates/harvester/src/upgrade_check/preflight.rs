@@ -5,7 +5,7 @@ use windrow_model::findings::Evidence;
 
 use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::addons::is_settled;
-use crate::objects::{ObjectKind, condition, named, text, texts};
+use crate::objects::{Condition, ObjectKind, named, text, texts};
 use crate::versions::HarvesterVersions;
 
 const NAMESPACE: &str = "harvester-system";
@@ -113,12 +113,12 @@ pub(super) fn charts(cluster: &Cluster<'_>) -> Looked {
     Ok(all
         .filter_map(|chart| {
             // A chart without the condition passes.
-            let ready = condition(chart, "Ready")?;
-            let said = match text(ready, "/message") {
-                "" => text(ready, "/status"),
+            let ready = Condition::of(chart, "Ready")?;
+            let said = match ready.message {
+                "" => ready.status,
                 message => message,
             };
-            (text(ready, "/status") != "True")
+            (!ready.is_true())
                 .then(|| seen_in("ManagedChart", chart, "status.conditions[Ready]", said))
         })
         .collect())
@@ -150,10 +150,10 @@ pub(super) fn nodes(cluster: &Cluster<'_>) -> Looked {
     for node in cluster.nodes()? {
         let subject = format!("Node {}", named(node));
         // A node without the condition passes.
-        if let Some(ready) = condition(node, "Ready")
-            && text(ready, "/status") != "True"
+        if let Some(ready) = Condition::of(node, "Ready")
+            && !ready.is_true()
         {
-            seen.wrong(&subject, "status.conditions[Ready]", text(ready, "/status"));
+            seen.wrong(&subject, "status.conditions[Ready]", ready.status);
         }
         if is(node, "/spec/unschedulable") {
             seen.wrong(&subject, "spec.unschedulable", "true");

@@ -1,6 +1,7 @@
 //! Reads fields of observed objects. An absent field is absent, and a value of the wrong type gives Unknown, never a panic.
 
 use serde_json::Value;
+use windrow_model::object::Condition;
 use windrow_model::text;
 
 use super::{Judgement, Verdict};
@@ -8,29 +9,12 @@ use super::{Judgement, Verdict};
 /// The result of a reader: the value, or the final verdict.
 pub(super) type FieldResult<T> = Result<T, Judgement>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ObjectCondition<'o> {
-    pub(super) status: &'o str,
-    pub(super) reason: &'o str,
-    pub(super) message: &'o str,
-}
-
-impl ObjectCondition<'_> {
-    pub(super) fn is_true(&self) -> bool {
-        self.status == "True"
-    }
-
-    pub(super) fn is_false(&self) -> bool {
-        self.status == "False"
-    }
-
-    /// The message of the controller, on one line.
-    pub(super) fn says(&self) -> String {
-        match (self.reason, self.message) {
-            ("", "") => "no reason is given".to_owned(),
-            ("", text) | (text, "") => one_line(text),
-            (reason, message) => format!("{reason}: {}", one_line(message)),
-        }
+/// The message of the controller, on one line.
+pub(super) fn says(condition: &Condition<'_>) -> String {
+    match (condition.reason, condition.message) {
+        ("", "") => "no reason is given".to_owned(),
+        ("", text) | (text, "") => one_line(text),
+        (reason, message) => format!("{reason}: {}", one_line(message)),
     }
 }
 
@@ -64,25 +48,12 @@ pub(super) fn number(object: &Value, path: &[&str]) -> FieldResult<Option<i64>> 
         .ok_or_else(|| wrong_type(path, value, "a whole number"))
 }
 
-pub(super) fn condition<'o>(
-    object: &'o Value,
-    kind: &str,
-) -> FieldResult<Option<ObjectCondition<'o>>> {
+pub(super) fn condition<'o>(object: &'o Value, name: &str) -> FieldResult<Option<Condition<'o>>> {
     let path = ["status", "conditions"];
-    let Some(value) = at(object, &path) else {
-        return Ok(None);
-    };
-    let Some(conditions) = value.as_array() else {
-        return Err(wrong_type(&path, value, "a list"));
-    };
-    Ok(conditions
-        .iter()
-        .find(|condition| text(condition, &["type"]) == kind)
-        .map(|condition| ObjectCondition {
-            status: text(condition, &["status"]),
-            reason: text(condition, &["reason"]),
-            message: text(condition, &["message"]),
-        }))
+    match at(object, &path) {
+        Some(value) if !value.is_array() => Err(wrong_type(&path, value, "a list")),
+        _ => Ok(Condition::of(object, name)),
+    }
 }
 
 /// True if the status exists and is not empty.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::fields::{
-    FieldResult, condition, failed, has_status, number, progressing, ready, text, unknown,
+    FieldResult, condition, failed, has_status, number, progressing, ready, says, text, unknown,
 };
 use super::{Judgement, ObservedCluster, kinds};
 use crate::rules::{EvaluationError, Expression, ReadinessRule, RuleSet};
@@ -88,12 +88,12 @@ fn first_answer(
     if let Some(reconciling) = condition(object, "Reconciling")?
         && reconciling.is_true()
     {
-        return Ok(progressing("Reconciling", reconciling.says()));
+        return Ok(progressing("Reconciling", says(&reconciling)));
     }
     if let Some(stalled) = condition(object, "Stalled")?
         && stalled.is_true()
     {
-        return Ok(failed("Stalled", stalled.says()));
+        return Ok(failed("Stalled", says(&stalled)));
     }
     if let Some(judgement) = kinds::judge(object, id, seen)? {
         return Ok(judgement);
@@ -165,7 +165,7 @@ fn by_condition(object: &Value) -> FieldResult<Judgement> {
             } else {
                 progressing(
                     "NotReadyYet",
-                    format!("its condition {kind} is {}: {}", found.status, found.says()),
+                    format!("its condition {kind} is {}: {}", found.status, says(&found)),
                 )
             });
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 use super::fields::{
-    FieldResult, condition, failed, has_status, progressing, ready, text, unknown,
+    FieldResult, condition, failed, has_status, progressing, ready, says, text, unknown,
 };
 use super::need::BEING_ASKED;
 use super::{Judgement, KindSeen, ObjectSeen, ObservedCluster, Related, Verdict, workloads};
@@ -222,7 +222,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
     if let Some(names) = condition(object, "NamesAccepted")?
         && names.is_false()
     {
-        return Ok(failed("NamesNotAccepted", names.says()));
+        return Ok(failed("NamesNotAccepted", says(&names)));
     }
     let Some(established) = condition(object, "Established")? else {
         return Ok(if has_status(object) {
@@ -234,7 +234,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
     if !established.is_true() {
         return Ok(
             if established.is_false() && established.reason != "Installing" {
-                failed("NotEstablished", established.says())
+                failed("NotEstablished", says(&established))
             } else {
                 progressing("Installing", "not established yet")
             },
@@ -261,7 +261,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
 fn api_service(object: &Value) -> FieldResult<Judgement> {
     Ok(match condition(object, "Available")? {
         Some(available) if available.is_true() => ready("Available", "available"),
-        Some(available) => progressing("NotAvailable", available.says()),
+        Some(available) => progressing("NotAvailable", says(&available)),
         None => unknown("NoStatus", "kube-apiserver has reported no status yet"),
     })
 }
@@ -288,7 +288,7 @@ fn helm_chart(
     if let Some(failure) = condition(object, "Failed")?
         && failure.is_true()
     {
-        return Ok(failed("ChartFailed", failure.says()));
+        return Ok(failed("ChartFailed", says(&failure)));
     }
     let Some(job) = chart_job(id, object) else {
         return Ok(if has_status(object) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Judgement;
 use super::fields::{
-    FieldResult, at, condition, failed, number, one_line, progressing, ready, text, unknown,
+    FieldResult, at, condition, failed, number, one_line, progressing, ready, says, text, unknown,
 };
 
 /// The controller writes `observedGeneration` when it first reads the object. Before that the state is unknown.
@@ -35,7 +35,7 @@ pub(super) fn deployment(object: &Value) -> FieldResult<Judgement> {
     if let Some(progress) = progress
         && progress.reason == "ProgressDeadlineExceeded"
     {
-        return Ok(failed("ProgressDeadlineExceeded", progress.says()));
+        return Ok(failed("ProgressDeadlineExceeded", says(&progress)));
     }
     spoken(object)?;
     let want = wanted_replicas(object)?;
@@ -155,7 +155,7 @@ pub(super) fn replica_set(object: &Value) -> FieldResult<Judgement> {
     if let Some(failure) = condition(object, "ReplicaFailure")?
         && failure.is_true()
     {
-        return Ok(progressing("ReplicaFailure", failure.says()));
+        return Ok(progressing("ReplicaFailure", says(&failure)));
     }
     let want = wanted_replicas(object)?;
     for (key, reason, what) in [
@@ -210,7 +210,7 @@ pub(super) fn pod(object: &Value) -> FieldResult<Judgement> {
             if let Some(scheduled) = condition(object, "PodScheduled")?
                 && scheduled.is_false()
             {
-                return Ok(progressing("PodUnschedulable", scheduled.says()));
+                return Ok(progressing("PodUnschedulable", says(&scheduled)));
             }
             Ok(match waiting(object) {
                 Some((container, reason)) => progressing(
@@ -248,7 +248,7 @@ pub(super) fn job(object: &Value) -> FieldResult<Judgement> {
     if let Some(failure) = condition(object, "Failed")?
         && failure.is_true()
     {
-        return Ok(failed("JobFailed", failure.says()));
+        return Ok(failed("JobFailed", says(&failure)));
     }
     let suspended = condition(object, "Suspended")?.is_some_and(|condition| condition.is_true());
     if suspended || at(object, &["spec", "suspend"]) == Some(&Value::Bool(true)) {

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_harvester::health::{
-    condition, draining, only_modified, plan_at_work, promoting, storage_network as is_configured,
+    draining, judge_condition, only_modified, plan_at_work, promoting,
+    storage_network as is_configured,
 };
 use windrow_harvester::objects::{items, text};
 use windrow_harvester::upgrade::{
@@ -111,7 +112,7 @@ pub(super) async fn own_node(
         NodeEvent::Transition(Transition::Promotion, promoting(&value).map(Into::into)),
         NodeEvent::Cordoned(value["spec"]["unschedulable"] == true),
     ]);
-    let ready = condition(&value, "Ready")
+    let ready = judge_condition(&value, "Ready")
         .unwrap_or_else(|| ProbeOutcome::failed("its kubelet has not reported yet"));
     let stopped = heartbeats.stopped(&value, Instant::now());
     ProbeAnswer {
@@ -128,7 +129,7 @@ pub(super) async fn own_node(
 pub(super) async fn rancher(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Rancher is not installed yet";
     match admin(context, Ask::Rancher, node, absent).await {
-        Ok(deployment) => condition(&deployment, "Available")
+        Ok(deployment) => judge_condition(&deployment, "Available")
             .unwrap_or_else(|| ProbeOutcome::failed("its Deployment has no status yet")),
         Err(outcome) => outcome,
     }
@@ -138,7 +139,7 @@ pub(super) async fn rancher(context: &ProbeContext, node: &str) -> ProbeOutcome 
 pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "ManagedChart fleet-local/harvester does not exist yet";
     match admin(context, Ask::ManagedChart, node, absent).await {
-        Ok(chart) => match condition(&chart, "Ready") {
+        Ok(chart) => match judge_condition(&chart, "Ready") {
             Some(ProbeOutcome::Failed { why, .. }) if only_modified(&why) => ProbeOutcome::Passed,
             Some(outcome) => outcome,
             None => ProbeOutcome::failed("Fleet has reported no status yet"),

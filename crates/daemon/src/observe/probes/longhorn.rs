@@ -1,6 +1,6 @@
 //! Longhorn on this node, by its own object of the node.
 
-use windrow_harvester::health::{condition, usable_disks};
+use windrow_harvester::health::{judge_condition, usable_disks};
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::answer::ProbeAnswer;
@@ -13,7 +13,7 @@ pub(super) async fn node(context: &ProbeContext, node: &str) -> ProbeAnswer {
     let found = items(&context.kubernetes, Ask::LonghornNode, node).await;
     match found.as_deref() {
         Ok([found, ..]) => ProbeAnswer {
-            outcome: condition(found, "Ready")
+            outcome: judge_condition(found, "Ready")
                 .unwrap_or_else(|| ProbeOutcome::failed("longhorn-manager has not reported yet")),
             events: Vec::new(),
             others: vec![("longhorn-disks", usable_disks(&found["status"]))],

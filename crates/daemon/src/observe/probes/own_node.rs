@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_harvester::etcd_member::{self, Vote};
-use windrow_harvester::objects::condition;
+use windrow_model::object::Condition;
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use crate::locked::lock;
@@ -32,7 +32,7 @@ pub(super) struct HeartbeatMemory(Mutex<Option<(String, Instant)>>);
 impl HeartbeatMemory {
     /// `Ready` stays True on a Node whose kubelet has stopped, if no kube-controller-manager marks it.
     pub(super) fn stopped(&self, node: &Value, now: Instant) -> Option<ProbeOutcome> {
-        let heartbeat = condition(node, "Ready")?["lastHeartbeatTime"].as_str()?;
+        let heartbeat = Condition::of(node, "Ready")?.json()["lastHeartbeatTime"].as_str()?;
         let mut known = lock(&self.0);
         let since = match &*known {
             Some((last, since)) if last == heartbeat => *since,
@@ -83,12 +83,10 @@ fn etcd_votes(node: &Value, now: Timestamp) -> ProbeOutcome {
 /// Is a condition True that has to be False?
 fn conditions(node: &Value) -> ProbeOutcome {
     let bad = BAD.iter().filter_map(|kind| {
-        let is_true = condition(node, kind).filter(|one| one["status"] == "True")?;
-        let text = |key: &str| is_true[key].as_str().unwrap_or_default().trim();
-        Some(match (text("reason"), text("message")) {
-            ("", "") => (*kind).to_owned(),
-            ("", said) | (said, "") => format!("{kind} ({said})"),
-            (reason, message) => format!("{kind} ({reason}: {message})"),
+        let is_true = Condition::of(node, kind).filter(Condition::is_true)?;
+        Some(match is_true.words() {
+            words if words.is_empty() => (*kind).to_owned(),
+            words => format!("{kind} ({words})"),
         })
     });
     let bad: Vec<String> = bad.collect();

@@ -2,7 +2,7 @@
 //! system-upgrade-controller. All alike from v1.4.0 to v1.8.2; where a kind is not served, nothing is known.
 
 use windrow_harvester::health::{
-    bundle_faults, chart_fault, condition, kubevirt_works, provisioned,
+    bundle_faults, chart_fault, judge_condition, kubevirt_works, provisioned,
 };
 use windrow_plan::readiness::node::ProbeOutcome;
 
@@ -65,7 +65,7 @@ async fn charts_of(context: &ProbeContext, node: &str) -> Result<ProbeOutcome, P
 pub(super) async fn upgrade_controller(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "system-upgrade-controller is not installed yet";
     let available = match admin(context, Ask::UpgradeController, node, absent).await {
-        Ok(deployment) => condition(&deployment, "Available")
+        Ok(deployment) => judge_condition(&deployment, "Available")
             .unwrap_or_else(|| ProbeOutcome::failed("its Deployment has no status yet")),
         Err(outcome) => outcome,
     };
@@ -74,7 +74,7 @@ pub(super) async fn upgrade_controller(context: &ProbeContext, node: &str) -> Pr
     }
     let plans = items(&context.kubernetes, Ask::AgentUpgrader, node).await;
     outcome(plans.map(|plans| match plans.first() {
-        Some(plan) => condition(plan, "LatestResolved").unwrap_or_else(|| {
+        Some(plan) => judge_condition(plan, "LatestResolved").unwrap_or_else(|| {
             ProbeOutcome::failed("it has not looked at Plan system-agent-upgrader yet")
         }),
         None => ProbeOutcome::failed("there is no Plan system-agent-upgrader yet"),

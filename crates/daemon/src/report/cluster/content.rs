@@ -96,8 +96,8 @@ impl NodeEntries {
 
 fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
     let own = own_condition(node)?;
-    let since = own["lastTransitionTime"].as_str()?.parse().ok()?;
-    Some((own["status"].as_str()?.to_owned(), since))
+    let since = own.time("lastTransitionTime")?;
+    (!own.status.is_empty()).then(|| (own.status.to_owned(), since))
 }
 
 /// One event.

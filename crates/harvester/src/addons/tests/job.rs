@@ -1,6 +1,7 @@
 //! How a Job of helm-controller's ended, and how far it is.
 
 use serde_json::json;
+use windrow_model::object::Condition;
 
 use super::*;
 use crate::addons::job::{JobEnd, NOT_PULLED, ended, words, working};
@@ -122,9 +123,8 @@ fn a_condition_says_its_reason_and_its_message_in_one_line() {
         ("", "b c", "b c"),
         ("", "", ""),
     ] {
-        assert_eq!(
-            words(&json!({"reason": reason, "message": message})),
-            expected
-        );
+        let job = json!({"status": {"conditions": [{"reason": reason, "message": message}]}});
+        let condition = Condition::of(&job, "").unwrap();
+        assert_eq!(words(condition), expected);
     }
 }

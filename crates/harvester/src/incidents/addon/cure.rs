@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::addons::{AddonParts, Deadlock};
 use crate::incidents::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
-use crate::objects::{ObjectKind, is_true, items, named, text};
+use crate::objects::{Condition, ObjectKind, is_true, named, text};
 
 /// helm-controller creates a Job again within seconds. While it deletes a chart, its back-off is at most one minute.
 const MADE_AGAIN: u32 = 300;
@@ -181,10 +181,7 @@ struct ConditionFields {
 
 impl ConditionFields {
     fn of(addon: &Value, name: &str) -> Option<Self> {
-        let conditions = items(addon, "/status/conditions");
-        let at = conditions
-            .iter()
-            .position(|one| text(one, "/type") == name)?;
+        let at = Condition::all(addon).position(|condition| condition.name == name)?;
         Some(Self {
             kind: format!("/status/conditions/{at}/type"),
             status: format!("/status/conditions/{at}/status"),

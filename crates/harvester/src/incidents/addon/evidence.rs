@@ -5,7 +5,7 @@ use windrow_model::findings::Evidence;
 
 use crate::addons::AddonParts;
 use crate::incidents::upgrade::seen_condition;
-use crate::objects::{condition, is_true, items, named, restarts, text, waiting};
+use crate::objects::{Condition, is_true, items, named, restarts, text, waiting};
 
 pub(super) fn evidence(subject: &str, parts: &AddonParts<'_>) -> Vec<Evidence> {
     let mut seen = of_addon(subject, parts.addon);
@@ -39,7 +39,7 @@ fn of_addon(subject: &str, addon: &Value) -> Vec<Evidence> {
     seen.extend(
         conditions
             .iter()
-            .filter_map(|name| Some(seen_condition(subject, condition(addon, name)?))),
+            .filter_map(|name| Some(seen_condition(subject, Condition::of(addon, name)?))),
     );
     seen
 }
@@ -74,7 +74,7 @@ fn of_chart(chart: &Value) -> Vec<Evidence> {
         ));
     }
     if is_true(chart, "Failed") {
-        seen.extend(condition(chart, "Failed").map(|failed| seen_condition(&subject, failed)));
+        seen.extend(Condition::of(chart, "Failed").map(|failed| seen_condition(&subject, failed)));
     }
     seen
 }
@@ -95,7 +95,7 @@ fn of_job(job: &Value) -> Vec<Evidence> {
     let failed = job.pointer("/status/failed").and_then(Value::as_i64);
     seen.extend(failed.map(|failed| Evidence::new(&subject, "status.failed", failed.to_string())));
     if is_true(job, "Failed") {
-        seen.extend(condition(job, "Failed").map(|failed| seen_condition(&subject, failed)));
+        seen.extend(Condition::of(job, "Failed").map(|failed| seen_condition(&subject, failed)));
     }
     seen
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use windrow_model::redact;
 
 use crate::incidents::cure::{Cure, CureGoal, CureStep, ObjectChange, SavedObject};
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, items, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, items, named, text};
 use crate::versions::{Fact, Holds, the_clusters_version};
 
 /// Namespace of Harvester's charts, and the name of its ManagedChart.
@@ -186,15 +186,13 @@ fn not_now(objects: &Objects, chart: &Value) -> Result<Option<String>, Unlisted>
             drift.join(", ")
         )));
     }
-    let ready = condition(chart, "Ready");
-    let other = ready.filter(|ready| {
-        text(ready, "/status") != "True" && !text(ready, "/message").starts_with("Modified(")
-    });
+    let ready = Condition::of(chart, "Ready");
+    let other = ready.filter(|ready| !ready.is_true() && !ready.message.starts_with("Modified("));
     Ok(other.map(|ready| {
         format!(
             "ManagedChart {} is not Ready: {}",
             named(chart),
-            redact::message(text(ready, "/message"))
+            redact::message(ready.message)
         )
     }))
 }

@@ -17,8 +17,8 @@ use windrow_model::redact::Learner;
 
 use super::{MOST, is_upgrading, quoted};
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
-use crate::upgrade::{condition_time, label, time};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
+use crate::upgrade::label;
 
 /// Fleet checks again every few minutes.
 const SETTLED: SignedDuration = SignedDuration::from_mins(10);
@@ -123,8 +123,8 @@ fn paused(
         return Ok(Vec::new());
     }
     let upgrades = objects.all(ObjectKind::UPGRADE)?.iter();
-    let changes = upgrades.flat_map(|upgrade| items(upgrade, "/status/conditions"));
-    let ended = changes.filter_map(condition_time).max();
+    let changes = upgrades.flat_map(Condition::all);
+    let ended = changes.filter_map(|condition| condition.since()).max();
     if ended.is_some_and(|ended| now.duration_since(ended) <= SETTLED) {
         return Ok(Vec::new());
     }
@@ -141,15 +141,15 @@ fn paused(
 struct Unready<'o> {
     object: &'o Value,
     deployment: Option<&'o Value>,
-    ready: &'o Value,
+    ready: Condition<'o>,
     state: &'o str,
 }
 
 impl<'o> Unready<'o> {
     fn read(object: &'o Value, deployment: Option<&'o Value>) -> Option<Self> {
-        let ready = condition(object, "Ready")?;
+        let ready = Condition::of(object, "Ready")?;
         let is_paused = object.pointer("/spec/paused") == Some(&Value::Bool(true));
-        if text(ready, "/status") == "True" || is_paused {
+        if ready.is_true() || is_paused {
             return None;
         }
         // The state of a deployment that is being replaced is outdated.
@@ -173,7 +173,7 @@ impl<'o> Unready<'o> {
             _ if upgrading => return false,
             _ => ROLLED_OUT,
         };
-        let since = time(self.ready, "/lastUpdateTime");
+        let since = self.ready.time("lastUpdateTime");
         since.is_some_and(|since| now.duration_since(since) > patience)
     }
 
@@ -192,9 +192,9 @@ impl<'o> Unready<'o> {
             "condition Ready",
             format!(
                 "{} ({}) since {}",
-                text(self.ready, "/status"),
+                self.ready.status,
                 self.state,
-                text(self.ready, "/lastUpdateTime")
+                self.ready.text("lastUpdateTime")
             ),
         )];
         let failed = self.failures();
@@ -245,9 +245,9 @@ impl<'o> Unready<'o> {
             return Vec::new();
         };
         let failed = ["Installed", "Deployed"].iter().filter_map(|name| {
-            let failed = condition(deployment, name)?;
-            let said = text(failed, "/message").trim_start_matches([':', ' ']);
-            (text(failed, "/status") == "False").then(|| {
+            let failed = Condition::of(deployment, name)?;
+            let said = failed.message.trim_start_matches([':', ' ']);
+            failed.is_false().then(|| {
                 Evidence::new(
                     format!("BundleDeployment {}", text(deployment, "/metadata/name")),
                     format!("condition {name}"),
@@ -261,13 +261,10 @@ impl<'o> Unready<'o> {
     /// Chooses the advice by the complete message, because the shown one may be truncated. If the deployment has no message, the
     /// message of the chart counts.
     fn advice_on_failure(&self, failed: &[Evidence]) -> &'static str {
-        let conditions = self
-            .deployment
-            .into_iter()
-            .flat_map(|one| items(one, "/status/conditions"));
+        let conditions = self.deployment.into_iter().flat_map(Condition::all);
         let said: Vec<&str> = match failed {
-            [] => vec![text(self.ready, "/message")],
-            _ => conditions.map(|one| text(one, "/message")).collect(),
+            [] => vec![self.ready.message],
+            _ => conditions.map(|one| one.message).collect(),
         };
         let is_said = |parts: &&[&str]| {
             said.iter()

@@ -15,7 +15,7 @@ use windrow_model::reasons::Code;
 use super::{MOST, is_platforms};
 use crate::addons::NOT_PULLED;
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{label, time};
 
 /// By then the kubelet has retried several times after a temporary failure of the registry.
@@ -54,8 +54,8 @@ pub(in crate::incidents) fn find(
 /// Whether the pod has been without its image for this long. The kubelet records since when the containers of a pod are not
 /// ready.
 fn is_overdue(pod: &Value, now: Timestamp) -> bool {
-    let ready = condition(pod, "ContainersReady");
-    let unready = ready.and_then(|ready| time(ready, "/lastTransitionTime"));
+    let ready = Condition::of(pod, "ContainersReady");
+    let unready = ready.and_then(|ready| ready.time("lastTransitionTime"));
     let since = unready.max(time(pod, "/status/startTime"));
     since.is_some_and(|since| now.duration_since(since) > PATIENCE)
 }
@@ -129,9 +129,9 @@ fn missing(image: &str, pods: &[Waiting<'_>], nodes: &[Value]) -> IncidentFindin
 
 /// Before its node reaches this state, the kubelet deletes unused images.
 fn pressure(node: &Value) -> Option<String> {
-    let pressure = condition(node, "DiskPressure")?;
-    let since = text(pressure, "/lastTransitionTime");
-    (text(pressure, "/status") == "True").then(|| format!("True since {since}"))
+    let pressure = Condition::of(node, "DiskPressure")?;
+    let since = pressure.text("lastTransitionTime");
+    pressure.is_true().then(|| format!("True since {since}"))
 }
 
 /// Whether the node reports the image. The kubelet lists only the fifty largest images, so an absent image proves nothing.

@@ -8,8 +8,8 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::{is_upgrading, quoted};
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text, texts};
-use crate::upgrade::{condition_time, label, time};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text, texts};
+use crate::upgrade::label;
 
 /// virt-operator replaces all parts of KubeVirt in half of this time.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
@@ -24,12 +24,12 @@ pub(in crate::incidents) fn find(
     let mut findings = Vec::new();
     let kubevirts = objects.all(ObjectKind::KUBEVIRT)?.iter();
     for kubevirt in kubevirts.filter(|one| text(one, "/metadata/namespace") == NAMESPACE) {
-        let Some(available) = condition(kubevirt, "Available") else {
+        let Some(available) = Condition::of(kubevirt, "Available") else {
             continue;
         };
         let since = false_since(available);
         let is_late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
-        if text(available, "/status") == "True" || !is_late || is_upgrading(objects)? {
+        if available.is_true() || !is_late || is_upgrading(objects)? {
             continue;
         }
         let handlers = objects.all(ObjectKind::POD)?.iter().filter(|pod| {
@@ -47,21 +47,20 @@ pub(in crate::incidents) fn find(
 
 /// Start of the current status of the condition. virt-operator writes no transition time to a new condition
 /// (`SetConditionTimestamps` in `pkg/virt-operator/util/client.go`, v1.7.0), so a first installation has only the other time.
-fn false_since(available: &Value) -> Option<Timestamp> {
-    condition_time(available).or_else(|| time(available, "/lastProbeTime"))
+fn false_since(available: Condition<'_>) -> Option<Timestamp> {
+    available
+        .since()
+        .or_else(|| available.time("lastProbeTime"))
 }
 
-fn unavailable(kubevirt: &Value, available: &Value, handlers: &[&Value]) -> IncidentFinding {
+fn unavailable(kubevirt: &Value, available: Condition<'_>, handlers: &[&Value]) -> IncidentFinding {
     let subject = format!("KubeVirt {}", named(kubevirt));
-    let (reason, said) = (text(available, "/reason"), text(available, "/message"));
+    let (reason, said) = (available.reason, available.message);
     let since = false_since(available).map_or(String::new(), |since| format!(" since {since}"));
     let seen = Evidence::new(
         &subject,
         "condition Available",
-        quoted(&format!(
-            "{} ({reason}){since}: {said}",
-            text(available, "/status")
-        )),
+        quoted(&format!("{} ({reason}){since}: {said}", available.status)),
     );
     let is_marked = |pod: &&&Value| texts(pod, "/metadata/annotations").contains_key(MARK);
     let (marked, unmarked): (Vec<&&Value>, Vec<&&Value>) = handlers.iter().partition(is_marked);

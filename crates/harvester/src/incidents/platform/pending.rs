@@ -14,9 +14,9 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::{MOST, is_platforms, is_upgrading, quoted};
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::schedule::{Placement, SCHEDULER_KINDS, SchedulerPod, SchedulerView};
-use crate::upgrade::{label, time};
+use crate::upgrade::label;
 
 /// The scheduler retries at every change of the cluster, and after at most five minutes.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
@@ -53,11 +53,11 @@ pub(in crate::incidents) fn find(
 }
 
 /// The scheduler's condition of a pod that has been unschedulable for this long.
-fn unscheduled(pod: &Value, now: Timestamp) -> Option<&Value> {
-    let scheduled = condition(pod, "PodScheduled")?;
-    let since = time(scheduled, "/lastTransitionTime")?;
+fn unscheduled(pod: &Value, now: Timestamp) -> Option<Condition<'_>> {
+    let scheduled = Condition::of(pod, "PodScheduled")?;
+    let since = scheduled.time("lastTransitionTime")?;
     let is_late = now.duration_since(since) > PATIENCE;
-    (text(scheduled, "/reason") == "Unschedulable" && is_late).then_some(scheduled)
+    (scheduled.reason == "Unschedulable" && is_late).then_some(scheduled)
 }
 
 /// A pod of a DaemonSet can only run on its node.
@@ -113,10 +113,10 @@ fn severity(
         return Ok(Severity::Warning);
     };
     let deployment = objects.get(ObjectKind::DEPLOYMENT, namespace, name)?;
-    let Some(available) = deployment.and_then(|one| condition(one, "Available")) else {
+    let Some(available) = deployment.and_then(|one| Condition::of(one, "Available")) else {
         return Ok(Severity::Warning);
     };
-    let status = text(available, "/status");
+    let status = available.status;
     evidence.push(Evidence::new(owner, "condition Available", status));
     Ok(match status {
         "True" => Severity::Info,
@@ -134,7 +134,7 @@ fn unplaced(owner: &str, pods: &[&Value], view: &SchedulerView, now: Timestamp) 
     let mut finding = IncidentFinding::new(Code::PlatformPodPending, owner, &why);
     for pod in pods.iter().take(MOST) {
         let subject = format!("Pod {}", named(pod));
-        let said = unscheduled(pod, now).map_or("", |scheduled| text(scheduled, "/message"));
+        let said = unscheduled(pod, now).map_or("", |scheduled| scheduled.message);
         let evidence = Evidence::new(subject, "condition PodScheduled", quoted(said));
         finding.evidence.push(evidence);
     }

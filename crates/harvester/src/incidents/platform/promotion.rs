@@ -14,8 +14,8 @@ use windrow_model::text::shell_word;
 
 use super::{MOST, is_upgrading};
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, items, named, text};
-use crate::upgrade::{condition_time, is_managed, label, time};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
+use crate::upgrade::{is_managed, label, time};
 
 /// Harvester's target for the number of servers.
 const ENOUGH: usize = 3;
@@ -166,17 +166,11 @@ fn label_of(node: &Value, key: &str, value: &str) -> Evidence {
 
 /// Obstacles to the promotion of an agent, apart from those in other nodes.
 fn obstacles_of(node: &Value) -> impl Iterator<Item = Evidence> {
-    let conditions = items(node, "/status/conditions").iter();
-    let bad = conditions.filter(|condition| {
-        (text(condition, "/type") == "Ready") != (text(condition, "/status") == "True")
-    });
+    let conditions = Condition::all(node);
+    let bad = conditions.filter(|condition| (condition.name == "Ready") != condition.is_true());
     let bad = bad.map(move |condition| {
-        let field = format!("condition {}", text(condition, "/type"));
-        let said = format!(
-            "{} ({})",
-            text(condition, "/status"),
-            text(condition, "/reason")
-        );
+        let field = format!("condition {}", condition.name);
+        let said = format!("{} ({})", condition.status, condition.reason);
         Evidence::new(subject(node), field, said)
     });
     let worker = has_label(node, WORKER).then(|| label_of(node, WORKER, label(node, WORKER)));
@@ -186,7 +180,9 @@ fn obstacles_of(node: &Value) -> impl Iterator<Item = Evidence> {
 
 /// The last changes of a Node that may lead to a promotion.
 fn changes(node: &Value) -> impl Iterator<Item = Timestamp> {
-    let conditions = items(node, "/status/conditions").iter();
+    let conditions = Condition::all(node);
     let joined = time(node, "/metadata/creationTimestamp");
-    conditions.filter_map(condition_time).chain(joined)
+    conditions
+        .filter_map(|condition| condition.since())
+        .chain(joined)
 }

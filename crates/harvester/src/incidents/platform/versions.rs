@@ -13,7 +13,7 @@ use windrow_plan::version::Version;
 
 use super::{MOST, is_upgrading};
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{HarvesterUpgrade, label, time};
 
 /// Longer than the upgrade of a node takes.
@@ -79,8 +79,8 @@ fn harvester(node: &Value) -> Option<&str> {
 }
 
 fn changes(node: &Value) -> impl Iterator<Item = Timestamp> {
-    let ready = condition(node, "Ready");
-    let became = ready.and_then(|ready| time(ready, "/lastTransitionTime"));
+    let ready = Condition::of(node, "Ready");
+    let became = ready.and_then(|ready| ready.time("lastTransitionTime"));
     let joined = time(node, "/metadata/creationTimestamp");
     became.into_iter().chain(joined)
 }
@@ -88,9 +88,9 @@ fn changes(node: &Value) -> impl Iterator<Item = Timestamp> {
 /// The last activity of an Upgrade of Harvester.
 fn upgraded(objects: &Objects) -> Result<Option<Timestamp>, Unlisted> {
     let upgrades = objects.all(ObjectKind::UPGRADE)?.iter();
-    let conditions = upgrades.flat_map(|upgrade| items(upgrade, "/status/conditions"));
+    let conditions = upgrades.flat_map(Condition::all);
     Ok(conditions
-        .filter_map(|one| time(one, "/lastUpdateTime"))
+        .filter_map(|one| one.time("lastUpdateTime"))
         .max())
 }
 

@@ -12,7 +12,7 @@ use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::seen_condition;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, items, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed};
 
 const WHILE_NODES: &str = "It failed while nodes were upgraded (phase 4): do not start it again and begin no \
@@ -38,8 +38,8 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         let field = format!("status.nodeStatuses[{}]", node.name);
         seen.push(Evidence::new(&subject, field, value.join(", ")));
     }
-    let conditions = items(upgrade.object, "/status/conditions").iter();
-    let failed = conditions.filter(|one| text(one, "/status") == "False");
+    let conditions = Condition::all(upgrade.object);
+    let failed = conditions.filter(|one| one.is_false());
     seen.extend(failed.map(|one| seen_condition(&subject, one)));
     seen.extend(
         objects
@@ -68,7 +68,7 @@ fn was_finished_by_hand(upgrade: &HarvesterUpgrade<'_>, nodes: &[Value]) -> bool
 /// A permanently failed Job of the upgrade, or of its Plan that loads images.
 fn failed_job(upgrade: &HarvesterUpgrade<'_>, job: &Value) -> Option<Evidence> {
     let is_its = upgrade.owns(job) || upgrade.owns_as_prepare(job);
-    let failed = condition(job, "Failed").filter(|_| is_its && is_true(job, "Failed"))?;
+    let failed = Condition::of(job, "Failed").filter(|_| is_its && is_true(job, "Failed"))?;
     Some(seen_condition(&format!("Job {}", named(job)), failed))
 }
 

@@ -8,7 +8,7 @@ use windrow_model::reasons::Code;
 use super::super::finding::IncidentFinding;
 use super::{failing, seen_condition, seen_of};
 use crate::etcd_member;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
 
 /// A learner that catches up votes within seconds to minutes, and etcd's leader removes one that does not.
@@ -62,12 +62,12 @@ fn after_join(node: &Value, now: Timestamp) -> Option<IncidentFinding> {
         false => "EtcdIsVoter is False (MemberIsLearner), and the node is not ready",
     };
     let mut seen = vec![seen_condition(&subject, voter)];
-    seen.extend(condition(node, "Ready").map(|ready| seen_condition(&subject, ready)));
+    seen.extend(Condition::of(node, "Ready").map(|ready| seen_condition(&subject, ready)));
     Some(IncidentFinding::new(Code::EtcdLearner, subject, why).seen(seen))
 }
 
 /// The condition of a node whose member has been a learner for this long.
-fn learner(node: &Value, patience: SignedDuration, now: Timestamp) -> Option<&Value> {
+fn learner(node: &Value, patience: SignedDuration, now: Timestamp) -> Option<Condition<'_>> {
     let is_late = etcd_member::vote(node).learns_for(patience, now);
     etcd_member::condition(node).filter(|_| is_late)
 }

@@ -10,10 +10,8 @@ use windrow_model::reasons::Code;
 use super::super::finding::IncidentFinding;
 use super::plan::{AGENT_PLAN, nodes_left};
 use super::seen_condition;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, items, named, text};
-use crate::upgrade::{
-    HarvesterUpgrade, NodeStage, condition_time, is_managed, label, minutes_since, time,
-};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
+use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed, label, minutes_since, time};
 
 /// By then a joining node has its Machine, and Rancher has begun the next node.
 const PATIENCE: i64 = 30;
@@ -82,8 +80,8 @@ fn machine_not_running(machine: &Value) -> Option<IncidentFinding> {
         (phase, _) => format!("its phase is `{phase}`, not Running"),
     };
     let subject = format!("Machine {}", named(machine));
-    let failing = items(machine, "/status/conditions").iter();
-    let failing = failing.filter(|condition| text(condition, "/status") != "True");
+    let failing = Condition::all(machine);
+    let failing = failing.filter(|condition| !condition.is_true());
     let seen = failing.map(|condition| seen_condition(&subject, condition));
     let seen: Vec<Evidence> = [
         Evidence::new(&subject, "status.phase", phase),
@@ -217,11 +215,11 @@ fn last_move(
     nodes: &[Value],
     jobs: &[&Value],
 ) -> Option<Timestamp> {
-    let ready = nodes.iter().filter_map(|node| condition(node, "Ready"));
+    let ready = nodes.iter().filter_map(|node| Condition::of(node, "Ready"));
     let of_jobs = ["/metadata/creationTimestamp", "/status/completionTime"]
         .into_iter()
         .flat_map(|pointer| jobs.iter().map(move |job| time(job, pointer)));
-    let moved = ready.map(condition_time).chain(of_jobs);
+    let moved = ready.map(|condition| condition.since()).chain(of_jobs);
     moved.chain([upgrade.since()]).flatten().max()
 }
 
@@ -233,7 +231,9 @@ pub(in super::super) fn rancher_waits(objects: &Objects) -> Result<Vec<Evidence>
 }
 
 /// The conditions with Rancher's messages about waiting, and their objects.
-pub(super) fn rancher_conditions(objects: &Objects) -> Result<Vec<(String, &Value)>, Unlisted> {
+pub(super) fn rancher_conditions(
+    objects: &Objects,
+) -> Result<Vec<(String, Condition<'_>)>, Unlisted> {
     let mut seen = Vec::new();
     for kind in [
         ObjectKind::RKE_CONTROL_PLANE,
@@ -243,9 +243,7 @@ pub(super) fn rancher_conditions(objects: &Objects) -> Result<Vec<(String, &Valu
             continue;
         };
         let subject = format!("{} {}", kind.kind, named(object));
-        let waits = items(object, "/status/conditions")
-            .iter()
-            .filter(|one| text(one, "/status") != "True" && !text(one, "/message").is_empty());
+        let waits = Condition::all(object).filter(|one| !one.is_true() && !one.message.is_empty());
         seen.extend(waits.map(|one| (subject.clone(), one)));
     }
     Ok(seen)

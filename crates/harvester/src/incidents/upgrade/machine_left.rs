@@ -8,8 +8,8 @@ use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::seen_condition;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text};
-use crate::upgrade::{condition_time, minutes_since, time};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
+use crate::upgrade::{minutes_since, time};
 
 /// A node that registers again is back by then.
 const PATIENCE: i64 = 30;
@@ -33,7 +33,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
 
 /// Uses the latest change of the Machine.
 fn is_late(machine: &Value, now: Timestamp) -> bool {
-    let healthy = condition(machine, "NodeHealthy").and_then(condition_time);
+    let healthy = Condition::of(machine, "NodeHealthy").and_then(|condition| condition.since());
     let changed = ["/status/lastUpdated", "/metadata/creationTimestamp"];
     let changed = changed.iter().filter_map(|pointer| time(machine, pointer));
     let newest = changed.chain(healthy).max();
@@ -47,7 +47,7 @@ fn left(machine: &Value, node: &str) -> IncidentFinding {
         Evidence::new(&subject, "status.nodeRef.name", node),
         Evidence::new(format!("Node {node}"), "metadata", "it does not exist"),
     ];
-    let healthy = condition(machine, "NodeHealthy");
+    let healthy = Condition::of(machine, "NodeHealthy");
     seen.extend(healthy.map(|healthy| seen_condition(&subject, healthy)));
     let mut finding = IncidentFinding::new(Code::MachineMissing, subject, &why).seen(seen);
     "Where the node is gone for good, delete its Machine in fleet-local. Where it should be there, let it join again."

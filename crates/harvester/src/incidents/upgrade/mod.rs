@@ -36,8 +36,8 @@ use windrow_model::reasons::Code;
 
 use super::Detector;
 use super::relied_on::ReliedOn;
-use crate::objects::{condition, named, text};
-use crate::upgrade::{HarvesterUpgrade, UpgradingNode, condition_time, minutes_since};
+use crate::objects::{Condition, named};
+use crate::upgrade::{HarvesterUpgrade, UpgradingNode, minutes_since};
 
 pub(super) use machine::rancher_waits;
 pub(super) use reboot::add_own_boot;
@@ -71,25 +71,29 @@ pub(super) fn seen_of(upgrade: &HarvesterUpgrade<'_>, node: &UpgradingNode<'_>) 
 }
 
 /// A condition as evidence: its status, reason, message and start.
-pub(super) fn seen_condition(subject: &str, condition: &Value) -> Evidence {
-    let mut value = text(condition, "/status").to_owned();
-    for pointer in ["/reason", "/message"] {
-        let said = text(condition, pointer).trim();
+pub(super) fn seen_condition(subject: &str, condition: Condition<'_>) -> Evidence {
+    let mut value = condition.status.to_owned();
+    for said in [condition.reason.trim(), condition.message.trim()] {
         if !said.is_empty() {
             value = format!("{value}, {said}");
         }
     }
-    if let Some(since) = condition_time(condition) {
+    if let Some(since) = condition.since() {
         value = format!("{value} (since {since})");
     }
-    let field = format!("condition {}", text(condition, "/type"));
-    Evidence::new(subject, field, value)
+    Evidence::new(subject, format!("condition {}", condition.name), value)
 }
 
 /// A condition that has not been `True` for this many minutes. A condition without a time counts as new.
-fn failing<'o>(object: &'o Value, name: &str, minutes: i64, now: Timestamp) -> Option<&'o Value> {
-    let condition = condition(object, name)?;
-    let is_late =
-        condition_time(condition).is_some_and(|since| minutes_since(since, now) >= minutes);
-    (text(condition, "/status") != "True" && is_late).then_some(condition)
+fn failing<'o>(
+    object: &'o Value,
+    name: &str,
+    minutes: i64,
+    now: Timestamp,
+) -> Option<Condition<'o>> {
+    let condition = Condition::of(object, name)?;
+    let is_late = condition
+        .since()
+        .is_some_and(|since| minutes_since(since, now) >= minutes);
+    (!condition.is_true() && is_late).then_some(condition)
 }

@@ -19,10 +19,10 @@ use super::super::finding::IncidentFinding;
 use super::machine::MACHINE_OF;
 use super::{cures, seen_condition};
 use crate::objects::{
-    ObjectKind, Objects, Unlisted, condition, is_true, items, named, text, texts,
+    Condition, ObjectKind, Objects, Unlisted, is_true, items, named, text, texts,
 };
 use crate::schedule::LabelSelector;
-use crate::upgrade::{condition_time, has_ended, is_of_plan, label, minutes_since, time};
+use crate::upgrade::{has_ended, is_of_plan, label, minutes_since, time};
 
 /// Rancher's Plan that installs an agent on each node, through which the node gets its Machine.
 pub(super) const AGENT_PLAN: &str = "cattle-system/system-agent-upgrader";
@@ -54,20 +54,20 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
 fn may_hang(plan: &Value, now: Timestamp) -> bool {
     let made = time(plan, "/metadata/creationTimestamp");
     let is_new = made.is_none_or(|made| minutes_since(made, now) < PATIENCE);
-    let complete = condition(plan, "Complete").map_or("", |complete| text(complete, "/reason"));
+    let complete = Condition::of(plan, "Complete").map_or("", |complete| complete.reason);
     let is_held = matches!(complete, "Waiting" | "NotReady")
         || plan
             .pointer("/spec/window")
             .is_some_and(|window| !window.is_null());
     let is_refused = ["Validated", "LatestResolved"]
         .iter()
-        .any(|name| condition(plan, name).is_some_and(|one| text(one, "/status") == "False"));
+        .any(|name| Condition::of(plan, name).is_some_and(|one| one.is_false()));
     !(is_new || is_true(plan, "Complete") || is_held || is_refused)
 }
 
 /// The controller keeps a failed Job until its TTL expires.
 fn is_held_by_a_failed_job(plan: &Value, jobs: &[&Value]) -> bool {
-    let complete = condition(plan, "Complete").map_or("", |complete| text(complete, "/reason"));
+    let complete = Condition::of(plan, "Complete").map_or("", |complete| complete.reason);
     complete == "JobFailed" && jobs.iter().any(|job| is_true(job, "Failed"))
 }
 
@@ -105,7 +105,7 @@ fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Optio
         return None;
     }
     if text(plan, "/status/latestHash").is_empty() {
-        let is_unseen = items(plan, "/status/conditions").is_empty();
+        let is_unseen = Condition::all(plan).next().is_none();
         return is_unseen.then(|| "the controller has never looked at it".to_owned());
     }
     let applying = items(plan, "/status/applying").iter();
@@ -144,13 +144,13 @@ fn is_paused(job: &Value) -> bool {
 }
 
 fn last_change(plan: &Value, jobs: &[&Value]) -> Option<Timestamp> {
-    let conditions = items(plan, "/status/conditions").iter();
+    let conditions = Condition::all(plan);
     let of_jobs = jobs.iter().flat_map(|job| {
         let made = time(job, "/metadata/creationTimestamp");
-        let ended = items(job, "/status/conditions").iter().map(condition_time);
+        let ended = Condition::all(job).map(|condition| condition.since());
         ended.chain([made]).collect::<Vec<_>>()
     });
-    let all = conditions.map(condition_time).chain(of_jobs);
+    let all = conditions.map(|condition| condition.since()).chain(of_jobs);
     let all = all.chain([time(plan, "/metadata/creationTimestamp")]);
     all.flatten().max()
 }
@@ -182,7 +182,7 @@ fn stuck(
         };
         finding.evidence.push(Evidence::new(&subject, field, value));
     }
-    let conditions = items(plan, "/status/conditions").iter();
+    let conditions = Condition::all(plan);
     let conditions = conditions.map(|condition| seen_condition(&subject, condition));
     finding.evidence.extend(conditions);
     let key = format!("plan.upgrade.cattle.io/{}", text(plan, "/metadata/name"));
@@ -206,7 +206,7 @@ fn stuck(
     finding.proof = vec![
         "system-upgrade-controller begins a node's Job within seconds; no Job of this Plan runs, and none is waited for".to_owned(),
     ];
-    if condition(plan, "Complete").is_some_and(|one| text(one, "/reason") == "JobFailed") {
+    if Condition::of(plan, "Complete").is_some_and(|one| one.reason == "JobFailed") {
         let line = "its last Job failed and is gone: the controller begins another once it is started again. Mend first what \
                     condition Complete names";
         finding.proof.push(line.to_owned());

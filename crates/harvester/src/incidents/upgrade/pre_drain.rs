@@ -13,7 +13,7 @@ use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::seen_of;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed, label, time};
 
 const PATIENCE: i64 = 60;
@@ -72,8 +72,8 @@ fn sick_volumes(objects: &Objects) -> Result<Vec<Evidence>, Unlisted> {
             return Ok(Vec::new());
         }
         seen.push(sick);
-        let full = condition(volume, "Scheduled");
-        let full = full.filter(|one| text(one, "/status") == "False");
+        let full = Condition::of(volume, "Scheduled");
+        let full = full.filter(|one| one.is_false());
         let subject = format!("Volume {}", named(volume));
         seen.extend(full.map(|condition| super::seen_condition(&subject, condition)));
     }

@@ -12,9 +12,9 @@ use windrow_model::reasons::Code;
 use super::super::finding::IncidentFinding;
 use super::super::own::OwnNode;
 use super::seen_of;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, text};
 use crate::system_image::mebibytes;
-use crate::upgrade::{HarvesterUpgrade, NodeStage, UpgradingNode, condition_time, time};
+use crate::upgrade::{HarvesterUpgrade, NodeStage, UpgradingNode};
 
 /// A server with much memory takes a quarter of an hour to boot.
 const PATIENCE: i64 = 30;
@@ -62,7 +62,8 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
                     ),
                 ])
                 .seen(
-                    condition(object, "Ready").map(|ready| super::seen_condition(&subject, ready)),
+                    Condition::of(object, "Ready")
+                        .map(|ready| super::seen_condition(&subject, ready)),
                 )
                 .seen(seen_of(&upgrade, node)),
         );
@@ -82,9 +83,9 @@ fn why(boot: &str, object: &Value) -> String {
 
 /// Since when the kubelet does not report: its last heartbeat, or when the failure was noticed.
 fn silent_since(object: &Value) -> Option<Timestamp> {
-    let ready = condition(object, "Ready")?;
-    let is_silent = text(ready, "/status") == "Unknown";
-    let known = [time(ready, "/lastHeartbeatTime"), condition_time(ready)];
+    let ready = Condition::of(object, "Ready")?;
+    let is_silent = ready.status == "Unknown";
+    let known = [ready.time("lastHeartbeatTime"), ready.since()];
     known.into_iter().flatten().min().filter(|_| is_silent)
 }
 
@@ -148,7 +149,7 @@ pub(in super::super) fn add_own_boot(
 /// Evidence of a reboot in the readiness of the Node. A change to NotReady and back does not prove a reboot: a kubelet that was
 /// down for a minute looks the same.
 fn boot(object: &Value, node: &UpgradingNode<'_>) -> &'static str {
-    let turned = condition(object, "Ready").and_then(condition_time);
+    let turned = Condition::of(object, "Ready").and_then(|condition| condition.since());
     match (is_true(object, "Ready"), turned > node.since) {
         (false, _) => "it is not ready",
         (true, true) => "it came back after its Job ended",

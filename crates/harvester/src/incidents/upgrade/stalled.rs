@@ -11,8 +11,8 @@ use super::super::finding::IncidentFinding;
 use super::machine::{jobs_that_hold, rancher_conditions};
 use super::{failing, seen_condition, seen_of};
 use crate::etcd_member::{self, Vote};
-use crate::objects::{ObjectKind, Objects, Unlisted, is_true, named, text};
-use crate::upgrade::{HarvesterUpgrade, NodeStage, condition_time, has_ended, minutes_since, time};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, named, text};
+use crate::upgrade::{HarvesterUpgrade, NodeStage, has_ended, minutes_since, time};
 
 /// Harvester's pods are replaced one by one. All of them are missing at once only if there is just one.
 const HARVESTER: i64 = 5;
@@ -134,7 +134,7 @@ fn not_taken_note_of(
             continue;
         }
         let conditions = rancher_conditions(objects)?;
-        let mut moved = conditions.iter().filter_map(|(_, one)| condition_time(one));
+        let mut moved = conditions.iter().filter_map(|(_, one)| one.since());
         if moved.any(|at| minutes_since(at, now) < START) {
             continue;
         }
@@ -154,7 +154,7 @@ fn not_taken_note_of(
                 .seen(
                     conditions
                         .iter()
-                        .map(|(whose, one)| seen_condition(whose, one)),
+                        .map(|(whose, one)| seen_condition(whose, *one)),
                 )
                 .seen(jobs_that_hold(&jobs))
                 .seen(seen_of(upgrade, node)),
@@ -173,16 +173,18 @@ fn waits_for_a_probe(
     if !upgrade.waits_for_rancher() {
         return Ok(Vec::new());
     }
-    let late = |one: &Value| {
-        text(one, "/message").contains("waiting for probes")
-            && condition_time(one).is_some_and(|since| minutes_since(since, now) >= BOOT)
+    let late = |one: &Condition<'_>| {
+        one.message.contains("waiting for probes")
+            && one
+                .since()
+                .is_some_and(|since| minutes_since(since, now) >= BOOT)
     };
     let conditions = rancher_conditions(objects)?;
     let found = conditions.iter().find(|(_, one)| late(one));
     Ok(found
         .map(|(whose, one)| {
-            let why = format!("Rancher waits: {}", text(one, "/message"));
-            let mut finding = found_condition(whose, &why, one);
+            let why = format!("Rancher waits: {}", one.message);
+            let mut finding = found_condition(whose, &why, *one);
             finding.advice = PROBES.to_owned();
             finding
         })
@@ -223,7 +225,7 @@ fn charts(
         .filter(|chart| !is_paused(chart))
         .filter_map(|chart| {
             let ready = failing(chart, "Ready", *usual, now)?;
-            let why = format!("{state} waits for it: {}", text(ready, "/message"));
+            let why = format!("{state} waits for it: {}", ready.message);
             Some(found_condition(
                 &format!("ManagedChart {}", named(chart)),
                 &why,
@@ -255,7 +257,7 @@ fn not_started(
     Ok(findings)
 }
 
-fn found_condition(subject: &str, why: &str, condition: &Value) -> IncidentFinding {
+fn found_condition(subject: &str, why: &str, condition: Condition<'_>) -> IncidentFinding {
     let seen = seen_condition(subject, condition);
     IncidentFinding::new(Code::UpgradeStalled, subject, why).seen([seen])
 }

@@ -1,0 +1,6 @@
+//! Kubernetes objects, as manifests declare them (nodes with lines) and as kube-apiserver answers (JSON): each part of an object that
+//! several crates read is described here once. Knows no kind of Harvester and no cluster.
+
+mod condition;
+
+pub use self::condition::Condition;
