@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use windrow_model::manifest::Node;
+use windrow_model::object::{ObjectView, pods};
 
 /// A level with restrictions: all levels except `privileged`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,9 +105,8 @@ struct Pod<'n> {
 
 impl<'n> Pod<'n> {
     fn new(spec: &'n Node) -> Self {
-        let lists = ["initContainers", "containers"].into_iter();
-        let containers = lists.flat_map(|list| items(spec, list));
-        let named = containers.map(|one| (one.str_at(&["name"]).unwrap_or_default(), one));
+        let containers = pods::containers(spec).map(|container| container.node);
+        let named = containers.map(|container| (container.text("name"), container));
         Self {
             spec,
             containers: named.collect(),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windrow_model::manifest::{GroupKind, group_of};
+use windrow_model::object::pods::container_statuses;
 
 mod kinds;
 mod metadata;
@@ -244,9 +245,7 @@ pub fn is_true(object: &Value, name: &str) -> bool {
 
 /// Why containers of a pod wait, with the image that they wait for.
 pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
-    items(pod, "/status/initContainerStatuses")
-        .iter()
-        .chain(items(pod, "/status/containerStatuses"))
+    container_statuses(pod)
         .filter(|container| !text(container, "/state/waiting/reason").is_empty())
         .map(|container| {
             let reason = text(container, "/state/waiting/reason");
@@ -257,9 +256,7 @@ pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
 /// How often the containers of a pod were restarted. Under `restartPolicy: OnFailure`, which helm-controller
 /// gives its Jobs, a failed try is counted here and nowhere else.
 pub fn restarts(pod: &Value) -> u64 {
-    let containers = items(pod, "/status/initContainerStatuses").iter();
-    containers
-        .chain(items(pod, "/status/containerStatuses"))
+    container_statuses(pod)
         .filter_map(|container| container.pointer("/restartCount")?.as_u64())
         .sum()
 }

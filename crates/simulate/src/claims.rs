@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 use windrow_model::manifest::ObjectRef;
+use windrow_model::object::pods::pod_template_path;
 
 use super::cluster::{SimulatedCluster, Stored};
 use super::literals::{self, named};
 
 /// The spec of the pods that an object makes, if it makes any.
 pub(super) fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
-    match (id.group.as_str(), id.kind.as_str()) {
-        ("", "Pod") => object.spec(),
-        ("batch", "CronJob") => &object.spec()["jobTemplate"]["spec"]["template"]["spec"],
-        _ => &object.spec()["template"]["spec"],
+    // Kinds of others have it where a Deployment has it.
+    match pod_template_path(&id.group, &id.kind).unwrap_or(&["spec", "template"]) {
+        [_, path @ ..] => &path.iter().fold(object.spec(), |at, key| &at[*key])["spec"],
+        [] => object.spec(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
+use windrow_model::object::pods;
 
 use super::cluster::SimulatedCluster;
 use super::literals::{self, named};
@@ -114,10 +115,8 @@ fn unmet_quota(cluster: &SimulatedCluster, namespace: &str, spec: &Value) -> Opt
 /// The resources that are counted, and the containers that do not say how much of them they take.
 fn unsaid<'h>(counted: impl Iterator<Item = &'h str>, spec: &Value, defaults: &[&Value]) -> String {
     let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let containers = |key: &str| spec[key].as_array().into_iter().flatten();
-    let containers: Vec<&Value> = containers("containers")
-        .chain(containers("initContainers"))
-        .collect();
+    let containers = pods::containers(spec).map(|container| container.node);
+    let containers: Vec<&Value> = containers.collect();
     for counted in counted {
         let (what, resource) = match counted {
             "cpu" | "memory" => ("requests", counted),

@@ -4,6 +4,7 @@
 //! k8s.io/kubernetes v1.31 to v1.36.
 
 use windrow_model::manifest::Node;
+use windrow_model::object::pods;
 
 use super::Checker;
 use crate::path::Path;
@@ -34,7 +35,9 @@ impl Checker<'_> {
     fn host_process(&mut self, spec: &Node, path: &Path<'_>) {
         let says = |node: &Node| node.at(&HOST_PROCESS).and_then(Node::as_bool);
         let of_pod = says(spec);
-        let containers = containers(spec);
+        let containers: Vec<&Node> = pods::containers(spec)
+            .map(|container| container.node)
+            .collect();
         let is_one = |container: &&Node| says(container).or(of_pod) == Some(true);
         let differs = |container: &&&Node| {
             let own = says(container);
@@ -63,24 +66,15 @@ impl Checker<'_> {
         if is_apart || self.minors.first() < PROC_MOUNT {
             return;
         }
-        for field in ["initContainers", "containers"] {
-            let list = path.field(field);
-            let items = spec.get(field).map_or(&[][..], Node::items);
-            for (index, container) in items.iter().enumerate() {
-                let mount = container.at(&["securityContext", "procMount"]);
-                if let Some(mount) = mount.filter(|mount| mount.as_str() == Some("Unmasked")) {
-                    let at = list.index(index);
-                    let at = at.field("securityContext");
-                    let why = "`hostUsers` must be false to use `Unmasked`";
-                    self.add(mount.line, &at.field("procMount"), Reason::Invalid, why);
-                }
+        for container in pods::containers(spec) {
+            let mount = container.node.at(&["securityContext", "procMount"]);
+            if let Some(mount) = mount.filter(|mount| mount.as_str() == Some("Unmasked")) {
+                let list = path.field(container.list);
+                let at = list.index(container.index);
+                let at = at.field("securityContext");
+                let why = "`hostUsers` must be false to use `Unmasked`";
+                self.add(mount.line, &at.field("procMount"), Reason::Invalid, why);
             }
         }
     }
-}
-
-fn containers(spec: &Node) -> Vec<&Node> {
-    let lists = ["initContainers", "containers"].iter();
-    let lists = lists.filter_map(|field| spec.get(field));
-    lists.flat_map(Node::items).collect()
 }

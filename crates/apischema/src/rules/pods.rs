@@ -1,6 +1,7 @@
 //! Validates pods, and the templates of workloads.
 
 use windrow_model::manifest::Node;
+use windrow_model::object::pods;
 
 use super::Checker;
 use crate::path::Path;
@@ -37,32 +38,23 @@ impl Checker<'_> {
         self.isolation(spec, path);
         self.require(spec, path, "containers");
         let mut names: Vec<&str> = Vec::new();
-        for field in ["containers", "initContainers"] {
-            let list = path.field(field);
-            for (index, container) in spec
-                .get(field)
-                .map_or(&[][..], Node::items)
-                .iter()
-                .enumerate()
-            {
-                let at = list.index(index);
-                self.container(container, &at, all_volumes.then_some(&volumes));
-                self.probes(container, &at, field == "initContainers");
-                if is_true(spec, "hostNetwork") {
-                    self.host_ports(container, &at);
-                }
-                if let Some(name) = container.str_at(&["name"]) {
-                    // The rules on single fields find duplicates within one list.
-                    if field == "initContainers" && names.contains(&name) {
-                        let line = container
-                            .get("name")
-                            .map_or(container.line, |node| node.line);
-                        self.add(line, &at.field("name"), Reason::Duplicate, "");
-                    }
-                    if field == "containers" {
-                        names.push(name);
-                    }
-                }
+        for container in pods::containers_before_init(spec) {
+            let (is_init, list) = (container.is_init(), path.field(container.list));
+            let (at, container) = (list.index(container.index), container.node);
+            self.container(container, &at, all_volumes.then_some(&volumes));
+            self.probes(container, &at, is_init);
+            if is_true(spec, "hostNetwork") {
+                self.host_ports(container, &at);
+            }
+            let Some(name) = container.get("name") else {
+                continue;
+            };
+            let text = name.as_str().unwrap_or_default();
+            // Those of one list are judged by the rules on single fields.
+            if is_init && names.contains(&text) {
+                self.add(name.line, &at.field("name"), Reason::Duplicate, "");
+            } else if !is_init && !text.is_empty() {
+                names.push(text);
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_model::object::pods::container_statuses;
 use windrow_model::text::one_line;
 
 use super::{AddonState, time};
-use crate::objects::{Condition, is_true, items, restarts, text};
+use crate::objects::{Condition, is_true, restarts, text};
 
 /// How a Job ended, and when.
 pub(super) enum JobEnd {
@@ -68,9 +69,7 @@ pub(crate) const NOT_PULLED: &[&str] = &[
 
 /// The image that a pod cannot get.
 fn missing_image(pod: &Value) -> Option<String> {
-    ["/status/initContainerStatuses", "/status/containerStatuses"]
-        .iter()
-        .flat_map(|pointer| items(pod, pointer))
+    container_statuses(pod)
         .find(|container| NOT_PULLED.contains(&text(container, "/state/waiting/reason")))
         .map(|container| text(container, "/image").to_owned())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windrow_model::object::{ObjectView, pods};
 
 use super::affinity::{Affinity, Spread};
 use super::node::Taint;
@@ -222,10 +223,8 @@ fn beyond(object: &Value, tolerations: &[Toleration]) -> Option<String> {
 }
 
 fn host_ports(object: &Value) -> Vec<HostPort> {
-    items(object, "/spec/containers")
-        .iter()
-        .chain(items(object, "/spec/initContainers"))
-        .flat_map(|container| items(container, "/ports"))
+    pods::containers_before_init(&object["spec"])
+        .flat_map(|container| container.node.list("ports"))
         .filter_map(|port| {
             let number = port
                 .pointer("/hostPort")?
@@ -247,14 +246,13 @@ fn host_ports(object: &Value) -> Vec<HostPort> {
 /// more, and the overhead. Requests of the pod as a whole take their place.
 fn requests(object: &Value) -> Result<ResourceRequests, String> {
     let mut sum = ResourceRequests::new();
-    for container in items(object, "/spec/containers") {
-        add(&mut sum, &resource_list(container, "/resources/requests")?);
-    }
     let mut sidecars = ResourceRequests::new();
     let mut peak = ResourceRequests::new();
-    for container in items(object, "/spec/initContainers") {
-        let mut asked = resource_list(container, "/resources/requests")?;
-        if text(container, "/restartPolicy") == "Always" {
+    for container in pods::containers_before_init(&object["spec"]) {
+        let mut asked = resource_list(container.node, "/resources/requests")?;
+        if !container.is_init() {
+            add(&mut sum, &asked);
+        } else if container.node.text("restartPolicy") == "Always" {
             add(&mut sum, &asked);
             add(&mut sidecars, &asked);
             largest(&mut peak, &sidecars);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::Node;
+use crate::object::pods::pod_template_path;
 
 /// An API group and a kind in it. The version is left out on purpose: a requirement is on the
 /// kind, whichever version serves it.
@@ -175,14 +176,7 @@ impl Object {
 
     /// Its pods, where it is of one of Kubernetes' own kinds that make some.
     pub fn pod_template(&self) -> Option<PodTemplate<'_>> {
-        let path: &[&str] = match (self.id.group.as_str(), self.id.kind.as_str()) {
-            ("", "Pod") => &[],
-            ("", "ReplicationController")
-            | ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
-            | ("batch", "Job") => &["spec", "template"],
-            ("batch", "CronJob") => &["spec", "jobTemplate", "spec", "template"],
-            _ => return None,
-        };
+        let path = pod_template_path(&self.id.group, &self.id.kind)?;
         PodTemplate::from_node(self.node.at(path)?)
     }
 

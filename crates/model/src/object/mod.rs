@@ -2,5 +2,8 @@
 //! several crates read is described here once. Knows no kind of Harvester and no cluster.
 
 mod condition;
+pub mod pods;
+mod view;
 
 pub use self::condition::Condition;
+pub use self::view::ObjectView;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windrow_apischema::is_built_in_group;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, PodTemplate};
+use windrow_model::object::pods;
 use windrow_model::reasons::Code;
 
 use super::finding;
@@ -186,10 +187,7 @@ impl References {
             }
         }
         let mut port_names = BTreeSet::new();
-        for container in items(spec, "initContainers")
-            .iter()
-            .chain(items(spec, "containers"))
-        {
+        for container in pods::containers(spec).map(|container| container.node) {
             for variable in items(container, "env") {
                 let from = |field: &str| variable.at(&["valueFrom", field]);
                 self.source(

@@ -1,6 +1,7 @@
 //! Judges pods and workloads: the counts of kstatus, with corrections for the boot of a node.
 
 use serde_json::Value;
+use windrow_model::object::pods::container_statuses;
 
 use super::Judgement;
 use super::fields::{
@@ -227,10 +228,7 @@ pub(super) fn pod(object: &Value) -> FieldResult<Judgement> {
 
 /// The first waiting container, and its reason.
 fn waiting(object: &Value) -> Option<(&str, &str)> {
-    ["initContainerStatuses", "containerStatuses"]
-        .iter()
-        .filter_map(|key| at(object, &["status", key])?.as_array())
-        .flatten()
+    container_statuses(object)
         .map(|container| {
             (
                 text(container, &["name"]),

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use windrow_harvester::objects::KeptMetadata;
+use windrow_model::object::pods::containers_mut;
 
 use crate::observe::objects::leave_out_secrets;
 
@@ -70,11 +71,8 @@ fn containers(spec: Option<&mut Value>) {
         "startupProbe",
     ];
     let Some(spec) = spec else { return };
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            drop(Some(container), LEFT_OUT);
-        }
+    for container in containers_mut(spec) {
+        drop(Some(container), LEFT_OUT);
     }
 }
 

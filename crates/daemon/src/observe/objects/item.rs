@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windrow_harvester::objects::text;
+use windrow_model::object::pods::containers_mut;
 use windrow_model::redact;
 
 /// An item with its version and kind, which the API sends once for the whole list. Its managed fields are dropped, and
@@ -54,13 +55,10 @@ const UNREAD_OF_CONTAINERS: &[&str] = &[
 /// Takes away what nothing reads of an object: most of its containers, or of those that it makes.
 pub(super) fn leave_out_unread(object: &mut Value) {
     for spec in ["/spec", "/spec/template/spec"] {
-        for containers in ["containers", "initContainers"] {
-            let containers = object.pointer_mut(&format!("{spec}/{containers}"));
-            let containers = containers.and_then(Value::as_array_mut);
-            for container in containers.into_iter().flatten() {
-                if let Some(container) = container.as_object_mut() {
-                    container.retain(|field, _| !UNREAD_OF_CONTAINERS.contains(&field.as_str()));
-                }
+        let spec = object.pointer_mut(spec);
+        for container in spec.into_iter().flat_map(containers_mut) {
+            if let Some(container) = container.as_object_mut() {
+                container.retain(|field, _| !UNREAD_OF_CONTAINERS.contains(&field.as_str()));
             }
         }
     }

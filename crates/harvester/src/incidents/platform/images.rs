@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::container_image::full_name;
 use windrow_model::findings::Evidence;
+use windrow_model::object::{ObjectView, pods};
 use windrow_model::reasons::Code;
 
 use super::{MOST, is_platforms};
@@ -72,9 +73,7 @@ fn is_an_addons(objects: &Objects, pod: &Value) -> Result<bool, Unlisted> {
 }
 
 fn waiting(pod: &Value) -> impl Iterator<Item = (&str, Waiting<'_>)> {
-    let init = items(pod, "/status/initContainerStatuses").iter();
-    let containers = init.chain(items(pod, "/status/containerStatuses"));
-    containers.filter_map(move |container| {
+    pods::container_statuses(pod).filter_map(move |container| {
         let reason = text(container, "/state/waiting/reason");
         let name = text(container, "/name");
         let waiting = Waiting { pod, name, reason };
@@ -145,9 +144,8 @@ fn has(node: &Value, image: &str) -> bool {
 }
 
 fn is_always_pulled(one: &Waiting<'_>) -> bool {
-    let init = items(one.pod, "/spec/initContainers").iter();
-    let mut containers = init.chain(items(one.pod, "/spec/containers"));
+    let mut containers = pods::containers(&one.pod["spec"]).map(|container| container.node);
     containers.any(|container| {
-        text(container, "/name") == one.name && text(container, "/imagePullPolicy") == "Always"
+        container.text("name") == one.name && container.text("imagePullPolicy") == "Always"
     })
 }

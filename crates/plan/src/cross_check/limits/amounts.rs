@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use windrow_apischema::quantity;
 use windrow_model::manifest::{MapEntry, Node, Object};
+use windrow_model::object::pods;
 
 use crate::cross_check::policies::plural;
 use crate::cross_check::refusals::shown;
@@ -28,22 +29,17 @@ impl Asked {
         if spec.get("resources").is_some_and(|node| !node.is_null()) {
             return Vec::new();
         }
-        let lists = [("containers", false), ("initContainers", true)].into_iter();
-        let all = lists.flat_map(|(field, is_init)| {
-            let items = spec.get(field).map_or(&[][..], Node::items).iter();
-            items.map(move |container| (container, is_init))
-        });
-        all.map(|(container, is_init)| {
-            let limits = amounts(container.at(&["resources", "limits"]));
+        let asked = pods::containers_before_init(spec).map(|container| {
+            let limits = amounts(container.node.at(&["resources", "limits"]));
             let mut requests = limits.clone();
-            requests.extend(amounts(container.at(&["resources", "requests"])));
+            requests.extend(amounts(container.node.at(&["resources", "requests"])));
             Self {
                 limits,
                 requests,
-                is_init,
+                is_init: container.is_init(),
             }
-        })
-        .collect()
+        });
+        asked.collect()
     }
 
     /// What a pod takes at least: sidecars and a RuntimeClass may take more.

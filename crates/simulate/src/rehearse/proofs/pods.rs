@@ -2,6 +2,7 @@
 
 use windrow_harvester::schedule::{LabelSelector, Labels};
 use windrow_model::manifest::{Node, Object, ObjectRef, PodTemplate};
+use windrow_model::object::pods::containers;
 use windrow_plan::SourceMap;
 
 use crate::addresses;
@@ -134,12 +135,9 @@ pub(super) fn images(object: &Object) -> Vec<(&str, u32)> {
     let Some(pods) = template(object) else {
         return Vec::new();
     };
-    ["initContainers", "containers"]
-        .iter()
-        .filter_map(|list| pods.spec.get(list))
-        .flat_map(Node::items)
+    containers(pods.spec)
         .filter_map(|container| {
-            let entry = container.entry("image")?;
+            let entry = container.node.entry("image")?;
             Some((entry.value.as_str()?, entry.line))
         })
         .collect()
