@@ -1,6 +1,7 @@
 //! Validates workloads: selectors, templates, restart policies, schedules, budgets and autoscalers.
 
 use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::object::LabelSelector;
 
 use super::Checker;
 use crate::path::Path;
@@ -153,11 +154,11 @@ impl Checker<'_> {
             self.add(spec.line, &at, Reason::Required, "");
             return;
         };
-        let expressions = selector
-            .get("matchExpressions")
-            .map_or(&[][..], Node::items);
-        let labels = selector.get("matchLabels").map_or(&[][..], Node::entries);
-        if labels.is_empty() && expressions.is_empty() {
+        let is_empty = |key: &str| {
+            let part = selector.get(key);
+            part.is_none_or(|part| part.entries().is_empty() && part.items().is_empty())
+        };
+        if is_empty("matchLabels") && is_empty("matchExpressions") {
             let why = "empty selector is invalid for deployment";
             self.add(selector.line, &at, Reason::Invalid, why);
             return;
@@ -167,11 +168,7 @@ impl Checker<'_> {
             let value = of_template?.get(key)?;
             Some(value.as_str().unwrap_or_default())
         };
-        let matches_labels = labels
-            .iter()
-            .all(|entry| has(&entry.key) == Some(entry.value.as_str().unwrap_or_default()));
-        let matches = matches_labels && expressions.iter().all(|one| is_met(one, &has));
-        if !matches {
+        if !LabelSelector::parse_known(selector).matches_by(has) {
             let labels = path.field("template");
             let labels = labels.field("metadata");
             let line = of_template.map_or(selector.line, |node| node.line);
@@ -276,21 +273,5 @@ impl Checker<'_> {
             let why = "must be greater than or equal to `minReplicas`";
             self.add(line, &path.field("maxReplicas"), Reason::Invalid, why);
         }
-    }
-}
-
-/// Whether a template with these labels matches an expression of a selector. An unknown expression matches.
-fn is_met<'n>(expression: &'n Node, has: &impl Fn(&str) -> Option<&'n str>) -> bool {
-    let Some(key) = expression.str_at(&["key"]) else {
-        return true;
-    };
-    let values = expression.get("values").map_or(&[][..], Node::items);
-    let one_of = |value: &str| values.iter().any(|node| node.as_str() == Some(value));
-    match expression.str_at(&["operator"]) {
-        Some("In") => has(key).is_some_and(one_of),
-        Some("NotIn") => !has(key).is_some_and(one_of),
-        Some("Exists") => has(key).is_some(),
-        Some("DoesNotExist") => has(key).is_none(),
-        _ => true,
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::objects::{Condition, named, text};
-use crate::schedule::{LabelSelector, SchedulerPod};
+use crate::schedule::SchedulerPod;
+use windrow_model::object::LabelSelector;
 
 /// A budget.
 #[derive(Debug, Clone, PartialEq, Eq)]

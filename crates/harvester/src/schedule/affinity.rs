@@ -1,8 +1,8 @@
 //! What a pod asks of the pods beside it: affinity, anti-affinity, spread.
 
 use serde_json::Value;
+use windrow_model::object::{LabelRequirement, LabelSelector, Labels};
 
-use super::selector::{LabelRequirement, LabelSelector, Labels};
 use crate::objects::{items, text};
 
 /// One required term of affinity or anti-affinity.

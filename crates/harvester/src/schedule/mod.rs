@@ -22,4 +22,4 @@ pub use node::{SchedulerNode, Taint};
 pub use place::{NodeRefusal, Placement, SchedulerView};
 pub use pod::SchedulerPod;
 pub(crate) use read::SCHEDULER_KINDS;
-pub use selector::{LabelSelector, Labels, NodeSelector};
+pub use selector::NodeSelector;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::selector::Labels;
 use crate::health::DRAIN_TAINT;
 use crate::objects::{items, text, texts};
+use windrow_model::object::Labels;
 use windrow_model::quantity::milli;
 
 /// The taint that a cordoned node has, or is treated as having.

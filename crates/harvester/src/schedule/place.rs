@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::affinity::Spread;
 use super::node::SchedulerNode;
 use super::pod::SchedulerPod;
-use super::selector::{Labels, NodeSelector};
+use super::selector::NodeSelector;
+use windrow_model::object::Labels;
 
 /// Why a node does not take a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]

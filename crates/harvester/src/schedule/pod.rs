@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windrow_model::object::{ObjectView, pods};
+use windrow_model::object::{Labels, ObjectView, pods};
 
 use super::affinity::{Affinity, Spread};
 use super::node::Taint;
-use super::selector::{Labels, NodeSelector};
+use super::selector::NodeSelector;
 use crate::objects::{items, text, texts};
 use windrow_model::quantity::milli;
 

@@ -3,7 +3,9 @@
 
 mod condition;
 pub mod pods;
+mod selector;
 mod view;
 
 pub use self::condition::Condition;
+pub use self::selector::{LabelRequirement, LabelSelector, Labels};
 pub use self::view::ObjectView;

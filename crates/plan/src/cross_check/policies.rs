@@ -5,6 +5,7 @@
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_model::object::LabelSelector;
 
 use super::refusals::{Refusals, in_cluster};
 use crate::SourceMap;
@@ -146,26 +147,7 @@ fn may_select<'l>(
     label: impl Fn(&str) -> Option<&'l str>,
     is_known: impl Fn(&str) -> bool,
 ) -> bool {
-    let part = |field: &str| selector.and_then(|selector| selector.get(field));
-    let labels = part("matchLabels").map_or(&[][..], Node::entries);
-    let mut labels = labels.iter().filter(|entry| is_known(&entry.key));
-    let expressions = part("matchExpressions").map_or(&[][..], Node::items);
-    let mut expressions = expressions.iter().filter_map(|expression| {
-        let key = expression.str_at(&["key"]).filter(|key| is_known(key))?;
-        Some((label(key), expression))
-    });
-    labels.all(|entry| label(&entry.key) == entry.value.as_str())
-        && expressions.all(|(value, expression)| {
-            let values = expression.get("values").map_or(&[][..], Node::items);
-            let is_one = value.is_some() && values.iter().any(|one| one.as_str() == value);
-            match expression.str_at(&["operator"]) {
-                Some("In") => is_one,
-                Some("NotIn") => !is_one,
-                Some("Exists") => value.is_some(),
-                Some("DoesNotExist") => value.is_none(),
-                _ => true,
-            }
-        })
+    selector.is_none_or(|selector| LabelSelector::parse_known(selector).may_match(label, is_known))
 }
 
 /// The first rule that does not certainly hold of an object, in the policy's own words where it has some.

@@ -21,8 +21,8 @@ use super::{cures, seen_condition};
 use crate::objects::{
     Condition, ObjectKind, Objects, Unlisted, is_true, items, named, text, texts,
 };
-use crate::schedule::LabelSelector;
 use crate::upgrade::{has_ended, is_of_plan, label, minutes_since, time};
+use windrow_model::object::LabelSelector;
 
 /// Rancher's Plan that installs an agent on each node, through which the node gets its Machine.
 pub(super) const AGENT_PLAN: &str = "cattle-system/system-agent-upgrader";

@@ -19,8 +19,8 @@ use windrow_model::reasons::Code;
 use super::super::finding::IncidentFinding;
 use super::{failing, seen_condition, seen_of};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts, waiting};
-use crate::schedule::LabelSelector;
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
+use windrow_model::object::LabelSelector;
 
 /// The Job first waits for the repository.
 const PATIENCE: i64 = 15;

@@ -1,8 +1,8 @@
 //! The pods that the manifests create: their labels, images, claims and functions.
 
-use windrow_harvester::schedule::{LabelSelector, Labels};
 use windrow_model::manifest::{Node, Object, ObjectRef, PodTemplate};
 use windrow_model::object::pods::containers;
+use windrow_model::object::{LabelSelector, Labels};
 use windrow_plan::SourceMap;
 
 use crate::addresses;
@@ -112,8 +112,8 @@ pub(super) fn labels(node: &Node) -> Labels {
 /// Whether the selector of a webhook matches these labels. An absent or empty selector matches everything. An invalid selector
 /// matches nothing, so that it causes no finding.
 pub(super) fn fits(selector: Option<&Node>, labels: &Labels) -> bool {
-    let selector = LabelSelector::parse(selector.map(Node::to_json).as_ref());
-    selector.is_ok_and(|selector| selector.is_none_or(|selector| selector.matches(labels)))
+    LabelSelector::parse(selector)
+        .is_ok_and(|selector| selector.is_none_or(|selector| selector.matches(labels)))
 }
 
 fn volumes(spec: &Node) -> &[Node] {
