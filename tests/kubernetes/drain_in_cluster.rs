@@ -193,7 +193,7 @@ async fn places(client: &Client) -> SchedulerView {
             .iter()
             .map(|pod| schedule::SchedulerPod::parse(&serde_json::to_value(pod).unwrap()).unwrap())
             .collect(),
-        namespaces: Some([("default".to_owned(), schedule::Labels::new())].into()),
+        namespaces: Some([("default".to_owned(), windrow_model::object::Labels::new())].into()),
         claims: [].into(),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windrow_apischema::schedule_problem;
 use windrow_fuzz::Draw;
 use windrow_harvester::HarvesterVersion;
-use windrow_harvester::schedule::{LabelSelector, Labels};
+use windrow_model::object::{LabelSelector, Labels};
 use windrow_model::quantity::milli;
 use windrow_plan::version::Version;
 
