@@ -1,4 +1,4 @@
-//! Files that changed, and of which the daemon's loop has not heard yet. A decision about such a file is out of date, so
+//! Files that changed and that the daemon's loop has not processed yet. A decision about such a file is out of date, so
 //! its marker is not lifted.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,25 +8,21 @@ use windrow_model::manifest::{BaseName, ManifestPath};
 
 use crate::locked::lock;
 
-/// The events that are on their way to the loop.
 #[derive(Debug, Default)]
 pub struct Arrivals(Mutex<Arriving>);
 
 #[derive(Debug, Default)]
 struct Arriving {
-    /// How many there are of each file.
     events: BTreeMap<ManifestPath, usize>,
     /// Events were dropped. Until the directory is read again, any file can have changed.
     has_lost: bool,
 }
 
 impl Arrivals {
-    /// A file has changed.
     pub fn add(&self, file: &ManifestPath) {
         *self.arriving().events.entry(file.clone()).or_default() += 1;
     }
 
-    /// The loop has heard of it.
     pub fn remove(&self, file: &ManifestPath) {
         let mut arriving = self.arriving();
         if let Some(events) = arriving.events.get_mut(file) {
@@ -51,17 +47,14 @@ impl Arrivals {
         self.arriving().has_lost = false;
     }
 
-    /// Was an event dropped since the directory was read?
     pub fn has_lost(&self) -> bool {
         self.arriving().has_lost
     }
 
-    /// The events do not arrive any more.
     pub fn clear(&self) {
         self.arriving().events.clear();
     }
 
-    /// Base names of the files that changed.
     pub fn names(&self) -> BTreeSet<BaseName> {
         self.arriving()
             .events

@@ -1,8 +1,8 @@
 //! A path below a directory, opened step by step without following a symbolic link.
 //!
-//! A link on the way could lead a marker out of the manifests directory. A marker hides its name in
-//! every directory (k3s `pkg/deploy/controller.go`), so one whose way leads over a link lies in the
-//! manifests directory itself. That one may be a link: operators put it on another disk.
+//! A link in the path could lead a marker out of the manifests directory. A marker hides its name in every directory
+//! (k3s `pkg/deploy/controller.go`), so a marker whose path leads over a link is put in the manifests directory itself.
+//! The manifests directory may be a link: operators put it on another disk.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,7 +14,7 @@ use nix::sys::stat::Mode;
 
 use crate::fs;
 
-/// The directory in which a path's last part lies, open.
+/// The open directory that contains the last part of a path.
 pub(super) struct ParentDirectory {
     fd: OwnedFd,
     name: String,
@@ -46,7 +46,7 @@ impl ParentDirectory {
             below = match openat(at, part, flags | OFlag::O_NOFOLLOW, Mode::empty()) {
                 Ok(next) => Some(next),
                 Err(Errno::ENOENT) => return Ok(None),
-                // A link; or a file, below which there is nothing that a marker could hide.
+                // A link, or a file: there is nothing below it for a marker to hide.
                 Err(Errno::ELOOP | Errno::ENOTDIR) => return Ok(Some(Self { fd: top, name })),
                 Err(error) => return Err(error.into()),
             };
@@ -57,17 +57,14 @@ impl ParentDirectory {
         }))
     }
 
-    /// The open directory.
     pub(super) fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// The last part of the path.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The open directory as a path, whatever happens to its name meanwhile.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
     }
@@ -78,7 +75,6 @@ impl ParentDirectory {
         Ok((stat.st_dev, stat.st_ino))
     }
 
-    /// Puts the directory's entries on disk.
     pub(super) fn sync(&self) -> nix::Result<()> {
         nix::unistd::fsync(&self.fd)
     }

@@ -1,7 +1,8 @@
-//! How long a write takes to reach the disk: what etcd does for every change, tried in a file without a name.
+//! Measures how long a write takes to reach the disk: it does in a file without a name the same as etcd does for every
+//! change.
 //!
-//! The file has no name from its first moment on, so nothing of it stays, however this ends. Nothing is written to a device
-//! itself, nor to a file system with little room left.
+//! The file never has a name, so nothing of it stays when the process ends. Nothing is written to a device itself, or
+//! to a file system with little room left.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,19 +12,19 @@ use windrow_host::FsyncReading;
 
 use crate::fs;
 
-/// How long a write is, in bytes, as in the measurement that etcd's page on hardware refers to.
+/// The size of a write in bytes, as in the measurement that etcd's page on hardware refers to.
 const WRITE: usize = 2300;
-/// How many writes there are at most: 2.3 MB.
+/// At most 2.3 MB in total.
 const MOST_WRITES: usize = 1000;
-/// When it ends at the latest, but for a write that is under way.
+/// The measurement ends after this time at the latest, except for a write that is under way.
 const LONGEST: Duration = Duration::from_secs(5);
-/// What has to be free, so that what is written is not missed.
+/// Free space below which nothing is measured, because the writes could matter.
 const LEAST_FREE: u64 = 256 << 20;
 const LEAST_FREE_PERCENT: u64 = 5;
-/// File systems without a disk of their own.
+/// File systems that have no disk.
 const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "squashfs"];
 
-/// Measures in a directory. `file_system` is its kind, where it is known. Blocks for some seconds.
+/// Measures in a directory. `file_system` is its kind, if known. Blocks for some seconds.
 ///
 /// # Errors
 ///
@@ -68,7 +69,7 @@ pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<Fsyn
     FsyncReading::of(shown, micros)
 }
 
-/// Is there so little room, in bytes, that what is written would be missed?
+/// Whether there is so little room, in bytes, that the writes could matter.
 fn is_nearly_full(free: u64, total: u64) -> bool {
     free < LEAST_FREE || free < total / 100 * LEAST_FREE_PERCENT
 }
@@ -87,7 +88,7 @@ mod tests {
                     "{read:?}"
                 );
             }
-            // A disk so slow or so full that it tells nothing.
+            // A disk that is too slow or too full for a result.
             Err(why) => assert!(
                 why.contains("too few") || why.contains("nearly full"),
                 "{why}"

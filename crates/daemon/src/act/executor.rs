@@ -1,8 +1,8 @@
-//! Carries decisions out, reports once what fails, and tries again.
+//! Carries decisions out, reports each failure once, and tries again.
 //!
-//! An action that fails does not stop those after it. Above all a marker is lifted although the
-//! ledger cannot be written: a full disk must not keep a node from coming up; the price is that the
-//! file may be held once more after a restart.
+//! An action that fails does not stop those after it. Above all a marker is lifted although the ledger cannot be
+//! written: a full disk must not keep a node from coming up; the price is that the file may be held once more after a
+//! restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,13 +23,10 @@ use crate::files::is_no_space;
 
 /// First pause after a failure; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The results of a batch of actions.
 #[derive(Debug, Default, PartialEq)]
 pub struct Carried {
-    /// The actions that were carried out, for the engine.
     pub done: Vec<Action>,
     /// Actions that failed for the first time and are to be reported.
     pub events: Vec<Event>,
@@ -37,36 +34,28 @@ pub struct Carried {
     pub surprised: bool,
     /// Markers that stay because a file of this base name has changed since the decision.
     pub held_back: BTreeSet<BaseName>,
-    /// When to try again.
     pub retry: Option<Instant>,
 }
 
-/// Carries out the actions of a decision.
 #[derive(Debug)]
 pub struct Executor {
     markers: Markers,
     arrivals: Arc<Arrivals>,
     ledger_path: PathBuf,
-    /// A ledger that could not be written yet.
     unsaved: Option<Arc<Ledger>>,
     /// The failures that were reported and still last.
     failing: BTreeMap<String, FailedAction>,
     pause: Duration,
-    /// Nothing that failed is tried again before this time.
     again: Option<Instant>,
 }
 
-/// An action that failed.
 #[derive(Debug, Clone, PartialEq)]
 struct FailedAction {
     event: Event,
-    /// The base name that the marker hides, and what is wrong with it.
     marker: Option<(BaseName, MarkerTrouble)>,
-    /// The directory, if there is no space in it.
     full: Option<PathBuf>,
 }
 
-/// Why an action failed.
 struct ActionError {
     why: String,
     is_no_space: bool,
@@ -82,7 +71,7 @@ impl From<&io::Error> for ActionError {
 }
 
 impl Executor {
-    /// An executor for one manifests directory and one ledger. It lifts no marker of a file that is in `arrivals`.
+    /// Lifts no marker of a file that is in `arrivals`.
     pub fn new(manifests: PathBuf, ledger: PathBuf, arrivals: Arc<Arrivals>) -> Self {
         Self {
             markers: Markers::new(manifests),
@@ -177,7 +166,6 @@ impl Executor {
             .collect()
     }
 
-    /// The directories in which a write failed because there is no space.
     pub fn full_directories(&self) -> BTreeSet<PathBuf> {
         let failures = self.failing.values();
         failures
@@ -185,7 +173,8 @@ impl Executor {
             .collect()
     }
 
-    /// Is a decision not on the disk yet? Markers that could not be made or removed are tried again from the ledger.
+    /// Whether a decision is not on the disk yet. Markers that could not be made or removed are tried again from the
+    /// ledger.
     pub fn lacks_ledger(&self) -> bool {
         self.unsaved.is_some()
     }
@@ -221,14 +210,12 @@ impl Executor {
         results
     }
 
-    /// A ledger that is not written waits for the next try.
     fn keep_unsaved(&mut self, action: Action) {
         if let Action::SaveLedger(ledger) = action {
             self.unsaved = Some(ledger);
         }
     }
 
-    /// The directory that it changes.
     fn directory(&self, action: &Action) -> PathBuf {
         let path = match action {
             Action::Hold { path, .. } | Action::Lift { path } => self.markers.path(path),
@@ -301,7 +288,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let manifests = root.path().join("manifests");
         fs::create_dir(&manifests).unwrap();
-        // A file stands where the ledger's directory should be: true for root as well.
+        // A file in place of the ledger's directory: root cannot write there either.
         let state = root.path().join("state");
         fs::write(&state, "").unwrap();
         let mut executor =

@@ -24,7 +24,7 @@ const LARGEST: u64 = 4 << 20;
 /// The pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// While it is held, no other process of Windrow changes the drop-in or what is remembered of gates.
+/// While it is held, no other process of Windrow changes the drop-in or the records of gates.
 #[derive(Debug)]
 pub struct GatesLock {
     _lock: Option<Lock>,
@@ -34,14 +34,14 @@ impl GatesLock {
     /// How long to wait for another process that changes the gates. The start of RKE2 is not delayed for longer.
     pub const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// Takes it; waits for [`GatesLock::PATIENCE`] at most. After that the caller goes on without it: a process that hangs must not
-    /// keep RKE2 from starting, or a trial from going back.
+    /// Waits for [`GatesLock::PATIENCE`] at most. After that the caller goes on without it: a process that hangs must
+    /// not keep RKE2 from starting, or a trial from going back.
     pub fn take(layout: &Layout) -> Self {
         let mut patience = Self::PATIENCE;
         Self::take_within(layout, &mut patience)
     }
 
-    /// The same with the patience that is left, for a process that takes it more than once.
+    /// As [`GatesLock::take`], with the remaining patience: for a process that takes the lock more than once.
     pub fn take_within(layout: &Layout, patience: &mut Duration) -> Self {
         if patience.is_zero() {
             return Self { _lock: None };
@@ -53,10 +53,10 @@ impl GatesLock {
         thread::spawn(move || {
             let lock =
                 make_private(&directory).and_then(|()| lock_for(&caller, &directory.join("lock")));
-            // If it comes too late, it is given back.
+            // If it comes too late, the lock is released.
             let _ = send.send(lock);
         });
-        // On a disk that takes nothing there is nothing to protect.
+        // On a disk that takes no writes there is nothing to protect.
         let lock = receive.recv_timeout(*patience).ok();
         drop(waits);
         *patience = patience.saturating_sub(began.elapsed());
@@ -76,11 +76,11 @@ fn lock_for(caller: &Receiver<Infallible>, path: &Path) -> io::Result<Option<Loc
     }
 }
 
-/// The drop-in's text; `None` when it is not there.
+/// `None` when it is not there.
 ///
 /// # Errors
 ///
-/// Those of the file system. A missing file is no error.
+/// Those of the file system. A missing file is not an error.
 pub fn read_drop_in(layout: &Layout) -> io::Result<Option<String>> {
     read(&layout.gates_drop_in())
 }
@@ -91,7 +91,6 @@ pub fn drop_in_written_at(layout: &Layout, now: Timestamp) -> Option<WrittenAt> 
     written_at(&layout.gates_drop_in(), now)
 }
 
-/// When a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenAt {
     /// By the clock of now.
@@ -101,7 +100,6 @@ pub enum WrittenAt {
 }
 
 impl WrittenAt {
-    /// The time, if it is by the clock of now.
     pub fn past(self) -> Option<Timestamp> {
         match self {
             Self::Past(at) => Some(at),
@@ -109,7 +107,6 @@ impl WrittenAt {
         }
     }
 
-    /// The time, if it is by another clock.
     pub fn ahead(self) -> Option<Timestamp> {
         match self {
             Self::Past(_) => None,
@@ -155,17 +152,15 @@ pub fn put_drop_in(layout: &Layout, content: Option<&str>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// What became of a drop-in out of which something had to go.
 #[derive(Debug)]
 pub enum TakenOut {
-    /// It is as it was to be; did that change anything?
+    /// It was written as requested; whether that changed anything.
     Put(bool),
-    /// It could not be written, for this reason, and is gone.
     Removed(io::Error),
 }
 
-/// Writes the drop-in without what may not stay in it. Where that fails, as on a full disk, removes it: that needs no room, and
-/// RKE2 starts without any of its gates rather than with a wrong one.
+/// Writes the drop-in without the lines that may not stay in it. If that fails, as on a full disk, removes it: that
+/// needs no room, and RKE2 starts without any of its gates rather than with a wrong one.
 ///
 /// # Errors
 ///
@@ -180,20 +175,15 @@ pub fn take_out_of_drop_in(layout: &Layout, content: Option<&str>) -> io::Result
     }
 }
 
-/// One of the documents that are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateFile {
-    /// What was in force when kube-apiserver was last seen to work with it.
     KnownGood,
-    /// The current trial, or the last one.
     Trial,
     /// How often RKE2 was started during a trial.
     Starts,
-    /// Gates that did not work.
     Refused,
-    /// Drop-ins that did not work as a whole.
     Failed,
-    /// What an operator took back.
+    /// The trial that an operator took back.
     TakenBack,
     /// The last change that followed from the configuration.
     LastChange,
@@ -206,7 +196,6 @@ pub enum StateFile {
 pub struct GatesStamp(Vec<Option<FileStamp>>);
 
 impl GatesStamp {
-    /// The drop-in and the records on which it depends, as they are now.
     pub fn read(layout: &Layout) -> Self {
         let records = [
             StateFile::KnownGood,
@@ -223,7 +212,6 @@ impl GatesStamp {
 }
 
 impl StateFile {
-    /// Its path.
     pub fn path(self, layout: &Layout) -> PathBuf {
         layout.gates_dir().join(match self {
             StateFile::KnownGood => "last-known-good/gates.json",
@@ -237,7 +225,7 @@ impl StateFile {
         })
     }
 
-    /// Reads it; `None` when it is not there.
+    /// `None` when it is not there.
     ///
     /// # Errors
     ///
@@ -254,16 +242,13 @@ impl StateFile {
         }
     }
 
-    /// When it was last written; `None` if it is not there.
     pub fn written_at(self, layout: &Layout, now: Timestamp) -> Option<WrittenAt> {
         written_at(&self.path(layout), now)
     }
 
-    /// Removes it.
-    ///
     /// # Errors
     ///
-    /// Those of the file system. A missing file is no error.
+    /// Those of the file system. A missing file is not an error.
     pub fn forget(self, layout: &Layout) -> io::Result<()> {
         match fs::remove_file(self.path(layout)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -333,11 +318,11 @@ pub fn remember_failed(layout: &Layout, failed: FailedDropIn) -> Result<(), Stri
         .map_err(|error| error.to_string())
 }
 
-/// Removes everything that is remembered of gates.
+/// Removes all records of gates.
 ///
 /// # Errors
 ///
-/// Those of the file system. A missing directory is no error.
+/// Those of the file system. A missing directory is not an error.
 pub fn forget_gates(layout: &Layout) -> io::Result<()> {
     match fs::remove_dir_all(layout.gates_dir()) {
         Ok(()) => fs::sync_directory(layout.state_dir()),
@@ -452,7 +437,7 @@ mod tests {
     fn what_cannot_be_removed_is_not_called_forgotten() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
-        // A directory stands in its place: true for root as well.
+        // A directory in its place: root cannot write there either.
         fs::create_dir_all(StateFile::Refused.path(&layout)).unwrap();
         assert!(StateFile::Refused.forget(&layout).is_err());
     }

@@ -7,11 +7,6 @@ use windrow_host::HardwareInventory;
 
 use crate::files::{Durability, make_private, replace};
 
-/// Writes the inventory.
-///
-/// # Errors
-///
-/// Those of the file system; the old one is then still there.
 pub fn save_inventory(path: &Path, inventory: &HardwareInventory) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         make_private(directory)?;

@@ -1,8 +1,8 @@
-//! The cluster's leases: one on changes of feature gates, which are tried on one server at a time, one on repairs, and one
-//! on the look for known incidents; both are done by one server for all.
+//! The cluster's leases: one for changes of feature gates, which are tried on one server at a time; one for repairs and
+//! one for the diagnosis of known incidents, which one server does for all.
 //!
-//! A Lease of Kubernetes (`coordination.k8s.io`), so that the cluster's own storage decides who has it:
-//! every write names the version it was read at, and the later of two is refused.
+//! They are Leases of Kubernetes (`coordination.k8s.io`), so that the cluster's own storage decides who has it: every
+//! write names the version it was read at, and the later of two is refused.
 
 use std::time::{Duration, Instant};
 
@@ -17,57 +17,44 @@ use windrow_model::text::cut;
 
 use crate::apiserver::{RequestFailure, within};
 
-/// The annotation in which the holders leave notes for each other.
 const NOTE: &str = "windrow.dev/note";
 
 /// A lease is taken over only after it was unchanged for as long as it counts, and for at least this long. Only our own
 /// monotonic clock measures that: the clocks of nodes differ, and a holder that restarts kube-apiserver cannot renew.
 const UNMOVED: Duration = Duration::from_secs(60);
-/// The longest name of a holder in messages, in characters.
 const LONGEST_HOLDER: usize = 128;
 /// It is renewed once this much of a second-by-second trial has passed.
 const RENEW: SignedDuration = SignedDuration::from_secs(15);
 
-/// The lease, as one node sees it.
 #[derive(Debug)]
 pub struct ClusterLease {
-    /// Its name.
     name: &'static str,
-    /// Who takes it: the machine's name in leases, which is unique.
+    /// This machine's name in leases, which is unique.
     holder: String,
     /// For how long it counts without being renewed, in seconds.
     seconds: i32,
-    /// Another holder's lease: its version, and since when we have seen it so.
+    /// Another holder's lease: its version, and since when this process has known it.
     seen: Option<(String, Instant)>,
     /// When the write began by which it is ours, since the machine's start.
     renewed: Option<Duration>,
 }
 
-/// Who has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseHolder {
-    /// This node.
     Us,
-    /// Another one.
     Other(String),
 }
 
 impl ClusterLease {
-    /// All of them.
     pub const NAMES: [&'static str; 3] = [Self::GATES, Self::REPAIRS, Self::DIAGNOSIS];
-    /// Their namespace.
     pub const NAMESPACE: &'static str = "kube-system";
-    /// How long a request may take.
     pub const ANSWER: Duration = Duration::from_secs(10);
-    /// The lease on changes of feature gates.
     pub const GATES: &'static str = "windrow-gates";
-    /// The lease on repairs.
     pub const REPAIRS: &'static str = "windrow-repairs";
     /// The lease on looking at the whole cluster for known incidents.
     pub const DIAGNOSIS: &'static str = "windrow-diagnosis";
 
-    /// One of them, for a node of this name. `duration` is longer than kube-apiserver is away in a trial, because the
-    /// lease cannot be renewed meanwhile.
+    /// `duration` is longer than kube-apiserver is away in a trial, because the lease cannot be renewed meanwhile.
     pub fn new(name: &'static str, holder: String, duration: Duration) -> Self {
         Self {
             name,
@@ -78,24 +65,22 @@ impl ClusterLease {
         }
     }
 
-    /// From its next renewal on it counts for this long.
     pub fn count_for(&mut self, duration: Duration) {
         self.seconds = seconds_of(self.name, duration);
     }
 
-    /// Is it ours for certain, also where this process stood still since it was last renewed?
+    /// Whether the lease is ours for certain, even if this process was suspended since the last renewal.
     pub fn counts_still(&self) -> bool {
         let counts = Duration::from_secs(self.seconds.unsigned_abs().into());
         self.renewed
             .is_some_and(|renewed| since_boot() < renewed.saturating_add(counts))
     }
 
-    /// The holder's name.
     pub(super) fn holder(&self) -> &str {
         &self.holder
     }
 
-    /// When the write began by which it is ours, on the clock of [`since_boot`]; `None` while it is not known to be.
+    /// When the write began by which it is ours, on the clock of [`since_boot`]; `None` while that is uncertain.
     pub(super) fn renewed(&self) -> Option<Duration> {
         self.renewed
     }
@@ -124,7 +109,7 @@ impl ClusterLease {
         let spec = found.spec.take().unwrap_or_default();
         let holder = spec.holder_identity.clone().unwrap_or_default();
         let ours = holder == self.holder;
-        // One of an earlier process is renewed: since when it counts is not known.
+        // Since when the lease of an earlier process counts is unknown, so it is renewed.
         if ours && self.renewed.is_some() && !due(&spec, now) {
             return Ok(LeaseHolder::Us);
         }
@@ -141,7 +126,7 @@ impl ClusterLease {
         self.won(began, written)
     }
 
-    /// Gives it back. A lease that another node holds, or none, is left alone.
+    /// Does nothing unless this node holds the lease.
     ///
     /// # Errors
     ///
@@ -180,7 +165,7 @@ impl ClusterLease {
         Self::annotation(client, self.name, NOTE).await
     }
 
-    /// Reads who has it, and the notes that the holders left for each other.
+    /// Reads the holder, and the notes that the holders left for each other.
     ///
     /// # Errors
     ///
@@ -199,8 +184,8 @@ impl ClusterLease {
         Ok((holder, note))
     }
 
-    /// Writes such a note, as long as this node holds the lease, in place of the one that was read. Nobody's note is lost,
-    /// not even where two machines share an identity and so a lease.
+    /// Replaces the note, if it is still `before` and this node holds the lease. No note is lost, even if two machines
+    /// share an identity and so a lease.
     ///
     /// # Errors
     ///
@@ -214,7 +199,7 @@ impl ClusterLease {
     ) -> Result<(), String> {
         let replace = |found: Option<&str>| {
             if found != before {
-                return Err("somebody else has written a note".to_owned());
+                return Err("another client has written a note".to_owned());
             }
             Ok(Some(note))
         };
@@ -237,8 +222,8 @@ impl ClusterLease {
         Ok(annotations.and_then(|mut all| all.remove(key)))
     }
 
-    /// Does a server have this lease, as far as the clock of this one can tell? One that was not renewed for three times as
-    /// long as it counts is nobody's.
+    /// Whether a server has this lease, as far as the clock of this one can tell. A lease that was not renewed for
+    /// three times as long as it counts is free.
     ///
     /// # Errors
     ///
@@ -294,7 +279,7 @@ impl ClusterLease {
         written.map_err(|failure| failure.to_string()).map(drop)
     }
 
-    /// Whoever loses a race asks again.
+    /// A caller that loses a race asks again.
     fn won<T>(
         &mut self,
         began: Duration,
@@ -350,14 +335,14 @@ async fn read(api: &Api<Lease>, name: &str) -> Result<Option<Lease>, String> {
     found.map_err(|failure| failure.to_string())
 }
 
-/// How long the machine has been up. It goes on while the machine is suspended, or a process stands still.
+/// The machine's uptime. It goes on while the machine or the process is suspended.
 pub(crate) fn since_boot() -> Duration {
     // Without a clock nothing is certain to last.
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::MAX, Duration::from)
 }
 
-/// The longest that a lease of this name counts without being renewed. Whoever may update it may write any duration, and
-/// must not keep all servers away for good with one write.
+/// The longest that a lease of this name counts without being renewed. A client that may update it may write any
+/// duration, and one write must not keep all servers away forever.
 fn longest(name: &str) -> Duration {
     if name == ClusterLease::REPAIRS {
         // Every server takes it for as long as this.

@@ -26,7 +26,7 @@ fn holder(store: &ObjectStore) -> Value {
     store.object(PATH)["spec"]["holderIdentity"].clone()
 }
 
-/// Has another server's lease been unchanged for long enough, after this many seconds?
+/// Whether a server takes another one's lease over that has not changed for this many seconds.
 fn takes_over(theirs: &LeaseSpec, unchanged: u64) -> bool {
     let mut ours = lease("node2");
     let seen = Instant::now().checked_sub(Duration::from_secs(unchanged));
@@ -153,7 +153,7 @@ async fn a_lease_that_is_free_is_taken_once_and_the_second_server_hears_who_has_
     let refused = second.take(&client, at(1010)).await;
     assert_eq!(refused, Ok(held_by("node1")));
     assert_eq!(holder(&store), "node1");
-    // Only the holder gives it back.
+    // Only the holder releases it.
     second.release(&client).await.unwrap();
     assert_eq!(holder(&store), "node1");
     first.release(&client).await.unwrap();

@@ -13,18 +13,16 @@ use crate::fs;
 
 /// A ledger of a hundred thousand files is smaller.
 const LARGEST: u64 = 64 << 20;
-/// How many unreadable ledgers are kept; the last place is used again.
+/// How many unreadable ledgers are kept. The last one is overwritten.
 const KEPT: u32 = 9;
-/// How many entries that could not be read are named.
+/// How many unreadable entries a message names.
 const NAMED: usize = 3;
 
-/// What an earlier run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerRead {
-    /// The ledger, or an empty one.
     pub ledger: Ledger,
-    /// Why the ledger on disk, or a part of it, could not be used, and where the old one is, in a line. What is missing is filled from
-    /// markers and Addons.
+    /// In a line, why the ledger on disk or a part of it could not be used, and the path of the old one. Markers and
+    /// Addons fill the gaps.
     pub rebuilt: Option<String>,
 }
 
@@ -52,7 +50,7 @@ pub fn read_ledger(path: &Path) -> io::Result<LedgerRead> {
     })
 }
 
-/// Sets aside a ledger that cannot be used; returns what to report.
+/// Sets aside a ledger that cannot be used; returns the report.
 pub fn give_up_ledger(path: &Path, why: &str) -> String {
     match set_aside(path) {
         Ok(aside) => format!("{why}; the old one is {}", aside.display()),
@@ -60,13 +58,10 @@ pub fn give_up_ledger(path: &Path, why: &str) -> String {
     }
 }
 
-/// Why there is nothing to use.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
-    /// What was read is not a ledger of this program.
     #[error("{0}")]
     Unusable(String),
-    /// Nothing could be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -85,7 +80,7 @@ pub fn save_ledger(path: &Path, ledger: &Ledger) -> io::Result<()> {
     replace(path, &content, 0o600, Durability::Durable)
 }
 
-/// What of it was left out. The rest is written again, without it.
+/// The report on unusable entries. The rest is written again, without them.
 fn only_in_part(path: &Path, lost: &[String]) -> String {
     let more = match lost.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -114,7 +109,7 @@ fn read(path: &Path) -> Result<Option<(Ledger, Vec<String>)>, Unread> {
     let file = match opened {
         Ok(file) => file,
         Err(error) if is_missing(&error) => return Ok(None),
-        // A link stands there.
+        // A link is in its place.
         Err(error) if error.raw_os_error() == Some(Errno::ELOOP as i32) => {
             return Err(Unread::Unusable(error.to_string()));
         }
@@ -142,7 +137,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(free)
 }
 
-/// A name beside it for what cannot be used; the last one is used again.
+/// A free name in the same directory for an unusable ledger; the last one is used again.
 fn free_name(path: &Path) -> PathBuf {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();

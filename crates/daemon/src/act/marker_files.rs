@@ -33,15 +33,11 @@ use crate::fs::File;
 /// Threads that sync the contents. A file system joins syncs that come at the same time into one write of its journal.
 const SYNCING_THREADS: usize = 8;
 
-/// A marker that is about to be made.
 pub(super) enum NewMarker {
-    /// There is nothing to be made.
     Nothing(MarkerOutcome),
-    /// Its content is written.
     Written(WrittenMarker),
 }
 
-/// A new marker before it has its name.
 pub(super) struct WrittenMarker {
     // Before the directory, by whose descriptor it is removed when it is dropped.
     content: MarkerContent,
@@ -49,7 +45,6 @@ pub(super) struct WrittenMarker {
     is_synced: bool,
 }
 
-/// The content of a new marker.
 enum MarkerContent {
     /// It has no name yet, and is gone if it does not get one.
     Nameless(File),
@@ -83,14 +78,14 @@ impl MarkerContent {
     }
 }
 
-/// What became of a marker, and the directory that changed with it.
 pub(super) struct MarkerChange {
     pub(super) outcome: MarkerOutcome,
     directory: Option<ParentDirectory>,
 }
 
 impl NewMarker {
-    /// Writes the content. Its name never stands for half of it, which would look like a foreign marker.
+    /// Writes the content. The marker gets its name only when it is complete: half of one would look like a foreign
+    /// marker.
     pub(super) fn write(
         directory: ParentDirectory,
         mark: &Mark,
@@ -106,7 +101,6 @@ impl NewMarker {
         }))
     }
 
-    /// Puts the content on disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if let Self::Written(marker) = self
             && !marker.is_synced
@@ -117,7 +111,6 @@ impl NewMarker {
         Ok(())
     }
 
-    /// Gives it its name.
     pub(super) fn put_in_place(self) -> io::Result<MarkerChange> {
         // The content after the directory: it is dropped first, and removed by the directory's descriptor.
         let WrittenMarker {
@@ -171,7 +164,6 @@ impl NewMarker {
 }
 
 impl From<MarkerOutcome> for MarkerChange {
-    /// Nothing changed.
     fn from(outcome: MarkerOutcome) -> Self {
         Self {
             outcome,
@@ -188,7 +180,6 @@ impl MarkerChange {
         }
     }
 
-    /// Removes the marker.
     pub(super) fn remove(directory: ParentDirectory) -> io::Result<Self> {
         match unlinkat(directory.fd(), directory.name(), UnlinkatFlags::NoRemoveDir) {
             Ok(()) => Ok(Self::changed_in(directory)),
@@ -198,7 +189,6 @@ impl MarkerChange {
     }
 }
 
-/// Makes markers whose contents are written.
 pub(super) fn make(mut markers: Vec<io::Result<NewMarker>>) -> Vec<io::Result<MarkerOutcome>> {
     sync_contents(&mut markers);
     let named = markers.into_iter();
@@ -218,7 +208,7 @@ fn sync_contents(markers: &mut [io::Result<NewMarker>]) {
         let share = markers.len().div_ceil(SYNCING_THREADS);
         thread::scope(|scope| {
             for share in markers.chunks_mut(share) {
-                // Where the system gives no thread, it is done below.
+                // If the system provides no thread, the content is synced below.
                 let _ = thread::Builder::new()
                     .spawn_scoped(scope, move || share.iter_mut().for_each(sync));
             }

@@ -1,6 +1,6 @@
 //! `.skip` markers: created whole or not at all, removed only while they are ours.
 //!
-//! RKE2 looks at a marker's name alone (k3s `pkg/deploy/controller.go`), Windrow at its content. A marker that does not
+//! RKE2 looks only at a marker's name (k3s `pkg/deploy/controller.go`), Windrow at its content. A marker that does not
 //! say `"by": "windrow"` is foreign (Harvester makes them during upgrades) and stays as it is. The check and the
 //! removal are two steps: if our marker is replaced within the microseconds between them, the new one is lost.
 
@@ -29,26 +29,22 @@ const MOST_TOGETHER: usize = 64;
 const CREATE: &str = "create the marker";
 const REMOVE: &str = "remove the marker";
 
-/// The markers of one manifests directory.
 #[derive(Debug, Clone)]
 pub struct Markers {
     directory: PathBuf,
 }
 
-/// The result of a change of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkerOutcome {
     /// Created, replaced or removed, as asked.
     Changed,
-    /// It was already so.
     Unchanged,
     /// The file's directory is missing, so there is nothing to hold.
     NoDirectory,
-    /// There is a foreign marker, which is left alone.
+    /// There is a foreign marker, which stays as it is.
     Foreign,
 }
 
-/// A marker that could not be created or removed.
 #[derive(Debug, Error)]
 #[error("{what} {}: {source}", path.display())]
 pub struct MarkerError {
@@ -64,7 +60,7 @@ impl MarkerError {
     }
 }
 
-/// While this exists, nobody removes the marker.
+/// While this exists, no process removes the marker.
 #[derive(Debug)]
 pub struct MarkerGuard {
     /// `None` if the file system knows no locks.
@@ -92,7 +88,6 @@ impl Markers {
         }
     }
 
-    /// The marker's path.
     pub(super) fn path(&self, path: &MarkerPath) -> PathBuf {
         self.directory.join(path.as_str())
     }
@@ -116,7 +111,7 @@ impl Markers {
         self.make(marks, OtherMark::Replace)
     }
 
-    /// The same, but a marker that is there stays as it is, whatever it says.
+    /// As [`create`](Self::create), but an existing marker stays as it is, with any content.
     pub fn create_missing(
         &self,
         marks: &[(&MarkerPath, &Mark)],
@@ -182,7 +177,7 @@ impl Markers {
     ) -> Vec<Result<MarkerOutcome, MarkerError>> {
         let mut results = self.make_once(marks, other);
         for (result, one) in results.iter_mut().zip(marks) {
-            // Where another process was quicker, the marker that is there may be ours all the same.
+            // If another process was quicker, its marker may be one of Windrow's.
             if matches!(result, Ok(MarkerOutcome::Foreign))
                 && let Some(again) = self.make_once(&[*one], other).pop()
             {
@@ -223,7 +218,6 @@ impl Markers {
         }
     }
 
-    /// Takes the marker's name away if it is ours.
     fn unlink(&self, path: &MarkerPath) -> io::Result<MarkerChange> {
         let Some(directory) = ParentDirectory::find(&self.directory, path)? else {
             return Ok(MarkerOutcome::NoDirectory.into());
@@ -320,7 +314,8 @@ impl Markers {
     }
 }
 
-/// The lock of a marker, which ends with the process. Whoever replaces a file that it hides has it meanwhile.
+/// The lock of a marker, which ends with the process. A process that replaces a file hidden by the marker holds it
+/// meanwhile.
 fn lock(place: &ParentDirectory, how: FlockArg) -> io::Result<Option<Flock<File>>> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let file = File::from(openat(place.fd(), place.name(), flags, Mode::empty())?);
@@ -334,7 +329,7 @@ fn lock(place: &ParentDirectory, how: FlockArg) -> io::Result<Option<Flock<File>
     }
 }
 
-/// What lies at a marker's place. A link or a directory hides a file too, and is not ours.
+/// A link or a directory hides a file too, and is not ours.
 fn look_at(place: &ParentDirectory, path: &MarkerPath) -> io::Result<There> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let stat = match fstatat(place.fd(), place.name(), AtFlags::AT_SYMLINK_NOFOLLOW) {

@@ -160,7 +160,7 @@ fn a_marker_that_another_process_makes_at_the_same_time_is_not_called_somebody_e
         let file = format!("{round}.yaml");
         let path = marker(&format!("{file}.skip"));
         let start = std::sync::Barrier::new(2);
-        // The daemon's first marker, and a person's.
+        // The daemon's first marker, and an operator's.
         let outcomes: Vec<MarkerOutcome> = std::thread::scope(|scope| {
             let make = |code| {
                 let (markers, path, start) = (Markers::new(directory.path()), &path, &start);
@@ -276,7 +276,7 @@ fn no_link_on_the_way_leads_a_marker_out_of_the_directory() {
     let outside = tempfile::tempdir().unwrap();
     let markers = Markers::new(directory.path());
     symlink(outside.path(), directory.path().join("sub")).unwrap();
-    // It hides `sub/a.yaml` from where it is.
+    // It hides `sub/a.yaml` from its own directory.
     let created = markers
         .create(&marker("sub/a.yaml.skip"), &mark("a.yaml"))
         .unwrap();

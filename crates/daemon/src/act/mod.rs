@@ -1,8 +1,8 @@
-//! The only code that changes anything on the node: markers, the ledger, the gates' drop-in, the
-//! cluster's leases, jobs of units.
+//! The only code that changes anything on the node: markers, the ledger, the gates' drop-in, the cluster's leases, jobs
+//! of units.
 //!
-//! Each action is idempotent, atomic and undoes only what Windrow did. Nothing here decides. Whatever fails is returned
-//! to the caller, reported once and tried again.
+//! Each action is idempotent and atomic, and undoes only changes of Windrow. Nothing here decides. A failure is
+//! returned to the caller, reported once and tried again.
 
 mod arrivals;
 mod directory;

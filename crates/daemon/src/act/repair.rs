@@ -1,22 +1,22 @@
 //! Carries a cure out step by step, records its progress, and undoes it.
 //!
 //! ```text
-//!   try_out: would the requests that rest on no other be taken? (dryRun=All)
-//!   record written (what is saved, every step) ──> for each step:
+//!   try_out: would the requests that depend on no other be taken? (dryRun=All)
+//!   record written (saved objects, every step) ──> for each step:
 //!        goal reached? ──yes──> next, written down
 //!             │no
 //!             └──> object as diagnosed? ──yes──> noted in the Lease if a later step restores it, written down, request
 //!                        │no                          ──> look again, until the goal is reached or patience ends
 //!                        └──> already as the request makes it: only waits; else Outdated
-//!   a step failed, is Outdated, or is not wanted any more: given up (written down) ──> every change for a while is restored,
-//!        but what another client has changed since ──> closed. What cannot be restored now keeps the record open.
+//!   a step failed, is Outdated, or is not wanted any more: given up (written down) ──> every temporary change is restored,
+//!        unless another client has changed it since ──> closed. A change that cannot be restored now keeps the record open.
 //!   undo: written down ──> the changes that have not ended, the last first, where the object still is as the cure left it
 //! ```
 //!
-//! The record is durable before the first request. After an interruption the cure continues where it was, or is given up. A
-//! step whose request was sent but not recorded is recognised as done by its goal, or by the object. Only what a request of
-//! the cure changed is restored: a step that found its goal reached, or the change made by another client, has nothing to
-//! restore.
+//! The record is durable before the first request. After an interruption the cure continues where it was, or is given
+//! up. A step whose request was sent but not recorded is recognised as done by its goal, or by the object. Only changes
+//! by requests of the cure are restored: a step that found its goal reached, or the change made by another client, has
+//! nothing to restore.
 
 mod begun;
 mod records;
@@ -47,66 +47,44 @@ use restore_note::Noted;
 
 /// How long a refused request is tried again: a webhook may see the old object for a while.
 const REFUSED: Duration = Duration::from_secs(60);
-/// The pause between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why a cure did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfinished {
-    /// A step did not reach its goal.
     #[error("{step}: {why}")]
-    Step {
-        /// The step.
-        step: String,
-        /// Why.
-        why: String,
-    },
-    /// Somebody else changed what a step was to change.
+    Step { step: String, why: String },
+    /// Another client changed the object of a step.
     #[error("{step}: {why}: somebody else was faster, diagnose again")]
-    Outdated {
-        /// The step.
-        step: String,
-        /// What has changed.
-        why: String,
-    },
-    /// It was not wanted any more when this step was to be done. What was changed for a while is given back then.
+    Outdated { step: String, why: String },
+    /// The cure was not wanted any more when this step was due. Its temporary changes are restored then.
     #[error("{step}: not done, because it is not wanted any more")]
-    Unwanted {
-        /// The step.
-        step: String,
-    },
-    /// It was given up before, for this reason. What was changed for a while is given back.
+    Unwanted { step: String },
+    /// It was given up before, for this reason. Its temporary changes are restored.
     #[error("{0}")]
     GivenUp(String),
-    /// Everything was done, but what these steps should restore was changed by somebody else.
+    /// Everything was done, but another client had changed the objects that these steps should restore.
     #[error("not everything could be given back: {0}")]
     NotRestored(String),
-    /// What was changed for a while cannot be restored now.
     #[error("not restored yet: {0}")]
     NotRestoredYet(String),
-    /// The progress could not be recorded.
     #[error("the record of the repair cannot be written: {0}")]
     Record(#[from] io::Error),
 }
 
-/// Where a cure is carried out and recorded.
 #[derive(Clone)]
 pub struct RepairContext {
-    /// The cluster.
     pub client: Client,
-    /// The records of this machine.
     pub records: Records,
-    /// What the cluster itself knows of changes for a while.
     pub note: RestoreNote,
 }
 
-/// Carries a cure out, from the step that it reached. `tell` is called at the beginning of each step. Once it `is_wanted` no
-/// longer, or a step fails, it does nothing more but give back what it has changed for a while.
+/// Carries a cure out, from the step that it reached. `tell` is called at the beginning of each step. Once a step fails
+/// or `is_wanted` returns false, it only restores its temporary changes.
 ///
 /// # Errors
 ///
-/// Why it did not finish. Everything that it changed for a while is given back then, and the record is closed, except if that
-/// cannot be done now, or nothing was changed for a while: then it can be started again.
+/// Why it did not finish. Its temporary changes are restored then, and the record is closed. The record stays open, and
+/// the cure can be started again, if they cannot be restored now, or if it had not made any.
 pub async fn carry_out(
     context: &RepairContext,
     record: &mut Record,
@@ -154,12 +132,11 @@ pub async fn carry_out(
     }
 }
 
-/// Gives back what a cure has changed for a while, and does nothing else of it, because of `why`. `tell` is called at the
-/// beginning of each step.
+/// Only restores the temporary changes of a cure, because of `why`. `tell` is called at the beginning of each step.
 ///
 /// # Errors
 ///
-/// Why not everything could be given back.
+/// Why some of them could not be restored.
 pub async fn give_back(
     context: &RepairContext,
     record: &mut Record,
@@ -175,7 +152,6 @@ pub async fn give_back(
 }
 
 impl RepairContext {
-    /// For the server that has the lease on repairs under this name.
     pub fn new(client: Client, records: Records, holder: &str) -> Self {
         let note = RestoreNote::new(client.clone(), holder.to_owned(), Arc::default());
         Self {
@@ -185,7 +161,7 @@ impl RepairContext {
         }
     }
 
-    /// Closes a cure. If the cluster says what it has to restore, that is removed first.
+    /// Closes a cure. If the cluster has a note of changes to restore, the note is removed first.
     ///
     /// # Errors
     ///
@@ -205,7 +181,7 @@ impl RepairContext {
         Ok(self.records.close(record, outcome, now)?)
     }
 
-    /// Another server may have restored what this record says, while this one was away.
+    /// Another server may have restored the changes of this record, while this one was away.
     async fn learn_what_others_restored(&self, record: &mut Record) -> Result<(), Unfinished> {
         if !record.noted {
             return Ok(());
@@ -219,7 +195,7 @@ impl RepairContext {
             }
             Noted::Entry(entry) => entry.restoring_steps().collect(),
             Noted::Nothing if record.adopted_from.is_some() => Vec::new(),
-            // What is here is all that is known.
+            // This record is the only source.
             Noted::Nothing | Noted::Lost => return Ok(()),
         };
         let restored: Vec<usize> = record
@@ -233,12 +209,11 @@ impl RepairContext {
         for at in restored {
             record.changed[at].ended = Some(ChangeEnd::RestoredElsewhere);
         }
-        let why = "another server has restored what it had changed for a while";
+        let why = "another server has restored its temporary changes";
         record.given_up.get_or_insert_with(|| why.to_owned());
         Ok(self.records.write(record)?)
     }
 
-    /// A change has ended.
     async fn end_change(
         &self,
         record: &mut Record,
@@ -262,7 +237,6 @@ impl RepairContext {
     }
 }
 
-/// Goes on from the step that the record is at.
 async fn go_on(
     context: &RepairContext,
     record: &mut Record,
@@ -289,7 +263,7 @@ async fn go_on(
     restore_all(context, record, tell).await
 }
 
-/// Restores whatever was changed for a while and is not restored yet.
+/// Restores every temporary change that is not restored yet.
 async fn restore_all(
     context: &RepairContext,
     record: &mut Record,
@@ -322,7 +296,6 @@ async fn restore_all(
     Err(Unfinished::NotRestoredYet(late.join("; ")))
 }
 
-/// Could this step restore its change now?
 async fn is_ready(context: &RepairContext, record: &Record, step: &CureStep) -> bool {
     let change = record.change_to_restore(step);
     let made = change.and_then(|at| record.cure.steps.get(record.changed[at].step));
@@ -377,8 +350,8 @@ async fn restore(
         .await?)
 }
 
-/// Waits until a change for a while has reached its goal, or another client has changed the object. virt-controller never starts
-/// a VM whose run strategy `RerunOnFailure` comes back before its instance is gone.
+/// Waits until a temporary change has reached its goal, or another client has changed the object. virt-controller never
+/// starts a VM whose run strategy `RerunOnFailure` comes back before its instance is gone.
 ///
 /// # Errors
 ///
@@ -402,7 +375,7 @@ async fn wait_for_change(
     }
 }
 
-/// Has a change for a while reached its goal, or is the object no longer as the change left it?
+/// Whether a temporary change has reached its goal, or the object is no longer as the change left it.
 async fn may_restore(
     client: &Client,
     made: &CureStep,
@@ -412,8 +385,8 @@ async fn may_restore(
     Ok(made.goal.is_reached(seen.as_ref()) || !is_due(client, way_back).await?)
 }
 
-/// Has everything come that a cure still waits for before it restores? What cannot be asked for has not. One that was given up
-/// or is being undone does not wait.
+/// Whether everything that a cure waits for before it restores has happened. If kube-apiserver does not answer, it has
+/// not. A cure does not wait after it was given up, or while it is being undone.
 pub async fn has_come(client: &Client, record: &Record) -> bool {
     if record.is_given_up() {
         return true;
@@ -427,8 +400,8 @@ pub async fn has_come(client: &Client, record: &Record) -> bool {
     true
 }
 
-/// Has a request of this cure changed an object? A request in doubt that is still due has not. No request may be on its way any
-/// more.
+/// Whether a request of this cure has changed an object. A request in doubt that is still due has not. No request may
+/// be on its way any more.
 ///
 /// # Errors
 ///
@@ -453,7 +426,7 @@ async fn carry_out_step(
     let began = Instant::now();
     let patience = Duration::from_secs(step.patience.into());
     let at = record.done;
-    // What was taken is not sent again: another client may have reversed it since.
+    // A request that was taken is not sent again: another client may have reversed it since.
     let mut due = step.request.as_ref().filter(|_| !record.was_taken(at));
     let failed = |why: String| Unfinished::Step {
         step: step.say.clone(),
@@ -502,7 +475,8 @@ async fn carry_out_step(
     }
 }
 
-/// A change by another client to an object that this step changed for a while. Then the goal of the step may never be reached.
+/// A change by another client to the object of a temporary change of this step. Then the goal of the step may never be
+/// reached.
 async fn changed_since(
     context: &RepairContext,
     record: &Record,
@@ -516,8 +490,8 @@ async fn changed_since(
     }
 }
 
-/// Makes the request of a step, with the object before and after it in the record. If it is a change for a while, the cluster
-/// knows before it is sent how to restore it.
+/// Makes the request of a step, with the object before and after it in the record. For a temporary change, the
+/// cluster's note of how to restore it is written before.
 async fn carry_out_request(
     context: &RepairContext,
     record: &mut Record,
@@ -554,7 +528,7 @@ async fn carry_out_request(
                 .for_each(|changed| changed.after = Some(after.clone()));
         }
         RequestOutcome::Unanswered(_) => return Ok(outcome),
-        // What the earlier try may have changed, or may still change, is not forgotten.
+        // The changes that the earlier try made or may still make are kept.
         _ if !is_sent || was_sent => return Ok(outcome),
         // It was refused, so it has changed nothing.
         RequestOutcome::Outdated(_) | RequestOutcome::Applied | RequestOutcome::Refused(_) => {

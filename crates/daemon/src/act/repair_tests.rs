@@ -11,7 +11,6 @@ use super::super::testing::ObjectStore;
 pub(super) use super::super::testing::{ADDON, addon, finding, gives_back, sets, waits};
 use super::*;
 
-/// The server that repairs, by its name in leases.
 pub(super) const SERVER: &str = "node1";
 
 #[test]
@@ -60,7 +59,6 @@ fn a_record_that_cannot_be_read_is_not_passed_over() {
     assert_eq!(records.unfinished(Code::DrainBlocked).unwrap(), []);
 }
 
-/// A step that deletes the addon.
 pub(super) fn deletes() -> CureStep {
     let goal = CureGoal::Gone {
         path: ADDON.to_owned(),
@@ -69,14 +67,14 @@ pub(super) fn deletes() -> CureStep {
     CureStep::delete(ObjectKind::ADDON, &addon(), "it is gone", goal, 0)
 }
 
-/// A node that has begun a cure of these steps; what is asked of kube-apiserver goes to `store`.
+/// A node that has begun a cure of these steps; its requests go to `store`.
 pub(super) struct Repair {
     pub(super) directory: tempfile::TempDir,
     pub(super) store: ObjectStore,
     pub(super) records: Records,
     pub(super) record: Record,
     pub(super) told: Vec<usize>,
-    /// How many more times it is wanted.
+    /// How many more times `is_wanted` is true.
     pub(super) wanted: Cell<usize>,
 }
 
@@ -138,14 +136,12 @@ impl Repair {
         (undone.await.unwrap(), told)
     }
 
-    /// Somebody else changes the addon's spec.
     pub(super) fn change(&self, spec: Value) {
         let mut addon = addon();
         addon["spec"] = spec;
         self.store.put(ADDON, addon);
     }
 
-    /// The record as it is on the disk.
     pub(super) fn written(&self) -> Record {
         self.records
             .named(&self.records.name(&self.record))
@@ -221,7 +217,7 @@ async fn a_cure_ends_where_somebody_else_was_faster_and_is_not_continued() {
         "it is not even asked for"
     );
     assert!(repair.written().finished.is_some());
-    // What it has changed by then can be undone.
+    // The changes that it has made by then can be undone.
     let mut repair = Repair::of_steps(vec![sets("a", 3600), sets("b", 3600)]);
     repair.change(json!({"b": "else"}));
     repair.carry_out().await.unwrap_err();
@@ -239,7 +235,6 @@ async fn another_object_of_the_same_name_is_not_changed() {
         .put(ADDON, json!({"metadata": {"uid": "2"}, "spec": {}}));
     let why = repair.carry_out().await.unwrap_err();
     assert!(why.contains("another object"), "{why}");
-    // Deleted by somebody else: nothing is left to delete.
     let mut repair = Repair::of_steps(vec![deletes()]);
     repair.store.put(ADDON, json!({"metadata": {"uid": "2"}}));
     repair.carry_out().await.unwrap();
@@ -319,7 +314,6 @@ async fn somebody_who_is_faster_by_a_moment_keeps_what_is_theirs_and_leaves_noth
         (written.changed.len(), written.finished.is_some()),
         (0, true)
     );
-    // Deleted a moment before: that was to be.
     let mut repair = Repair::of_steps(vec![deletes()]);
     repair.store.overtake(ADDON, None);
     repair.carry_out().await.unwrap();
@@ -374,7 +368,7 @@ fn a_record_is_found_by_its_name_and_nothing_beside_the_records_is() {
     std::fs::write(repair.directory.path().join("x.json"), "{}").unwrap();
     let error = repair.records.named("../x.json").unwrap_err();
     assert!(error.to_string().contains("not the name"), "{error}");
-    // Other files in the directory are no records.
+    // Other files in the directory are not records.
     std::fs::write(repair.directory.path().join("repairs/note.txt"), "x").unwrap();
     let found = repair.records.unfinished(Code::AddonStuck).unwrap();
     assert_eq!(found, std::slice::from_ref(&repair.record));
@@ -405,7 +399,7 @@ async fn a_cure_that_goes_on_waits_for_what_it_set_going() {
     repair.carry_out().await.unwrap();
     assert_eq!(repair.record.changed.len(), 1, "it can still be undone");
 
-    // The request had no answer: what it may have changed is not forgotten either.
+    // The request had no answer: its possible change is not forgotten either.
     let mut repair = Repair::of_steps(vec![sets("a", 0)]);
     repair.record.changed = vec![changed(None)];
     repair.store.put(ADDON, with(json!("at work")));
@@ -624,7 +618,7 @@ async fn another_server_gives_back_what_a_lost_one_has_changed_and_the_first_one
     assert_eq!(first.store.restore_note()[0]["restoredBy"], "node2");
     assert!(!records.may_adopt(&entries[0]), "it is done");
 
-    // A person halts it, and the first server comes back.
+    // An operator halts it, and the first server comes back.
     first.change(json!({"a": true}));
     first.store.hand_lease_to(SERVER);
     first.record = first.written();

@@ -1,4 +1,4 @@
-//! A kube-apiserver of the tests' own, in memory: it keeps objects by their paths, and refuses what it is asked to refuse.
+//! A kube-apiserver in memory for the tests: it keeps objects by their paths, and refuses requests as told.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -33,7 +33,6 @@ pub fn finding() -> (IncidentFinding, Cure) {
     )
 }
 
-/// The addon as it is diagnosed.
 pub fn addon() -> Value {
     json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "1"}, "spec": {}})
 }
@@ -62,7 +61,6 @@ macro_rules! switched {
     };
 }
 
-/// What the cures of the tests change for a while.
 pub const TEMPORARY_KINDS: [&TemporaryKind; 4] = [
     switched!("/spec/a", "restore a"),
     switched!("/spec/b", "restore b"),
@@ -84,7 +82,7 @@ pub fn sets(field: &str, patience: u32) -> CureStep {
         .step(format!("set {field}"), goal, patience)
 }
 
-/// A step that only waits, for what never comes.
+/// A step that only waits, for a state that is never reached.
 pub fn waits() -> CureStep {
     CureStep {
         request: None,
@@ -93,14 +91,12 @@ pub fn waits() -> CureStep {
     }
 }
 
-/// The step that restores what `sets("a", …)` changes.
 pub fn gives_back(field: &str) -> CureStep {
     ObjectChange::of(ObjectKind::ADDON, &addon())
         .set(format!("/spec/{field}"), json!(true))
         .step_back(format!("restore {field}"), 0)
 }
 
-/// Records a cure that has changed something for a while and was interrupted. Returns the name of its record.
 pub fn sample_of_a_temporary_change(records: &Records) -> String {
     let (finding, mut cure) = finding();
     cure.steps = vec![sets("a", 0), waits(), gives_back("a")];
@@ -112,16 +108,12 @@ pub fn sample_of_a_temporary_change(records: &Records) -> String {
     records.name(&record)
 }
 
-/// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is answered.
     Served,
-    /// A webhook refuses it.
     Denied,
     /// It is answered with 409, and changes nothing.
     Conflict,
-    /// It is done, and the answer is lost.
     AnswerLost,
     /// It never arrives, and times out.
     Lost,
@@ -131,7 +123,8 @@ pub enum Fate {
     DiesAfter,
 }
 
-/// What others put at paths right before a request with this body, or take away there, and what becomes of the request.
+/// A function that changes objects right before a request with this body, as other clients would, and decides the fate
+/// of the request.
 pub type Meddler = Box<
     dyn FnMut(
             (&Method, &str, &Value),
@@ -140,16 +133,13 @@ pub type Meddler = Box<
         + Send,
 >;
 
-/// It is shown each change when that is made.
 pub type Judge = Box<dyn FnMut(&MadeChange) + Send>;
 
-/// A change that was made: the request, and the object before and after it.
 #[derive(Debug, Clone)]
 pub struct MadeChange {
     pub path: String,
     pub before: Value,
     pub after: Value,
-    /// What the cluster had to restore then.
     pub note: Value,
 }
 
@@ -162,26 +152,20 @@ struct State {
     refused: Vec<(Method, StatusCode, String)>,
     lost: Vec<Method>,
     overtaking: Option<(String, Option<Value>)>,
-    /// Of this method, how many more are answered.
+    /// The method, and how many more requests of it are answered.
     hanging: Option<(Method, usize)>,
     requests: Vec<String>,
-    /// What the cluster knew to restore when each request came that would change something else than the lease.
+    /// The cluster's note at each request that would change an object other than the lease.
     notes: Vec<Value>,
 }
 
-/// The lease on repairs.
 pub const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-repairs";
-/// The path of the list of Addons.
 pub const ADDONS: &str = "/apis/harvesterhci.io/v1beta1/addons";
-/// The path of the list of Jobs.
 pub const JOBS: &str = "/apis/batch/v1/jobs";
-/// The Addon that [`ObjectStore::put_stuck_addon`] has.
 pub const ADDON: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/addons/pci";
-/// Its Job.
 pub const OLD_JOB: &str = "/apis/batch/v1/namespaces/harvester-system/jobs/helm-install-pci";
 
-/// A list of these objects.
 pub fn list_of(items: &[Value]) -> Value {
     json!({"metadata": {}, "items": items})
 }
@@ -193,7 +177,6 @@ pub fn old_job(uid: &str) -> Value {
         "status": {"completionTime": "2026-05-01T11:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}})
 }
 
-/// The server. Its clones are the same server.
 #[derive(Clone, Default)]
 pub struct ObjectStore(Arc<Mutex<State>>, Arc<Notify>);
 
@@ -204,12 +187,10 @@ impl ObjectStore {
         Client::new(service, "default")
     }
 
-    /// The object at a path.
     pub fn object(&self, path: &str) -> Value {
         self.state().objects.get(path).cloned().unwrap_or_default()
     }
 
-    /// Puts an object at a path, as another client would.
     pub fn put(&self, path: &str, object: Value) {
         self.state().store(path, object);
     }
@@ -242,30 +223,29 @@ impl ObjectStore {
         self.put(OLD_JOB, old_job(job_uid));
     }
 
-    /// Refuses the next request of this method.
     pub fn refuse(&self, method: Method, status: StatusCode) {
         self.refuse_saying(method, status, "the webhook says no");
     }
 
-    /// The same, in these words.
+    /// As [`Self::refuse`], with this message.
     pub fn refuse_saying(&self, method: Method, status: StatusCode, words: &str) {
         self.state()
             .refused
             .push((method, status, words.to_owned()));
     }
 
-    /// Does what the next request of this method asks for, and answers that it failed.
+    /// Carries out the next request of this method, and answers that it failed.
     pub fn lose_answer(&self, method: Method) {
         self.state().lost.push(method);
     }
 
-    /// Another client is faster: right before the next request that would change something, it puts this at the path, or
-    /// takes away what is there.
+    /// Another client is faster: right before the next request that would change something, it puts this object at the
+    /// path, or removes the object there.
     pub fn overtake(&self, path: &str, object: Option<Value>) {
         self.state().overtaking = Some((path.to_owned(), object));
     }
 
-    /// From now on it is asked before each request, except for those that are only tried.
+    /// From now on `meddler` is called before each request that is not a dry run.
     pub fn meddle(&self, meddler: Meddler) {
         self.state().meddler = Some(meddler);
     }
@@ -275,7 +255,7 @@ impl ObjectStore {
         self.state().judge = Some(judge);
     }
 
-    /// Takes the next request of this method, whatever is refused afterwards.
+    /// Takes the next request of this method, even if requests are refused afterwards.
     pub fn take(&self, method: Method) {
         self.refuse(method, StatusCode::OK);
     }
@@ -291,19 +271,18 @@ impl ObjectStore {
         self.state().hanging = None;
     }
 
-    /// The lease is of this holder from now on, with what is noted in it.
+    /// The lease is held by this holder from now on, with the same annotations.
     pub fn hand_lease_to(&self, holder: &str) {
         let mut lease = self.object(LEASE);
         lease["spec"]["holderIdentity"] = json!(holder);
         self.put(LEASE, lease);
     }
 
-    /// What the cluster knew to restore when each request came that would change something else than the lease.
+    /// The cluster's note at each request that would change an object other than the lease.
     pub fn notes_at_changes(&self) -> Vec<Value> {
         self.state().notes.clone()
     }
 
-    /// Puts the lease on repairs there, of this holder.
     pub fn put_lease_of(&self, holder: &str) {
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "windrow-repairs", "namespace": "kube-system"},
@@ -311,7 +290,7 @@ impl ObjectStore {
         self.put(LEASE, lease);
     }
 
-    /// The cluster knows that this has to be restored, and nobody has the lease.
+    /// Writes a note of changes to restore. The lease is free.
     pub fn put_restore_note(&self, note: &Value) {
         self.put_lease_of("");
         let mut lease = self.object(LEASE);
@@ -319,12 +298,11 @@ impl ObjectStore {
         self.put(LEASE, lease);
     }
 
-    /// What the cluster knows that has to be restored.
     pub fn restore_note(&self) -> Value {
         self.state().restore_note()
     }
 
-    /// The requests that would change something, in their order, but for those of the lease on repairs.
+    /// The requests that would change something, in their order, except for those of the lease on repairs.
     pub fn changes(&self) -> Vec<String> {
         let state = self.state();
         let changes = state

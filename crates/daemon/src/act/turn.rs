@@ -18,48 +18,41 @@ use super::repair::{PATIENCE, Records, RepairContext, RestoreNote};
 use super::{ClusterLease, LeaseHolder};
 use crate::lock::Lock;
 
-/// The lock, in Windrow's state directory.
 pub(super) const LOCK: &str = "repairs.lock";
 /// How long the lease counts without being renewed.
 pub(super) const LEASE: Duration = Duration::from_secs(60);
-/// How often it is renewed while a cure is carried out, and how soon where that failed.
+/// How often it is renewed while a cure is carried out, and how soon after a failure.
 const RENEW: Duration = Duration::from_secs(20);
 const RENEW_AGAIN: Duration = Duration::from_secs(5);
 /// For how long after a renewal something may be changed: the change has to be through before another server may take
 /// the lease over.
 const SURE: Duration = LEASE.saturating_sub(PATIENCE);
 
-/// The lease on repairs, for a machine of this name in leases.
 pub fn lease_on_repairs(holder: String) -> ClusterLease {
     ClusterLease::new(ClusterLease::REPAIRS, holder, LEASE)
 }
 
-/// The right to repair. It is given back with [`Turn::end`], and runs out otherwise.
 pub struct Turn<'c> {
     lease: ClusterLease,
     client: &'c Client,
     now: fn() -> Timestamp,
-    /// Until when nobody else can have it, in milliseconds since the machine's start.
+    /// Until when no other server can have it, in milliseconds since the machine's start.
     sure: Arc<AtomicU64>,
     /// Held while the lease is read and written: two writes at a time would refuse each other.
     writes: Arc<Mutex<()>>,
     _lock: Lock,
 }
 
-/// Why it is not ours.
 #[derive(Debug)]
 pub struct NoTurn {
     /// The lease, which remembers since when another node's lease has run out.
     pub lease: ClusterLease,
-    /// In a line, who has the turn, or why it cannot be taken.
     pub why: String,
-    /// It may come: somebody else has it, or kube-apiserver does not answer.
+    /// It may become ours later: another server has it, or kube-apiserver does not answer.
     pub may_come: bool,
 }
 
 impl<'c> Turn<'c> {
-    /// Takes it.
-    ///
     /// # Errors
     ///
     /// Why it is not ours.
@@ -107,8 +100,8 @@ impl<'c> Turn<'c> {
         }
     }
 
-    /// A client for what is done in this turn. Once the turn may be another server's, because this process stood still or
-    /// kube-apiserver did not take a renewal, it sends nothing but questions.
+    /// A client for the work of this turn. Once the turn may be another server's, because this process was suspended or
+    /// kube-apiserver did not take a renewal, it sends only reading requests.
     pub fn client(&self) -> Client {
         let (client, sure) = (self.client.clone(), Arc::clone(&self.sure));
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -127,7 +120,6 @@ impl<'c> Turn<'c> {
         Client::new(service, self.client.default_namespace())
     }
 
-    /// Where a cure is carried out in this turn, with these records.
     pub fn repair_context(&self, records: &Records) -> RepairContext {
         let (client, holder) = (self.client(), self.lease.holder().to_owned());
         RepairContext {
@@ -184,24 +176,22 @@ impl<'c> Turn<'c> {
         self.lease.note(self.client).await
     }
 
-    /// Writes such a note in place of the one that was read.
+    /// Replaces the note, if it is still `before`.
     ///
     /// # Errors
     ///
-    /// In a line, when kube-apiserver does not answer or refuses, the turn is lost, or the note is another one by now.
+    /// In a line, when kube-apiserver does not answer or refuses, the turn is lost, or the note has changed since.
     pub async fn write_note(&self, before: Option<&str>, note: String) -> Result<(), String> {
         self.lease.write_note(self.client, before, note).await
     }
 
-    /// Gives it back.
     pub async fn end(self) -> ClusterLease {
-        // One that is not given back runs out.
+        // A lease that is not given back expires.
         let _ = self.lease.release(self.client).await;
         self.lease
     }
 }
 
-/// Why the turn is lost, after the lease was to be renewed; `None` while it is not.
 fn why_lost(
     renewed: Result<LeaseHolder, String>,
     failing: &mut Option<Instant>,
@@ -233,7 +223,7 @@ mod tests {
         Timestamp::UNIX_EPOCH
     }
 
-    /// The turn of `node1`, where no other server repairs.
+    /// The turn of `node1`, while no other server repairs.
     async fn first_turn<'a>(state_dir: &Path, client: &'a Client) -> Turn<'a> {
         let lease = lease_on_repairs("node1".to_owned());
         match Turn::take(lease, state_dir, client, now).await {
@@ -314,7 +304,7 @@ mod tests {
         let guarded = turn.client();
         assert_eq!(change(&guarded).await.unwrap(), 201);
 
-        // It stood still for as long as another server waits before it takes the lease over.
+        // The process was suspended for as long as another server waits before it takes the lease over.
         let stood_still = |turn: &Turn<'_>| {
             let until = turn.sure.load(Ordering::Relaxed);
             let long = u64::try_from(SURE.as_millis()).unwrap();

@@ -1,31 +1,29 @@
-//! What becomes of a cure that was begun and not finished, by what is recognised now.
+//! Decides about a cure that was begun and not finished, by the incidents that are recognised now.
 
 use jiff::Timestamp;
 use windrow_harvester::incidents::IncidentFinding;
 
 use super::records::{Record, RepairOutcome};
 
-/// What becomes of a cure that was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BegunCure {
-    /// It goes on where it was.
     GoesOn,
-    /// It was given up, or what it cures is not recognised any more, and it has changed something for a while: once [`super::has_come`] what it waits
-    /// for, it gives that back, and does nothing else. Until then it goes on: a container that crashes again and again runs
-    /// between two crashes.
+    /// It was given up, or its incident is not recognised any more, and it has temporary changes. Once
+    /// [`super::has_come`] is true it restores them, and does nothing else. Until then it goes on: a container that
+    /// crashes again and again runs between two crashes.
     GivesBack,
-    /// The same is recognised of other objects: this cure was not made for them.
+    /// The same incident is recognised for other objects: this cure was not made for them.
     Superseded,
-    /// What it cures is not recognised any more, and it has nothing left to ask for.
+    /// Its incident is not recognised any more, and it has no requests left.
     Over,
-    /// Its process has ended, and nothing is left to restore or to wait for. What is recognised is repaired again.
+    /// Its process has ended, and nothing is left to restore or to wait for. If the incident is recognised, it is
+    /// repaired again.
     Abandoned,
     /// It has requests left, and a version that it relies on is not confirmed any more.
     Unconfirmed,
 }
 
 impl BegunCure {
-    /// What the record says of it.
     pub fn outcome(self) -> RepairOutcome {
         match self {
             Self::GoesOn | Self::GivesBack => RepairOutcome::GivenBack,
@@ -36,7 +34,6 @@ impl BegunCure {
         }
     }
 
-    /// Why it ends here; empty if it does not.
     pub fn why_it_ends(self) -> &'static str {
         match self {
             Self::GoesOn | Self::GivesBack => "",
@@ -48,7 +45,6 @@ impl BegunCure {
     }
 }
 
-/// Judges it by what is recognised of its code now.
 pub fn judge_begun<'f>(
     record: &Record,
     found: impl IntoIterator<Item = &'f IncidentFinding>,
@@ -58,7 +54,8 @@ pub fn judge_begun<'f>(
     let is_unconfirmed = found.is_some_and(|finding| finding.unconfirmed);
     match found.map(|finding| &finding.cure) {
         _ if record.is_given_up() => BegunCure::GivesBack,
-        // What it has taken from others for a while it gives back, whatever is recognised. It takes nothing more for what is over.
+        // It restores its temporary changes, no matter what is recognised. It makes no more of them for an incident
+        // that is over.
         None if record.has_to_restore() && record.takes_more() => BegunCure::GivesBack,
         _ if record.has_to_restore() => BegunCure::GoesOn,
         _ if is_unconfirmed && record.has_request_left() => BegunCure::Unconfirmed,
@@ -68,8 +65,8 @@ pub fn judge_begun<'f>(
     }
 }
 
-/// Judges one that no process goes on with, and that has nothing to restore. `has_changed` says whether a request of it has
-/// changed an object. If that is unknown, or what it changed may still help, it stays open.
+/// Judges a cure that no process goes on with, and that has nothing to restore. `has_changed` says whether a request of
+/// it has changed an object. The cure stays open if that is unknown or if its changes may still help.
 pub fn judge_left_behind(
     record: &Record,
     found: &[IncidentFinding],

@@ -9,7 +9,6 @@ use super::super::tests::{ADDON, Repair, addon, deletes, finding, gives_back, se
 use super::super::{ChangedObject, Records, UndoneStep, Worker, ask_for_cluster, steps_to_undo};
 use super::*;
 
-/// What is recognised of the Addon, with a cure for the object of this UID.
 fn recognised(uid: &str) -> IncidentFinding {
     let (finding, cure) = finding();
     let mut object = addon();
@@ -47,7 +46,7 @@ fn a_cure_that_relies_on_another_version_by_now_asks_for_nothing_more() {
     assert_eq!(judge(half, 1), BegunCure::Unconfirmed);
     // kube-apiserver has taken its only request: it waits.
     assert_eq!(judge(vec![deletes(), waits()], 0), BegunCure::GoesOn);
-    // What it has taken for a while it gives back.
+    // It restores its temporary change.
     let borrowed = vec![sets("a", 0), gives_back("a")];
     assert_eq!(judge(borrowed, 1), BegunCure::GoesOn);
 }
@@ -62,10 +61,10 @@ fn what_is_recognised_now_decides_what_becomes_of_a_cure_that_was_begun() {
         BegunCure::Superseded
     );
     assert_eq!(judge_begun(&waiting, &[]), BegunCure::Over);
-    // Killed while it waited for what its request was for.
+    // The process was killed while it waited for the effect of its request.
     let taken = record(vec![deletes(), waits()], 0);
     assert_eq!(judge_begun(&taken, &[]), BegunCure::Over);
-    // There is something left to ask for.
+    // There is a request left.
     let half = record(vec![sets("a", 0), sets("b", 0)], 1);
     assert_eq!(judge_begun(&half, &[]), BegunCure::GoesOn);
     // It is about something else.
@@ -83,7 +82,7 @@ fn a_cure_that_has_something_to_give_back_goes_on_whatever_is_recognised() {
     for found in [vec![], vec![recognised("2")]] {
         assert_eq!(judge_begun(&record, &found), BegunCure::GoesOn);
     }
-    // It takes nothing more for what is over: that other machine would stop again.
+    // It takes no more VMs for an incident that is over: the other VM would stop again.
     let takes_more = begun(vec![sets("a", 0), sets("b", 0), gives_back("a")], 1).record;
     assert_eq!(judge_begun(&takes_more, &[]), BegunCure::GivesBack);
     let found = [recognised("2")];

@@ -1,4 +1,4 @@
-//! The records of cures that were begun: what was saved, every step, and what each request found and left.
+//! The records of cures that were begun: the saved objects, every step, and the objects before and after each request.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -19,64 +19,52 @@ use crate::files::{Durability, make_private, read_at_most, replace};
 use crate::fs;
 use crate::lock::Lock;
 
-/// A cure that was begun. Lies in Windrow's state directory, readable by root only.
+/// A cure that was begun. Its file is in Windrow's state directory, readable by root only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// `windrow.dev/v1`
     pub api_version: String,
-    /// `Repair`
     pub kind: String,
-    /// The code of what it cures.
     pub code: Code,
-    /// The subject that it cures.
     pub subject: String,
     /// The cluster, by the UID of its Namespace kube-system; none in a record of an earlier Windrow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// Who started it: a person, or Windrow itself.
     #[serde(default)]
     pub by: Worker,
-    /// When it was begun.
     pub started: Timestamp,
     /// Its place in the order of this server's repairs, which no clock changes; 0 in a record of an earlier Windrow.
     #[serde(default)]
     pub number: u64,
-    /// When it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<Timestamp>,
-    /// What came of it, once it is finished.
+    /// `None` until it is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<RepairOutcome>,
-    /// Since when it is being undone: it is not continued.
+    /// Since when it is being undone. It is not continued then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoing: Option<Timestamp>,
-    /// When it was undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Timestamp>,
-    /// Why it goes no further, and only restores what it has changed for a while.
+    /// Why it goes no further, and only restores its temporary changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
     /// How often the daemon has gone on with it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resumed: u32,
-    /// Does the Lease say what has to be restored?
+    /// Whether the Lease has a note of the changes to restore.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted: bool,
-    /// The server that began it, if this one took over what had to be restored.
+    /// The server that began it, if this one took over the restoring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted_from: Option<String>,
-    /// How many of its steps are done.
     pub done: usize,
-    /// What its requests have changed, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<ChangedObject>,
-    /// The cure, with the objects as they were.
     pub cure: Cure,
 }
 
 impl Record {
-    /// A cure that begins.
     pub(super) fn new(code: Code, subject: String, cure: Cure, started: Timestamp) -> Self {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
@@ -101,7 +89,8 @@ impl Record {
         }
     }
 
-    /// The cluster has this to restore. What this server has restored already stays so: the cluster may not know.
+    /// Takes over the changes from the cluster's note. Changes that this server has restored already stay so: the
+    /// cluster may not know.
     pub(super) fn take_over(&mut self, mut noted: Record) {
         for (at, step) in noted.cure.steps.iter().enumerate() {
             let Some(WayBack::Request(way_back)) = &step.way_back else {
@@ -125,18 +114,17 @@ impl Record {
         (self.cure, self.changed, self.done) = (noted.cure, noted.changed, noted.done);
     }
 
-    /// Has it changed something for a while that is not restored yet, or does the cluster still say so?
+    /// Whether it has a temporary change that is not restored yet, or that is still in the cluster's note.
     pub fn has_to_restore(&self) -> bool {
         self.noted || self.steps_to_restore().next().is_some()
     }
 
-    /// The steps that restore what was changed for a while and is not restored yet.
+    /// The steps that restore temporary changes and are not done yet.
     pub fn steps_to_restore(&self) -> impl Iterator<Item = (usize, &CureStep)> {
         let steps = self.cure.steps.iter().enumerate();
         steps.filter(|(_, step)| step.gives_back() && self.change_to_restore(step).is_some())
     }
 
-    /// Which of the changes this step restores; `None` if it was not made, or has ended.
     pub(super) fn change_to_restore(&self, step: &CureStep) -> Option<usize> {
         let request = step.request.as_ref()?;
         self.changed.iter().position(|changed| {
@@ -147,7 +135,7 @@ impl Record {
         })
     }
 
-    /// The changes for a while that were left alone, because another client has changed the object since.
+    /// The temporary changes that were not restored, because another client has changed the object since.
     pub(super) fn left_alone(&self) -> Vec<String> {
         let left = self.changed.iter();
         let left = left.filter(|changed| changed.ended == Some(ChangeEnd::ChangedByOthers));
@@ -159,7 +147,8 @@ impl Record {
         .collect()
     }
 
-    /// Does this step only wait for an object that the repair left alone? Another client may want it to stay as it is.
+    /// Whether this step only waits for an object that the repair did not restore. Another client may want it to stay
+    /// as it is.
     pub(super) fn waits_for_what_was_left_alone(&self, step: &CureStep) -> bool {
         let mut left = self.changed.iter();
         step.request.is_none()
@@ -171,13 +160,12 @@ impl Record {
             })
     }
 
-    /// Has another server restored some of it?
     pub(super) fn is_restored_elsewhere(&self) -> bool {
         let mut changed = self.changed.iter();
         changed.any(|changed| changed.ended == Some(ChangeEnd::RestoredElsewhere))
     }
 
-    /// The step of the same cure that restores what this one changes; `None` if the change is meant to stay.
+    /// The step of the same cure that restores the change of this one; `None` if the change is meant to stay.
     pub(super) fn restoring_step(&self, step: &CureStep) -> Option<&CureStep> {
         let Some(WayBack::Request(back)) = &step.way_back else {
             return None;
@@ -186,43 +174,43 @@ impl Record {
         steps.find(|other| other.gives_back() && other.request.as_ref() == Some(back))
     }
 
-    /// May it have sent a request whose answer is not known?
+    /// Whether it may have sent a request without receiving the answer.
     pub fn has_request_in_doubt(&self) -> bool {
         self.requests_in_doubt().next().is_some()
     }
 
-    /// The requests that it may have sent, and whose answer is not known.
     pub(super) fn requests_in_doubt(&self) -> impl Iterator<Item = &CureRequest> {
         let changed = self.changed.iter();
         let in_doubt = changed.filter(|changed| changed.after.is_none() && changed.ended.is_none());
         in_doubt.filter_map(|changed| self.cure.steps.get(changed.step)?.request.as_ref())
     }
 
-    /// Does it do nothing more but restore or undo?
+    /// Whether it only restores or undoes from now on.
     pub fn is_given_up(&self) -> bool {
         self.given_up.is_some() || self.undoing.is_some()
     }
 
-    /// Is it neither finished nor, after it was finished, half undone?
+    /// Whether it is unfinished, or was finished and is half undone.
     pub fn is_open(&self) -> bool {
         self.undone.is_none() && (self.finished.is_none() || self.undoing.is_some())
     }
 
-    /// Is there a request left that restores nothing, and that kube-apiserver has not taken yet?
+    /// Whether there is a request left that restores nothing, and that kube-apiserver has not taken yet.
     pub(super) fn takes_more(&self) -> bool {
         let takes = |step: &CureStep| step.request.is_some() && !step.gives_back();
         self.steps_left()
             .any(|(at, step)| takes(step) && !self.was_taken(at))
     }
 
-    /// Is there a request that kube-apiserver has not taken yet? What was not changed is not restored.
+    /// Whether there is a request that kube-apiserver has not taken yet. An object that was not changed is not
+    /// restored.
     pub fn has_request_left(&self) -> bool {
         let is_due = |step: &CureStep| !step.gives_back() || self.change_to_restore(step).is_some();
         self.steps_left()
             .any(|(at, step)| step.request.is_some() && is_due(step) && !self.was_taken(at))
     }
 
-    /// Has kube-apiserver taken the request of this step?
+    /// Whether kube-apiserver has taken the request of this step.
     pub(super) fn was_taken(&self, step: usize) -> bool {
         let mut changed = self.changed.iter();
         changed.any(|changed| changed.step == step && changed.after.is_some())
@@ -240,26 +228,22 @@ impl Record {
     }
 }
 
-/// What a request changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChangedObject {
-    /// The step, counted from 0.
     pub step: usize,
     /// The object right before the request. It is written down before the request is sent.
     pub before: Value,
-    /// What kube-apiserver answered: the object right after it. None when the answer was lost.
+    /// The object in kube-apiserver's answer. `None` if the answer was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
     /// How it ended: nothing of it is restored or undone any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<ChangeEnd>,
-    /// Why it was left alone, in a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl ChangedObject {
-    /// A request of this step is about to be sent.
     pub fn new(step: usize, before: Value) -> Self {
         Self {
             step,
@@ -271,65 +255,52 @@ impl ChangedObject {
     }
 }
 
-/// How a change ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeEnd {
-    /// The object is as it was before.
     Restored,
-    /// Another client has changed it since, so it was left alone.
+    /// Another client has changed it since, so it stays as it is.
     ChangedByOthers,
-    /// It cannot be undone.
     NoWayBack,
-    /// Another server restored it.
     RestoredElsewhere,
 }
 
-/// What came of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepairOutcome {
-    /// Every step was done.
     Done,
-    /// It went no further, and restored what it had changed for a while.
+    /// It went no further, and restored its temporary changes.
     GivenBack,
-    /// The same, but something was left alone because another client had changed it.
+    /// As [`Self::GivenBack`], but an object stays as it is because another client had changed it.
     NotRestored,
-    /// Another client had changed what it was to change. It had nothing to restore.
+    /// Another client had changed its object. It had nothing to restore.
     Outdated,
-    /// The same was recognised of other objects.
+    /// The same incident was recognised for other objects.
     Superseded,
-    /// What it repairs was not recognised any more.
     Over,
-    /// Its process had ended, and it had nothing to restore.
     Abandoned,
     /// A version that it relies on was not confirmed any more.
     Unconfirmed,
-    /// What it waited for did not come, and it had nothing left to do.
+    /// The state that it waited for was not reached, and it had nothing left to do.
     InVain,
-    /// It was undone.
     Undone,
-    /// Another server restored what it had changed for a while.
     RestoredElsewhere,
 }
 
-/// Who starts a cure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Worker {
-    /// A person, with `windrow repair`.
     #[default]
     Person,
     /// The daemon, because `repair.auto` names the code.
     Daemon,
 }
 
-/// The largest record that is read, in bytes. Each object that is changed stands in it up to three times.
+/// In bytes. A record contains each changed object up to three times.
 const LARGEST: u64 = 64 << 20;
-/// Of a subject, as it is in the name of a record's file, in bytes.
+/// The longest part of a file name for a subject, in bytes.
 const LONGEST: usize = 120;
 
-/// Where the records of a node are. They may be of several clusters.
 #[derive(Debug, Clone)]
 pub struct Records {
     directory: PathBuf,
@@ -337,7 +308,6 @@ pub struct Records {
 }
 
 impl Records {
-    /// Those below Windrow's state directory.
     pub fn new(state_dir: &Path) -> Self {
         Self {
             directory: state_dir.join("repairs"),
@@ -345,13 +315,13 @@ impl Records {
         }
     }
 
-    /// The same, for this cluster alone, by the UID of its Namespace kube-system.
+    /// Only the records of this cluster, by the UID of its Namespace kube-system.
     #[must_use]
     pub fn of_cluster(self, cluster: Option<String>) -> Self {
         Self { cluster, ..self }
     }
 
-    /// The cluster that it is of, where it is another one than the records are for. An old record does not say it.
+    /// The cluster of the record, if the records are for another one. An old record does not name its cluster.
     pub fn other_cluster<'r>(&self, record: &'r Record) -> Option<&'r str> {
         let (asked, recorded) = (self.cluster.as_deref()?, record.cluster.as_deref()?);
         (asked != recorded).then_some(recorded)
@@ -383,11 +353,6 @@ impl Records {
         Ok(record)
     }
 
-    /// Closes a cure that has nothing to restore: it is not continued.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file system.
     pub fn close(
         &self,
         record: &mut Record,
@@ -409,8 +374,8 @@ impl Records {
         self.write(record)
     }
 
-    /// Takes over what another server has to restore: its record is on the disk when this returns. One of an earlier try is
-    /// gone on with.
+    /// Takes over the restoring from another server. The record is on the disk when this returns; the record of an
+    /// earlier try is continued.
     ///
     /// # Errors
     ///
@@ -439,7 +404,8 @@ impl Records {
         Ok(last.unwrap_or_default().saturating_add(1))
     }
 
-    /// Is there work in this entry for this machine? Not if its own record goes on with it, or it is of another cluster.
+    /// Whether this machine may take over the entry. It may not if its own record goes on with it, or if the entry is
+    /// of another cluster.
     pub fn may_adopt(&self, entry: &RestoreEntry) -> bool {
         let is_ours = match (&self.cluster, &entry.cluster) {
             (Some(asked), Some(recorded)) => asked == recorded,
@@ -457,7 +423,7 @@ impl Records {
         found
     }
 
-    /// The same, and those whose undo has not ended.
+    /// As [`Self::to_restore`], and those whose undo has not ended.
     pub fn to_restore_or_undo(&self) -> Vec<Record> {
         let mut found = self.open();
         found.retain(|record| record.has_to_restore() || record.undoing.is_some());
@@ -479,7 +445,8 @@ impl Records {
             .collect()
     }
 
-    /// The same, as a finding shows them, if no process of this machine repairs. The lock tells.
+    /// The records in `without_a_change_for_a_while` as a finding shows them, if no process of this machine repairs.
+    /// The lock shows whether one does.
     pub fn unfinished_repairs(&self) -> Vec<UnfinishedRepair> {
         let lock = self.directory.with_file_name(LOCK);
         let found = self.to_restore();
@@ -501,12 +468,12 @@ impl Records {
             .collect()
     }
 
-    /// The cures of this code that were begun and not finished, of this cluster. One that is being undone is one of them only
-    /// while it has something to restore.
+    /// The cures of this code in this cluster that were begun and not finished. A cure that is being undone is included
+    /// only while it has something to restore.
     ///
     /// # Errors
     ///
-    /// A record that cannot be read: what it saved must not be forgotten.
+    /// A record that cannot be read: the objects saved in it must not be forgotten.
     pub fn unfinished(&self, code: Code) -> io::Result<Vec<Record>> {
         let mut found = self.all(&format!("{code}-"))?;
         found.retain(|record| {
@@ -528,11 +495,11 @@ impl Records {
         Ok(found)
     }
 
-    /// Reads the record of this file name, as [`Records::path`] ends.
+    /// `name` is a file name, as in [`Records::path`].
     ///
     /// # Errors
     ///
-    /// When there is none, or it cannot be read.
+    /// There is no such record, or it cannot be read.
     pub fn named(&self, name: &str) -> io::Result<Record> {
         if name.contains('/') {
             return Err(io::Error::other("it is not the name of a file"));
@@ -540,8 +507,8 @@ impl Records {
         read(&self.directory.join(name))
     }
 
-    /// Is the record still as it was read? Whoever waited for its turn to repair asks: somebody else may have gone on with the
-    /// cure meanwhile, or undone it. One that cannot be read is not.
+    /// Whether the record is still as it was read. After waiting for its turn to repair, a caller has to ask: another
+    /// process may have continued or undone the cure. A record that cannot be read is not current.
     pub fn is_current(&self, record: &Record) -> bool {
         let written = self.named(&self.name(record));
         written.is_ok_and(|written| written == *record)
@@ -554,7 +521,7 @@ impl Records {
         Timestamp::new(file.mtime(), nanosecond).ok()
     }
 
-    /// The newest record of a cure of this cluster, whatever came of it.
+    /// The newest record of a cure of this cluster, with any outcome.
     ///
     /// # Errors
     ///
@@ -576,7 +543,6 @@ impl Records {
         Ok(found)
     }
 
-    /// The files of records whose name begins so.
     fn paths(&self, prefix: &str) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&self.directory) {
             Ok(entries) => entries,
@@ -595,12 +561,10 @@ impl Records {
         Ok(found)
     }
 
-    /// A record's path.
     pub fn path(&self, record: &Record) -> PathBuf {
         self.directory.join(self.name(record))
     }
 
-    /// The name of a record's file.
     pub fn name(&self, record: &Record) -> String {
         let plain = |c: char| match c {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c,
@@ -646,7 +610,6 @@ fn read(path: &Path) -> io::Result<Record> {
     read().map_err(|error| at(path, error))
 }
 
-/// An error with the file that it is about.
 fn at(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

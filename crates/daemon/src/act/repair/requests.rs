@@ -13,17 +13,14 @@ use windrow_harvester::objects::text;
 
 use crate::apiserver::{self, LONGEST, Reply, RequestFailure, if_found};
 
-/// How long a request may take.
 pub(in crate::act) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What came of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestOutcome {
-    /// kube-apiserver took it; what it answered.
+    /// kube-apiserver took it, and answered with this object.
     Taken(Value),
-    /// The object was already as the request would make it.
     Applied,
-    /// Somebody else has changed the object since it was diagnosed; what, in a line.
+    /// Another client has changed the object since it was diagnosed; the change, in a line.
     Outdated(String),
     /// kube-apiserver or a webhook refuses it, in its words.
     Refused(String),
@@ -44,12 +41,10 @@ pub async fn try_out(client: &Client, request: &CureRequest) -> RequestOutcome {
     }
 }
 
-/// Why a request was not sent.
 #[derive(Debug)]
 pub(super) enum NotSent {
-    /// The record could not be written.
     Record(io::Error),
-    /// The cluster could not be told what has to be restored; why, in a line.
+    /// The cluster's note of the changes to restore could not be written; why, in a line.
     Note(String),
 }
 
@@ -72,7 +67,7 @@ pub(super) async fn make(
                 Err(NotSent::Note(why)) => return Ok(RequestOutcome::Unanswered(why)),
             }
             let answer = send_change(client, request, &request.url(), &request.body).await;
-            // kube-apiserver has changed nothing then, whatever the reason.
+            // Then kube-apiserver has changed nothing, for whatever reason.
             let is_unchanged = matches!(&answer, Ok(reply) if matches!(reply.status, 409 | 429));
             match outcome(client, request, answer).await {
                 RequestOutcome::Unanswered(why) if is_unchanged => RequestOutcome::Refused(why),
@@ -91,7 +86,7 @@ fn settled(state: RequestState) -> RequestOutcome {
     }
 }
 
-/// Does the object still say that the request is to be made?
+/// Whether the object still says that the request is to be made.
 ///
 /// # Errors
 ///
@@ -100,8 +95,6 @@ pub(super) async fn is_due(client: &Client, request: &CureRequest) -> Result<boo
     Ok(state_of(client, request).await? == RequestState::Due)
 }
 
-/// The state of the object for the request.
-///
 /// # Errors
 ///
 /// In a line, if kube-apiserver does not answer or refuses.
@@ -112,7 +105,6 @@ pub(super) async fn state_of(
     Ok(judge(client, request).await?.0)
 }
 
-/// What the object of the request says about it now, and the object.
 async fn judge(
     client: &Client,
     request: &CureRequest,
@@ -133,7 +125,7 @@ async fn outcome(
     let (status, why) = (reply.status, reply.refusal());
     match status {
         200..=299 => RequestOutcome::Taken(reply.value().unwrap_or_default()),
-        // A test that fails, another UID and a webhook that refuses can have the same status: the object tells.
+        // A failed test, another UID and a refusal by a webhook can have the same status: the object decides.
         400 | 404 | 409 | 422 => match judge(client, request).await {
             Ok((RequestState::Due, _)) if is_undecided(status, &why) => {
                 RequestOutcome::Unanswered(why)
@@ -147,9 +139,9 @@ async fn outcome(
     }
 }
 
-/// Does this answer say nothing about the request itself? A webhook that refuses gives whichever status it likes:
-/// Harvester's 400, 405, 409, 422 and 500, Rancher's none, and then it is 400. kube-apiserver says of all of them that they
-/// denied the request (`ToStatusErr` in `pkg/admission/plugin/webhook/errors/statuserror.go` of k8s.io/apiserver).
+/// Whether this answer says nothing about the request itself. A webhook that refuses gives whichever status it likes:
+/// Harvester's 400, 405, 409, 422 and 500, Rancher's none, and then it is 400. kube-apiserver says of all of them that
+/// they denied the request (`ToStatusErr` in `pkg/admission/plugin/webhook/errors/statuserror.go` of k8s.io/apiserver).
 fn is_undecided(status: u16, said: &str) -> bool {
     if said.contains("denied the request") {
         return false;
@@ -159,14 +151,14 @@ fn is_undecided(status: u16, said: &str) -> bool {
     untried || matches!(status, 409 | 429 | 500..)
 }
 
-/// The object at a path; `None` when there is none.
+/// `None` when there is no object at this path.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     let reply = apiserver::get(client, path, PATIENCE, LONGEST).await;
     let found = if_found(reply.and_then(Reply::value));
     found.map_err(|failure| failure.to_string())
 }
 
-/// The cluster, by the UID of its Namespace kube-system; `None` where there is no such Namespace.
+/// The cluster, by the UID of its Namespace kube-system; `None` if there is no such Namespace.
 ///
 /// # Errors
 ///

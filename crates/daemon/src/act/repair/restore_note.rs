@@ -1,4 +1,4 @@
-//! What repairs have changed for a while, as the cluster itself keeps it: an annotation of the Lease `windrow-repairs`.
+//! The cluster's own note of temporary changes by repairs: an annotation of the Lease `windrow-repairs`.
 //!
 //! ```text
 //!   before a temporary change ──> it is added ──> record ──> request
@@ -6,7 +6,7 @@
 //!   all is restored           ──> the entry is removed; or, after another server restored it, says who did
 //! ```
 //!
-//! A server that is lost takes its records with it. From this annotation any other server restores the objects.
+//! When a server is lost, its records are lost too. From this annotation any other server restores the objects.
 
 use std::sync::Arc;
 
@@ -23,68 +23,49 @@ use super::records::{ChangedObject, Record, Worker};
 use super::temporary::TemporaryChange;
 use crate::act::ClusterLease;
 
-/// The annotation.
 const ANNOTATION: &str = "windrow.dev/restore";
 /// The largest annotation that is written, in bytes. Kubernetes keeps 256 KiB for all annotations of an object.
 const LARGEST: usize = 192 << 10;
-/// The most that an entry has besides its steps, in bytes.
+/// The size of an entry without its steps, at most, in bytes.
 const FRAME: usize = 4 << 10;
 /// How many entries are kept that only say who restored them.
 const MOST_RESTORED: usize = 16;
 
-/// What one repair still has to restore.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreEntry {
-    /// The file name of the record.
     pub record: String,
-    /// The cluster, by the UID of its Namespace kube-system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The code that is repaired.
     pub code: Code,
-    /// The subject that is repaired.
     pub subject: String,
-    /// The server that has the record, by its name in leases.
     pub server: String,
-    /// Who started the repair.
     #[serde(default)]
     pub by: Worker,
-    /// When the repair began.
     pub since: Timestamp,
-    /// What it has changed for a while, in the order in which it is restored.
+    /// Its temporary changes, in the order in which they are restored.
     pub changes: Vec<TemporaryChange>,
-    /// The server that restored all of it in place of the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_by: Option<String>,
 }
 
-/// Why it is not known what repairs have left changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteFailure {
     /// kube-apiserver does not answer or refuses; why, in a line.
     #[error("{0}")]
     Unanswered(String),
-    /// A newer Windrow, or another client, wrote what this version does not read.
+    /// A newer Windrow, or another client, wrote text that this version does not read.
     #[error("the annotation {ANNOTATION} of the Lease {lease} cannot be read: {why}", lease = ClusterLease::REPAIRS)]
-    Unreadable {
-        /// Why, in a line.
-        why: String,
-    },
+    Unreadable { why: String },
 }
 
-/// What the annotation says of a record.
 pub(super) enum Noted {
-    /// The annotation is gone, or cannot be read.
     Lost,
-    /// It has no entry of the record.
     Nothing,
-    /// Its entry.
     Entry(RestoreEntry),
 }
 
 impl RestoreEntry {
-    /// As a finding shows it.
     pub fn in_short(&self) -> UnfinishedRepair {
         UnfinishedRepair {
             record: self.record.clone(),
@@ -95,12 +76,10 @@ impl RestoreEntry {
         }
     }
 
-    /// The steps that restore, in order.
     pub fn restoring_steps(&self) -> impl Iterator<Item = CureStep> {
         self.changes.iter().map(TemporaryChange::restoring_step)
     }
 
-    /// The record by which this server restores what another one has changed.
     pub(super) fn to_record(&self) -> Record {
         let changes = self.changes.iter().filter_map(|change| {
             let request = change.restoring_step().request?;
@@ -125,7 +104,7 @@ impl RestoreEntry {
                 self.code,
                 self.subject.clone(),
                 Cure {
-                    summary: "restore what was changed for a while".to_owned(),
+                    summary: "restore the temporary changes".to_owned(),
                     changes: Vec::new(),
                     saves: Vec::new(),
                     purpose: None,
@@ -137,10 +116,10 @@ impl RestoreEntry {
     }
 }
 
-/// Is there room in the Lease for all that this cure changes for a while?
+/// Whether the Lease has room for all temporary changes of this cure.
 pub fn has_room_for(cure: &Cure) -> bool {
     let restoring = cure.steps.iter().filter(|step| step.gives_back());
-    // What is noted of a step is shorter than its request.
+    // The note of a step is shorter than its request.
     let bytes = restoring.map(|step| {
         let text = serde_json::to_vec(&step.request);
         text.map_or(LARGEST, |text| text.len())
@@ -148,18 +127,16 @@ pub fn has_room_for(cure: &Cure) -> bool {
     bytes.sum::<usize>() + FRAME <= LARGEST
 }
 
-/// The annotation, for a server that has the Lease.
 #[derive(Clone)]
 pub struct RestoreNote {
     client: Client,
-    /// The server's name in leases.
     holder: String,
-    /// Held while the Lease is read and written: its renewal is such a write too.
+    /// Locked while the Lease is read and written: its renewal is such a write too.
     writes: Arc<Mutex<()>>,
 }
 
 impl RestoreNote {
-    /// For the holder of this name. Whoever renews the Lease meanwhile holds `writes`.
+    /// For the holder of this name. A task that renews the Lease meanwhile locks `writes`.
     pub fn new(client: Client, holder: String, writes: Arc<Mutex<()>>) -> Self {
         Self {
             client,
@@ -168,7 +145,7 @@ impl RestoreNote {
         }
     }
 
-    /// Every entry, whoever has the Lease.
+    /// The entries of all servers.
     ///
     /// # Errors
     ///
@@ -178,7 +155,7 @@ impl RestoreNote {
         parse(text.map_err(NoteFailure::Unanswered)?.as_deref())
     }
 
-    /// Does a server repair at the moment? Then what has to be restored is not left behind.
+    /// Whether a server repairs at the moment. Then the changes to restore are not left behind.
     ///
     /// # Errors
     ///
@@ -221,7 +198,7 @@ impl RestoreNote {
         .await
     }
 
-    /// Removes the change that this request restores: it is restored, or another client has changed the object since.
+    /// Removes the change that this request restores, once it is restored or another client has changed the object.
     pub(super) async fn remove(&self, name: &str, request: &CureRequest) -> Result<(), String> {
         self.change(false, |entries| {
             let mut entries = entries.iter_mut();
@@ -235,7 +212,8 @@ impl RestoreNote {
         .await
     }
 
-    /// Nothing of the record is left to restore. The server that has the record first is told if another one restored.
+    /// Nothing of the record is left to restore. If another server restored it, the entry says so to the server that
+    /// has the record.
     pub(super) async fn finish(&self, name: &str, record: &Record) -> Result<(), String> {
         self.change(false, |entries| {
             if record
@@ -261,11 +239,10 @@ impl RestoreNote {
         .await
     }
 
-    /// The entry of a record.
     pub(super) async fn entry(&self, name: &str) -> Result<Noted, String> {
         let (client, lease) = (&self.client, ClusterLease::REPAIRS);
         let text = ClusterLease::annotation(client, lease, ANNOTATION).await?;
-        // What cannot be read is as good as deleted.
+        // An unreadable annotation is as good as a deleted one.
         let entries = text.and_then(|text| parse(Some(&text)).ok());
         Ok(match entries {
             None => Noted::Lost,
@@ -283,7 +260,7 @@ impl RestoreNote {
     ) -> Result<(), String> {
         let _alone = self.writes.lock().await;
         let change = |text: Option<&str>| {
-            // What a newer Windrow wrote is neither added to nor lost.
+            // The annotation of a newer Windrow is neither extended nor lost.
             let before = match parse(text) {
                 Ok(before) => before,
                 Err(why) if adds => return Err(why.to_string()),
@@ -298,7 +275,7 @@ impl RestoreNote {
             let text = serde_json::to_string(&entries).unwrap_or_default();
             if adds && text.len() > LARGEST {
                 return Err(format!(
-                    "the Lease {} has no room for what has to be restored",
+                    "the Lease {} has no room for the changes to restore",
                     ClusterLease::REPAIRS
                 ));
             }

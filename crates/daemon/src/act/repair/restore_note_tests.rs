@@ -6,7 +6,7 @@ use super::*;
 use crate::act::repair::{Records, RepairContext};
 use crate::act::testing::LEASE;
 
-/// A server that takes over what a lost one has left changed.
+/// A server that takes over the changes that a lost one has left.
 struct Second {
     _directory: tempfile::TempDir,
     context: RepairContext,
@@ -76,7 +76,7 @@ async fn what_another_server_has_restored_it_does_not_restore_again() {
     lost.store.put_restore_note(&note);
     lost.store.hand_lease_to("node2");
 
-    // A person switches it off.
+    // An operator switches it off.
     lost.change(json!({"a": true, "c": true}));
     let name = second.context.records.name(&second.record);
     second.record = second.context.records.named(&name).unwrap();

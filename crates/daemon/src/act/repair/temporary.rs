@@ -1,6 +1,7 @@
-//! A change for a while, as the cluster keeps it: which one of a closed list, of which object, with the values before.
+//! A temporary change in the cluster's note: its kind from a closed list, its object, and the values before.
 //!
-//! Whoever may update the Lease may write it. So it is checked when it is read, and the requests are built here.
+//! Any client that may update the Lease may write it. Therefore this module checks it on reading, and builds the
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,6 @@ use windrow_harvester::incidents::{CureStep, TemporaryField, TemporaryKind};
 use windrow_harvester::objects::text;
 use windrow_model::grammars::is_subdomain;
 
-/// A change for a while, of an object of this UID.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "NotedChange")]
 pub struct TemporaryChange {
@@ -19,7 +19,6 @@ pub struct TemporaryChange {
     object: Value,
 }
 
-/// The same as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NotedChange {
@@ -31,7 +30,6 @@ struct NotedChange {
     before: BTreeMap<String, Value>,
 }
 
-/// Why the cluster's note of a change is not used.
 #[derive(Debug, thiserror::Error)]
 enum NoteError {
     #[error("`{0}` is not a change that this version of Windrow makes for a while")]
@@ -69,7 +67,7 @@ impl TryFrom<NotedChange> for TemporaryChange {
         let Some(kind) = kinds.find(|kind| kind.id == noted.change) else {
             return Err(NoteError::Kind(noted.change));
         };
-        // They are parts of the path that is asked for.
+        // They are parts of a requested path.
         if !is_subdomain(&noted.namespace) {
             return Err(NoteError::Identity("namespace"));
         }
@@ -113,18 +111,15 @@ impl TemporaryChange {
         changes.find(|change| change.restoring_step().request == restoring.request)
     }
 
-    /// The step that changed the object.
     pub(super) fn changing_step(&self) -> CureStep {
         self.kind.steps(&self.object).0
     }
 
-    /// The step that restores it.
     pub fn restoring_step(&self) -> CureStep {
         self.kind.steps(&self.object).1
     }
 }
 
-/// All changes that a cure makes for a while.
 fn kinds() -> impl Iterator<Item = &'static TemporaryKind> {
     #[cfg(not(any(test, feature = "testing")))]
     let of_tests = [];

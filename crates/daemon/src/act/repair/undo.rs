@@ -1,4 +1,4 @@
-//! Undoes what a cure has changed: the last step first, and only what still is as the cure left it.
+//! Undoes the changes of a cure: the last step first, and only objects that still are as the cure left them.
 
 use std::io;
 
@@ -11,18 +11,13 @@ use super::records::{ChangeEnd, Record, RepairOutcome};
 use super::requests::{RequestOutcome, make};
 use super::{RepairContext, Unfinished, wait_for_change};
 
-/// What came of undoing a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoneStep {
-    /// It is as it was before.
     Restored,
-    /// It was already as before.
     AsBefore,
-    /// Somebody else has changed it since, so it was left as it is; what, in a line.
+    /// Another client has changed it since, so it stays as it is; the change, in a line.
     ChangedSince(String),
-    /// It cannot be undone; why.
     NoWayBack(String),
-    /// kube-apiserver did not take it; why.
     Failed(String),
 }
 
@@ -45,12 +40,12 @@ fn changes_to_undo(record: &Record) -> Vec<(usize, &CureStep, &WayBack)> {
         .collect()
 }
 
-/// Undoes a cure, whether it was finished or not; it is not continued afterwards, which is written down first. `tell` gets what
-/// came of each step. False when a step failed: then the rest can be undone again.
+/// Undoes a cure, whether it was finished or not. First the record says that it is not continued. `tell` gets the
+/// outcome of each step. Returns false when a step failed: then the rest can be undone again.
 ///
 /// # Errors
 ///
-/// When the record, or what the cluster knows of it, cannot be written.
+/// When the record, or the cluster's note, cannot be written.
 pub async fn undo(
     context: &RepairContext,
     record: &mut Record,

@@ -81,7 +81,7 @@ async fn what_a_step_changed_is_recorded_and_undone_with_the_last_step_first() {
     assert_eq!(repair.store.object(ADDON)["spec"], json!({}));
     let written = repair.written();
     assert_eq!(written.undone, Timestamp::from_second(90).ok());
-    // What was done, and when, can still be read.
+    // The outcome and its time can still be read.
     assert_eq!(written.finished, Timestamp::from_second(60).ok());
     let kept = written.changed.into_iter();
     let kept = kept.map(|changed| ChangedObject {
