@@ -21,13 +21,13 @@ use crate::causes;
 
 /// How long a request may take. Watches last longer, and are bounded in `follow`.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);
-/// The longest answer, in bytes, for all who read no metrics and no lists of unknown length.
+/// The longest answer, in bytes, for requests other than metrics and lists of unknown length.
 pub const LONGEST: usize = 16 << 20;
-/// Most memory that the values of an answer take, in bytes. Users of one namespace decide what is in their objects: each `{"key":"a"},` takes
-/// 60 times its length, and an object has 260,000 of them.
+/// Most memory for the values of an answer, in bytes. Users of one namespace decide about the content of their objects:
+/// each `{"key":"a"},` takes 60 times its length, and an object has 260,000 of them.
 pub(super) const MOST_MEMORY: usize = 64 << 20;
 
-/// The answer to a request. The time that kube-apiserver asks to be left alone does not count.
+/// The answer to a request. A wait that kube-apiserver asks for (`Retry-After`) does not count.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub async fn send(
     answer.unwrap_or(Err(RequestFailure::Late(patience)))
 }
 
-/// The same for a GET of a path.
+/// As [`send`], for a GET of a path.
 ///
 /// # Errors
 ///
@@ -119,9 +119,7 @@ async fn begin(
     response.map_err(|error| RequestFailure::from_error(&error))
 }
 
-/// An answer, whatever it says.
 pub struct Reply {
-    /// The HTTP status.
     pub(crate) status: u16,
     pub(crate) body: Bytes,
 }
@@ -144,8 +142,6 @@ impl Reply {
         }
     }
 
-    /// Itself, where the request was granted.
-    ///
     /// # Errors
     ///
     /// The refusal.
@@ -163,7 +159,7 @@ impl Reply {
         }
     }
 
-    /// The values that it holds, without the `managedFields` of objects.
+    /// The values in it, without the `managedFields` of objects.
     ///
     /// # Errors
     ///
@@ -176,7 +172,7 @@ impl Reply {
         })
     }
 
-    /// What it holds, of a type that takes little memory.
+    /// Its content, as a type that takes little memory.
     ///
     /// # Errors
     ///
@@ -188,7 +184,6 @@ impl Reply {
         })
     }
 
-    /// A refusal in a line.
     pub(crate) fn refusal(&self) -> String {
         #[derive(Default, Deserialize)]
         #[serde(default)]
@@ -200,8 +195,8 @@ impl Reply {
     }
 }
 
-/// A refusal in kube-apiserver's words. Values that it quotes, which may be secrets, are cut here, before the text reaches
-/// any outlet.
+/// A refusal in kube-apiserver's words. Values that it quotes, which may be secrets, are cut here, before the text goes
+/// anywhere.
 fn refusal(status: u16, message: &str) -> String {
     match message {
         "" => format!("HTTP {status}"),
@@ -209,19 +204,18 @@ fn refusal(status: u16, message: &str) -> String {
     }
 }
 
-/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestFailure {
-    /// Nobody listens there.
     Down(String),
-    /// No answer came within this time.
     Late(Duration),
     /// The answer is longer than this, in bytes.
     TooLarge(usize),
     /// Its values take more memory than this, in bytes.
     TooManyValues(usize),
-    /// kube-apiserver refuses it; why, in a line.
-    Refused { status: u16, why: String },
+    Refused {
+        status: u16,
+        why: String,
+    },
     /// Any other reason, in a line: no trust, a connection that broke, no valid request.
     Other(String),
 }
@@ -238,7 +232,6 @@ impl RequestFailure {
         }
     }
 
-    /// A refusal with the message of kube-apiserver's Status.
     pub(crate) fn refused(status: u16, message: &str) -> Self {
         Self::Refused {
             status,
@@ -253,7 +246,6 @@ impl RequestFailure {
         }
     }
 
-    /// The credential itself is refused.
     pub(crate) fn is_unauthorized(&self) -> bool {
         self.status() == Some(401)
     }
@@ -266,27 +258,26 @@ impl RequestFailure {
         self.status() == Some(404)
     }
 
-    /// Somebody else has changed or created the object.
+    /// Another client has changed or created the object.
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(409)
     }
 
-    /// The requested version is too old.
     pub(crate) fn is_gone(&self) -> bool {
         self.status() == Some(410)
     }
 
-    /// Did no answer come at all?
     pub(crate) fn is_unanswered(&self) -> bool {
         !matches!(self, Self::Refused { .. }) && !self.is_too_large()
     }
 
-    /// Is it too large to be read? A smaller part of it may not be.
+    /// Whether it is too large to be read. A smaller part of it may not be.
     pub(crate) fn is_too_large(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::TooManyValues(_))
     }
 
-    /// Is it about the credential (401), or about the server (5xx, no answer)? Other answers are about this one request.
+    /// Whether it is about the credential (401) or about the server (5xx, no answer). Other answers are about this one
+    /// request.
     pub(crate) fn is_doubtful(&self) -> bool {
         let is_doubtful = |status| status == 401 || status >= 500;
         !self.is_too_large() && self.status().is_none_or(is_doubtful)
@@ -310,7 +301,7 @@ impl fmt::Display for RequestFailure {
     }
 }
 
-/// `None` where the object, or its kind, is not there.
+/// `None` if the object, or its kind, is not there.
 ///
 /// # Errors
 ///
@@ -326,7 +317,7 @@ pub fn if_found<T>(answer: Result<T, RequestFailure>) -> Result<Option<T>, Reque
 /// An error in a line: the status in kube-apiserver's words, or the chain of causes.
 pub(crate) fn explain(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
-        // What is no Status of Kubernetes' may be the page of a proxy.
+        // An answer that is not a Status of Kubernetes may be the page of a proxy.
         let is_status = status.reason != "Failed to parse error data";
         return refusal(status.code, if is_status { &status.message } else { "" });
     }

@@ -30,26 +30,25 @@ use tower::{BoxError, Layer, ServiceExt};
 use crate::causes;
 use crate::kubeconfig::{Credential, Endpoint, Proxy, Trust};
 
-/// A peer that takes nothing of a request for this long is gone. How long an answer may take is for the
-/// caller to say: a watch is quiet for minutes.
+/// A peer that takes nothing of a request for this long is gone. How long an answer may take is for the caller to
+/// decide: a watch is quiet for minutes.
 const SENDING: Duration = Duration::from_secs(295);
-/// Connections that wait for the next request. When the server goes without a word, each of them makes one request
-/// wait as long as its caller does.
+/// The number of idle connections. When the server disappears silently, each of them makes one request wait for its
+/// whole timeout.
 const IDLE: usize = 2;
-/// Whose a request is, in kube-apiserver's audit log and in the `managedFields` of what it changes.
+/// The client's name in kube-apiserver's audit log and in the `managedFields` of objects that it changes.
 const PROGRAM: HeaderValue =
     HeaderValue::from_static(concat!("windrow/", env!("CARGO_PKG_VERSION")));
 
-/// What HTTP is for a client.
 pub(super) type Http = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
-/// What brings bytes to a server.
+/// A connection to a server over TCP.
 type Tcp = BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>;
 
 /// HTTP to a server with a credential. Connecting, with TLS, takes `patience` at most.
 ///
 /// # Errors
 ///
-/// In a line, what keeps it from being set up.
+/// In a line, why it cannot be set up.
 pub(super) fn http(
     endpoint: &Endpoint,
     credential: Credential,
@@ -73,7 +72,7 @@ pub(super) fn http(
     if let Some(name) = &endpoint.server_name {
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name.clone()));
     }
-    // HTTP/1.1 alone: a watch has its own connection, so that one which hangs holds up no other.
+    // Only HTTP/1.1: a watch has its own connection, so that a hanging watch blocks no other request.
     let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(tcp));
     connector.set_connect_timeout(Some(patience));
     connector.set_write_timeout(Some(SENDING));
@@ -132,7 +131,6 @@ fn tcp(proxy: Option<&Proxy>) -> Result<Tcp, String> {
     }
 }
 
-/// Why a proxy brings no connection.
 fn of_proxy(error: &(dyn std::error::Error + 'static), address: &str) -> BoxError {
     let cause = causes::innermost(error).downcast_ref::<io::Error>();
     let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
@@ -143,7 +141,6 @@ fn of_proxy(error: &(dyn std::error::Error + 'static), address: &str) -> BoxErro
     Box::new(io::Error::other(format!("the proxy {address} {why}")))
 }
 
-/// Why there is no connection, in words that name the address and what was waited for.
 fn in_words(error: BoxError, address: &str, patience: Duration) -> BoxError {
     let cause = error
         .downcast_ref::<io::Error>()
@@ -158,7 +155,7 @@ fn in_words(error: BoxError, address: &str, patience: Duration) -> BoxError {
         Some(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => Box::new(
             io::Error::new(cause.kind(), format!("{address} refuses connections")),
         ),
-        // The system's own (no route, a reset) do not say where to.
+        // The system's own errors (no route, a reset) do not contain the address.
         Some(cause) if cause.raw_os_error().is_some() => {
             Box::new(io::Error::new(cause.kind(), format!("{address}: {cause}")))
         }
@@ -212,7 +209,7 @@ impl ServerCertVerifier for Unverified {
         Ok(ServerCertVerified::assertion())
     }
 
-    // The key is not known: a signature by it proves nothing.
+    // The key is unknown, so a signature by it proves nothing.
     fn verify_tls12_signature(
         &self,
         _: &[u8],

@@ -1,6 +1,6 @@
-//! The loop under every watch of whole objects: it lists, watches, and lists again when the watch breaks. Who looks for
-//! what is new in the cluster has a loop of its own (`observe/appearances/follow.rs`): it reads metadata alone, one object
-//! after the other, because it lists whole kinds and keeps none of them.
+//! The loop under every watch of whole objects: it lists, watches, and lists again when the watch breaks. The search
+//! for new objects has another loop (`observe/appearances/follow.rs`): it reads only metadata, one object after the
+//! other, because it lists whole kinds and keeps none of them.
 //!
 //! A watch that kube-apiserver ends after its time continues where it was. One that breaks, expires or is refused is
 //! followed by a pause and a new list.
@@ -26,34 +26,23 @@ pub const WATCH_SECONDS: u32 = 290;
 /// A watch that is silent for longer is dead, even when its connection is not.
 pub const DEAD: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 20);
 
-/// What a watch reports.
 pub enum WatchChange {
-    /// All objects.
     Listed(Vec<Value>),
-    /// One object is new or changed.
     Applied(Value),
-    /// One object is gone; this is its last state.
     Gone(Value),
-    /// A request failed. Another list follows.
     Failed(RequestFailure),
 }
 
-/// Who hears of the changes.
 pub trait WatchSink: Send {
-    /// Takes a change; false when nobody wants another.
     fn take(&mut self, change: WatchChange) -> impl Future<Output = bool> + Send;
 }
 
-/// Is an object of a list kept?
 pub(crate) type Wants = Box<dyn Fn(&Value) -> bool + Send + Sync>;
 
-/// What to watch.
 pub struct Followed {
     pub api: Api<DynamicObject>,
     pub detail: Detail,
-    /// Field selector.
     pub fields: Option<String>,
-    /// Which objects of a list are kept; all without.
     pub wants: Option<Wants>,
 }
 
@@ -87,7 +76,6 @@ impl Followed {
         }
     }
 
-    /// The request, in words.
     pub(crate) fn request(&self) -> String {
         let url = self.api.resource_url();
         match &self.fields {
@@ -193,9 +181,7 @@ fn unreadable(error: serde_json::Error) -> RequestFailure {
     RequestFailure::Other(format!("an object of the list cannot be read: {why}"))
 }
 
-/// Why a watch ended.
 enum WatchEnd {
-    /// Nobody wants another change.
     Closed,
     /// The version is too old, or the stream broke: list again.
     Expired,
@@ -242,7 +228,6 @@ fn slim<K: serde::Serialize>(object: &K) -> Option<Value> {
     Some(value)
 }
 
-/// The object of a watch's line, as it is kept.
 pub fn read_line(line: &[u8]) -> Option<Value> {
     match plain(serde_json::from_slice::<WatchEvent<DynamicObject>>(line).ok()?) {
         WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
@@ -258,7 +243,6 @@ fn remember(version: &mut String, object: &Value) {
     }
 }
 
-/// The name in an object's metadata.
 pub fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }

@@ -36,7 +36,6 @@ fn client(status: u16, body: String, watches: Arc<AtomicUsize>) -> Client {
     Client::new(tower::service_fn(answer), "default")
 }
 
-/// What is said of the changes, up to the second list.
 struct InWords {
     watches: Arc<AtomicUsize>,
     said: Vec<String>,

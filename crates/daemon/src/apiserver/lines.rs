@@ -1,5 +1,5 @@
-//! Watches whose objects have a bound on their memory. The library reads each line of an answer into values, whatever it is, and users
-//! decide what is in their objects.
+//! Watches whose objects have a bound on their memory. The library reads each line of an answer into values, with any
+//! content, and users decide about the content of their objects.
 
 use futures::TryStreamExt as _;
 use http::Request;
@@ -11,11 +11,12 @@ use tower::BoxError;
 
 use super::answer::MOST_MEMORY;
 
-/// What a map takes, however few keys it has, and what a value takes besides.
+/// The memory of a map, however few keys it has, and of a value in addition to its content.
 const MAP: usize = 640;
 const VALUE: usize = 64;
 
-/// The same client. What it reads ends with an error at a line that takes more memory than an answer may.
+/// A client that works like `client`, except that its stream ends with an error at a line that takes more memory than
+/// an answer may.
 pub(super) fn with_bounded_lines(client: &Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let client = client.clone();
@@ -39,7 +40,7 @@ pub(super) fn with_bounded_lines(client: &Client) -> Client {
     Client::new(bounded, namespace)
 }
 
-/// What the values of the current line take in memory, about and at most.
+/// An upper estimate of the memory that the values of the current line take.
 #[derive(Debug, Default)]
 struct LineMemory {
     bytes: usize,
@@ -50,7 +51,6 @@ struct LineMemory {
 }
 
 impl LineMemory {
-    /// Counts a piece of an answer.
     fn add(&mut self, piece: &[u8]) -> Result<(), BoxError> {
         for byte in piece {
             let is_opened = std::mem::take(&mut self.is_opened);

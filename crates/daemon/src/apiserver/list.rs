@@ -14,17 +14,14 @@ use windrow_harvester::objects::text;
 
 use super::{LONGEST, Reply, RequestFailure, send};
 
-/// What a list is asked for as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListForm {
-    /// Whole objects.
     Objects,
     /// Their metadata: the rest does not leave kube-apiserver.
     Metadata,
 }
 
 impl ListForm {
-    /// The media type.
     pub fn accept(self) -> &'static str {
         match self {
             ListForm::Objects => "application/json",
@@ -35,14 +32,11 @@ impl ListForm {
     }
 }
 
-/// How a list is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListBounds {
-    /// How long a page may take.
     pub(crate) patience: Duration,
-    /// Objects in a page. Of large objects fewer are asked for.
+    /// Objects in a page. Pages of large objects are smaller.
     pub(crate) page: usize,
-    /// The longest page, in bytes.
     pub(crate) longest: usize,
 }
 
@@ -57,34 +51,31 @@ impl ListBounds {
     }
 }
 
-/// What happens when kube-apiserver has forgotten the state of the cluster that the list began with (five minutes).
+/// The reaction when kube-apiserver has forgotten the state of the cluster that the list began with (five minutes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenExpired {
-    /// What is left comes from a newer state. kube-apiserver gives the token for it with its refusal. The names come in
+    /// The rest comes from a newer state. kube-apiserver gives the token for it with its refusal. The names come in
     /// order, so none comes twice.
     GoOn,
-    /// The list has failed: whoever watches from its version on would miss what changed in between.
+    /// The list has failed: a watch from its version on would miss the changes in between.
     Fail,
 }
 
-/// A page of a list.
 #[derive(Debug)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
     /// The version of the whole list: its watch begins there.
     pub(crate) version: String,
-    /// How long it was.
+    /// In bytes.
     pub(crate) bytes: usize,
 }
 
-/// The pages of a list.
 pub(crate) struct Pages {
     path: String,
     query: String,
     form: ListForm,
     pub(crate) bounds: ListBounds,
     expired: WhenExpired,
-    /// The query of the next page alone.
     next: String,
     done: bool,
 }
@@ -108,7 +99,7 @@ struct ListMetadata {
 impl List<Value> {
     /// # Errors
     ///
-    /// It is no list.
+    /// It is not a list.
     fn of_values(mut list: Value) -> Result<Self, RequestFailure> {
         let [resource_version, next] = ["/metadata/resourceVersion", "/metadata/continue"]
             .map(|at| text(&list, at).to_owned());
@@ -130,7 +121,6 @@ impl List<Value> {
 }
 
 impl Pages {
-    /// Those of the list at a path; `query` is more of every page's, and begins with `&`.
     pub(crate) fn new(
         path: &str,
         query: &str,
@@ -149,13 +139,13 @@ impl Pages {
         }
     }
 
-    /// The same list from kube-apiserver's memory, where etcd would have to read much. Only its first page is asked for so.
+    /// Reads the list from kube-apiserver's memory, because etcd would have to read much for it. Only its first page is
+    /// requested that way.
     pub(crate) fn read_from_memory(mut self) -> Self {
         "&resourceVersion=0".clone_into(&mut self.next);
         self
     }
 
-    /// Is nothing left?
     pub(crate) fn is_done(&self) -> bool {
         self.done
     }
@@ -172,7 +162,7 @@ impl Pages {
         self.next_read_by(client, Reply::json::<List<T>>).await
     }
 
-    /// The same as values, within a bound on their memory. Of objects that take much, fewer are asked for.
+    /// As [`Self::next`], with values, within a bound on their memory. Pages of objects that take much are smaller.
     ///
     /// # Errors
     ///
@@ -235,7 +225,6 @@ impl Pages {
     }
 }
 
-/// The query of the page that a token stands for.
 fn following(token: &str) -> String {
     format!("&continue={}", escaped(token))
 }
@@ -247,7 +236,7 @@ const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'.')
     .remove(b'~');
 
-/// A value in a query.
+/// Percent-encoded for a query.
 pub fn escaped(value: &str) -> PercentEncode<'_> {
     utf8_percent_encode(value, NOT_UNRESERVED)
 }

@@ -1,4 +1,4 @@
-//! The one way to kube-apiserver, and to the components beside it, for all of the process.
+//! The only way to kube-apiserver, and to the other components on its node, for the whole process.
 //!
 //! ```text
 //!   kubeconfig, and the files that it names ──> connection: kept while they are the same
@@ -6,7 +6,7 @@
 //!                   └── shared by all who ask the same server ──┘
 //! ```
 //!
-//! For a person ([`ApiServer::for_person`]) a kubeconfig counts as it does for kubectl: the command that prints a
+//! For a user ([`ApiServer::for_person`]), a kubeconfig counts as it does for kubectl: the command that prints a
 //! credential is run, and again when the credential has ended. The daemon's handle refuses such a kubeconfig.
 
 mod answer;
@@ -56,26 +56,25 @@ use crate::locked::lock;
 /// How long connecting may take, with TLS. A server that answers at all does so within milliseconds. The kernel
 /// sends a lost packet again after one second and after three: it may be lost twice.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Why a kubeconfig is not used.
 const OF_ANOTHER_MACHINE: &str = "not used, because the tree belongs to another machine (--root)";
-/// How long a command that prints a credential may take: kubelogin alone waits three minutes for a browser.
+/// How long a command that prints a credential may take: kubelogin waits three minutes for a browser.
 const PLUGIN: Duration = Duration::from_secs(4 * 60);
 
-/// The process's handle to kube-apiserver, made once and cloned for whoever asks. It belongs to the
-/// runtime on which it is used first.
+/// The process's handle to kube-apiserver, made once and cloned for each user. It belongs to the runtime on which it is
+/// used first.
 #[derive(Clone)]
 pub struct ApiServer(Arc<Shared>);
 
 struct Shared {
     reads_for: ReadFor,
-    /// The root of another machine's disk, where one is looked at: its kubeconfigs lead nowhere else.
+    /// The root of another machine's disk that is being examined: its kubeconfigs lead nowhere else.
     disk: Option<PathBuf>,
-    /// May it use the kubeconfigs of that disk that no one has chosen?
+    /// Whether it may use the kubeconfigs of that disk that the user has not chosen.
     uses_disk: bool,
     connect: Duration,
     /// How long a command that prints a credential may take.
     plugin: Duration,
-    /// May such a command use the terminal?
+    /// Whether such a command may use the terminal.
     terminal: Arc<AtomicBool>,
     connections: Mutex<HashMap<ConnectionKey, Connection>>,
     /// By the server's address: two credentials may lead to one.
@@ -83,16 +82,13 @@ struct Shared {
     counters: Arc<Counters>,
 }
 
-/// A kubeconfig, and the port on loopback where it is not kube-apiserver that is asked.
 type ConnectionKey = (KubeconfigFiles, Option<u16>);
 
-/// What was made of a credential.
 #[derive(Clone)]
 pub struct Connection {
     client: Client,
     sources: Arc<Sources>,
     throttle: Arc<Throttle>,
-    /// HTTP whose credential a command prints.
     renewed: Option<Arc<RenewedHttp>>,
 }
 
@@ -103,30 +99,29 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// One without any connection yet.
     pub fn new() -> Self {
         Self::connecting_within(CONNECT)
     }
 
-    /// One for the daemon. Who starts it below a directory wants it to contact the cluster of the kubeconfigs there.
+    /// For the daemon. If it is started below another root directory, it contacts the cluster of the kubeconfigs there.
     pub fn for_daemon(layout: &Layout) -> Self {
         Self::made(ReadFor::Daemon, CONNECT, PLUGIN, Some(layout), true)
     }
 
-    /// One for a verb that uses the node's own credentials. It does not contact the cluster of another machine's disk: a look
-    /// at that disk stays silent.
+    /// For a verb that uses the node's own credentials. It does not contact the cluster of another machine's disk: a
+    /// look at that disk stays silent.
     pub fn for_verb(layout: &Layout) -> Self {
         Self::made(ReadFor::Daemon, CONNECT, PLUGIN, Some(layout), false)
     }
 
-    /// One for a verb that a person calls: it asks as kubectl would, and so runs the command that a kubeconfig names
-    /// for a credential, but for a kubeconfig of another machine's disk. Such a kubeconfig has to be chosen. Nothing that runs
-    /// by itself may have it.
+    /// For a verb that a user calls. As kubectl would, it runs the command that a kubeconfig names for a credential,
+    /// except if the kubeconfig is on another machine's disk. Such a kubeconfig is used only if the user has chosen it.
+    /// Nothing that runs automatically may have this handle.
     pub fn for_person(layout: &Layout) -> Self {
         Self::made(ReadFor::Person, CONNECT, PLUGIN, Some(layout), false)
     }
 
-    /// The same for tests, whose machine may be busy: connecting takes this long at most.
+    /// For tests, whose machine may be busy: connecting takes this long at most.
     pub fn connecting_within(connect: Duration) -> Self {
         Self::made(ReadFor::Daemon, connect, PLUGIN, None, true)
     }
@@ -152,23 +147,24 @@ impl ApiServer {
         }))
     }
 
-    /// From now on commands that print a credential neither ask nor write on the terminal: something else is shown there.
+    /// From now on commands that print a credential neither ask nor write on the terminal: a console uses it.
     pub fn leave_terminal(&self) {
         self.0.terminal.store(false, Ordering::Relaxed);
     }
 
-    /// A client of what a kubeconfig's current context names. The file, and those that it names, are read
-    /// each time, and a new connection is made when they are others than before: RKE2 renews its
-    /// certificates in place. Nothing is tried twice by itself: when to try again is the caller's to choose.
+    /// A client for a kubeconfig's current context. The file, and those that it names, are read each time, and a new
+    /// connection is made when they have changed: RKE2 renews its certificates in place. Nothing is retried
+    /// automatically: the caller chooses when to try again.
     ///
     /// # Errors
     ///
-    /// What is wrong with the file, with its name, in a line.
+    /// The error in the file, with its name, in a line.
     pub async fn client(&self, files: impl Into<KubeconfigFiles>) -> Result<Client, String> {
         Ok(self.connection(files).await?.client)
     }
 
-    /// The same for a caller that keeps it for long: it can say whether the credential has changed.
+    /// As [`Self::client`], for a caller that keeps it for long: the connection can tell whether the credential has
+    /// changed.
     ///
     /// # Errors
     ///
@@ -178,17 +174,17 @@ impl ApiServer {
         files: impl Into<KubeconfigFiles>,
     ) -> Result<Connection, String> {
         let connection = self.connected((files.into(), None), |_| {})?;
-        // A person may be asked for a password meanwhile, which no bound on a request should count.
+        // The user may be asked for a password meanwhile, which no bound on a request should count.
         if let Some(renewed) = &connection.renewed {
             renewed.prepare().await?;
         }
         Ok(connection)
     }
 
-    /// A client of another component, on a port of this machine, with the client certificate of a
-    /// kubeconfig. These components' certificates name the node, and another authority than kube-apiserver's
-    /// has signed them, so they are not verified. A client certificate gives nothing away to whoever
-    /// listens there; a token would, and is not sent.
+    /// A client of another component, on a port of this machine, with the client certificate of a kubeconfig. These
+    /// components' certificates name the node, and another authority than kube-apiserver's has signed them, so they are
+    /// not verified. A client certificate gives nothing away to a process that listens there; a token would, and is not
+    /// sent.
     ///
     /// # Errors
     ///
@@ -220,12 +216,12 @@ impl ApiServer {
         Ok(connected?.client)
     }
 
-    /// How much was asked so far, by all of the process.
+    /// The number of requests so far, of the whole process.
     pub fn counts(&self) -> RequestCounts {
         self.0.counters.read()
     }
 
-    // A client has a task of its own, on the runtime that runs this: hence its callers are `async`.
+    // A client has a separate task on the current runtime: hence its callers are `async`.
     fn connected(
         &self,
         (files, port): ConnectionKey,
@@ -280,23 +276,21 @@ impl ApiServer {
 }
 
 impl Connection {
-    /// Its client.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The same for watches: an object has a bound on its memory.
+    /// As [`Self::client`], for watches: an object has a bound on its memory.
     pub fn watching_client(&self) -> Client {
         lines::with_bounded_lines(&self.client)
     }
 
-    /// Are the files that it was made from still the same?
     pub fn is_current(&self) -> bool {
         self.sources.are_unchanged()
     }
 
-    /// How much longer the server asks to be left alone; zero when it does not. Every request waits that long
-    /// by itself: this is for a caller that has something better to do.
+    /// How much longer the server asks for a pause; zero when it does not. Every request waits that long automatically:
+    /// this is for a caller that has other work to do.
     pub fn left(&self) -> Duration {
         self.throttle.left()
     }
@@ -306,7 +300,6 @@ impl Connection {
         self.throttle.wait().await;
     }
 
-    /// One with a client of a test's own.
     #[cfg(any(test, feature = "testing"))]
     pub fn with_client(client: Client) -> Self {
         Self {

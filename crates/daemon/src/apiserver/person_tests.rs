@@ -1,4 +1,4 @@
-//! A person's handle: commands that print credentials, and proxies. The commands are real ones.
+//! Tests of the handle for a user: commands that print credentials, and proxies. The commands are real ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -22,12 +22,10 @@ fn person() -> ApiServer {
 const V1: &str = "client.authentication.k8s.io/v1";
 const BETA: &str = "client.authentication.k8s.io/v1beta1";
 
-/// What a plugin prints.
 fn printed(version: &str, status: Value) -> String {
     json!({"kind": "ExecCredential", "apiVersion": version, "status": status}).to_string()
 }
 
-/// A directory with a plugin: a script, which finds there what it prints.
 struct PluginDir(tempfile::TempDir);
 
 impl PluginDir {
@@ -58,13 +56,12 @@ impl PluginDir {
         )
     }
 
-    /// A kubeconfig with such a user.
     fn kubeconfig(&self, cluster: &str, version: &str, fields: &str) -> PathBuf {
         kubeconfig(self.path(), cluster, &self.user(version, fields))
     }
 }
 
-/// Says each time that it ran, and prints what stands in a file.
+/// Records each time that it ran, and prints the content of a file.
 const PRINTS: &str = "echo ran >> \"$1/runs\"; cat \"$1/printed\"\n";
 const NEVER: &str = "interactiveMode: Never";
 
@@ -137,7 +134,7 @@ async fn a_client_certificate_is_fetched_again_when_it_has_ended_and_has_connect
     }
     assert_eq!(place.lines("runs"), 2);
     assert_eq!(server.accepted.load(Ordering::SeqCst), 1);
-    // Whoever asks with the same handle has the same credential.
+    // Requests of the same handle have the same credential.
     ask(&api, &path).await.unwrap();
     assert_eq!(place.lines("runs"), 2);
 }
@@ -195,7 +192,7 @@ async fn a_command_that_brings_no_credential_is_named_with_its_file_line_and_use
     let path = place.kubeconfig(cluster, V1, NEVER);
     let why = ask(&person(), &path).await.unwrap_err();
     let expected = at(&path)
-        + "sh`, which prints the credential of \"u\", has failed (exit status: 3): what it says stands above";
+        + "sh`, which prints the credential of \"u\", has failed (exit status: 3): its output is above";
     assert_eq!(why, expected);
     // It hangs, and is ended.
     place.write(
@@ -255,7 +252,7 @@ async fn a_command_that_brings_no_credential_is_named_with_its_file_line_and_use
                 V1,
                 json!({"token": "hunter2", "expirationTimestamp": "tomorrow"}),
             ),
-            "has printed an `expirationTimestamp` that is no time",
+            "has printed an `expirationTimestamp` that is not a valid time",
         ),
     ] {
         place.write("printed", &text);
@@ -284,7 +281,7 @@ async fn a_command_that_brings_no_credential_is_named_with_its_file_line_and_use
         let why = ask(&person(), &exec(fields)).await.unwrap_err();
         assert!(why.contains(expected), "{why}");
     }
-    // Where something else is shown on the terminal, nobody is asked.
+    // While the terminal is in use, the command asks nothing there.
     let api = person();
     api.leave_terminal();
     let why = ask(&api, &exec("command: sh, interactiveMode: Always"))
@@ -305,12 +302,12 @@ async fn the_daemons_handle_runs_no_command_that_a_kubeconfig_names() {
         "{why}"
     );
     assert_eq!(place.lines("runs"), 0);
-    // The same file is one for a person.
+    // The same file is accepted by the handle for a user.
     ask(&person(), &path).await.unwrap();
     assert_eq!(place.lines("runs"), 1);
 }
 
-/// A proxy that lets everything through that has this first line, and tells where to.
+/// A proxy that lets every connection through whose first line is this, and returns the target.
 async fn proxied(listener: TcpListener, socks: bool) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -350,7 +347,7 @@ async fn connect_target(stream: &mut BufReader<TcpStream>) -> io::Result<String>
     Ok(lines[0].split(' ').nth(1).unwrap().to_owned())
 }
 
-/// RFC 1928, without a name and for IPv4 alone.
+/// RFC 1928, without a name and only for IPv4.
 async fn socks_target(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
     let mut hello = [0; 3];
     stream.read_exact(&mut hello).await?;

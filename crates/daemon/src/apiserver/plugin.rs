@@ -1,7 +1,7 @@
-//! Runs the command that a kubeconfig names for a credential, and reads what it prints: an ExecCredential
+//! Runs a kubeconfig's command for a credential, and reads its output: an ExecCredential
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins>).
 //!
-//! What it prints is secret: no error shows it. What it writes to standard error is for the person, who sees it.
+//! Its output is secret: no error shows it. Its standard error is for the user, who sees it.
 
 use std::io::{self, IsTerminal as _};
 use std::process::{ExitStatus, Stdio};
@@ -21,24 +21,20 @@ use windrow_model::manifest::{Node, yaml};
 
 use crate::kubeconfig::{Authorization, Credential, ExecPlugin, Interaction, bearer};
 
-/// As much is read of what it prints.
+/// Most output of a command, in bytes.
 const LARGEST: u64 = 1 << 20;
-/// What tells a command what is wanted of it.
 const WANTED: &str = "KUBERNETES_EXEC_INFO";
 
-/// The terminal of whoever calls the verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminal {
-    /// It is as the person left it.
+    /// It is as the user left it.
     OfPerson,
-    /// Something is shown there: nothing may be asked or written.
+    /// A console uses it: nothing may be asked or written.
     Taken,
 }
 
-/// What a command printed.
 pub(super) struct PrintedCredential {
     pub(super) credential: Credential,
-    /// When it ends, where the command says so.
     pub(super) ends: Option<Timestamp>,
 }
 
@@ -76,7 +72,7 @@ async fn run(
         Interaction::IfAvailable => there,
         Interaction::Always if there => true,
         Interaction::Always => {
-            return Err("wants to ask on the terminal (`interactiveMode: Always`), and there is none: call the verb on one".to_owned());
+            return Err("wants to ask on the terminal (`interactiveMode: Always`), but there is no terminal: call the verb on one".to_owned());
         }
     };
     let mut spec = json!({ "interactive": asks });
@@ -110,15 +106,15 @@ async fn run(
         // It may have ended in this moment.
         let _ = child.kill().await;
         return Err(format!(
-            "has printed nothing whole within {} s and was ended: run it by hand to see what it waits for",
+            "has printed nothing whole within {} s and was ended: run it manually to see why it waits",
             patience.as_secs_f32().ceil()
         ));
     };
     let (printed, status) = ended.map_err(|error| format!("cannot be read: {error}"))?;
     if !status.success() {
         let said = match terminal {
-            Terminal::OfPerson => "what it says stands above",
-            Terminal::Taken => "run it by hand to see what it says",
+            Terminal::OfPerson => "its output is above",
+            Terminal::Taken => "run it manually to see its output",
         };
         return Err(format!("has failed ({status}): {said}"));
     }
@@ -155,9 +151,7 @@ fn read(
     let root = text.and_then(|text| yaml::parse_configuration(text).ok().flatten());
     let root = root.filter(|root| root.str_at(&["kind"]) == Some("ExecCredential"));
     let Some(root) = root else {
-        return Err(
-            "has printed no ExecCredential: run it by hand to see what it prints".to_owned(),
-        );
+        return Err("has printed no ExecCredential: run it manually to see its output".to_owned());
     };
     match root.str_at(&["apiVersion"]) {
         Some(version) if version == api_version => {}
@@ -188,7 +182,7 @@ fn read(
         None => None,
         Some(Ok(end)) => Some(end),
         Some(Err(_)) => {
-            return Err("has printed an `expirationTimestamp` that is no time".to_owned());
+            return Err("has printed an `expirationTimestamp` that is not a valid time".to_owned());
         }
     };
     Ok(PrintedCredential {

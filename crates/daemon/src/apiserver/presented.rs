@@ -14,14 +14,14 @@ use tokio_rustls::TlsConnector;
 
 use super::connection::Unverified;
 
-/// How long the handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// When the first of the certificates ends that a server presents, whoever signed them. Nothing is sent to it.
+/// When the first of the certificates that a server presents ends, no matter who signed it. Nothing is sent to the
+/// server.
 ///
 /// # Errors
 ///
-/// Why that is not known.
+/// Why that is unknown.
 pub async fn earliest_end(address: SocketAddr) -> Result<Timestamp, String> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

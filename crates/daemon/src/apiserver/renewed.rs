@@ -22,21 +22,17 @@ pub(super) struct RenewedHttp {
     plugin: ExecPlugin,
     endpoint: Endpoint,
     provider: Arc<CryptoProvider>,
-    /// How long connecting may take.
     connect: Duration,
-    /// How long the command may take.
     patience: Duration,
     terminal: Arc<AtomicBool>,
-    /// Whoever needs another credential waits for the one command that is running.
+    /// A request that needs another credential waits for the command that is already running.
     held: Mutex<Option<Held>>,
 }
 
-/// What was made with a credential.
 #[derive(Clone)]
 struct Held {
     http: Http,
     ends: Option<Timestamp>,
-    /// Did the server refuse the credential?
     refused: Arc<AtomicBool>,
 }
 
@@ -65,11 +61,11 @@ impl RenewedHttp {
         }
     }
 
-    /// Runs the command, unless there is a credential that counts.
+    /// Runs the command, unless there is a valid credential.
     ///
     /// # Errors
     ///
-    /// In a line, why there is none, with the file and the line that names the command.
+    /// In a line, why it cannot be had, with the file and the line of the command.
     pub(super) async fn prepare(&self) -> Result<(), String> {
         self.held().await.map(drop)
     }

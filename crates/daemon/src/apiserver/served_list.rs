@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(crate) struct ServedList {
     pub(crate) objects: usize,
     pub(crate) size: usize,
-    /// How many small maps each has besides.
+    /// How many small maps each of them has in addition.
     pub(crate) maps: usize,
     /// The object before which the token of a page is too old.
     pub(crate) expires_at: usize,

@@ -1,4 +1,4 @@
-//! What those who ask share: the connection, what the server asks of them, their turns.
+//! Tests of the state that is shared between callers: the connection, the server's `Retry-After`, their turns.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,6 @@ use tokio::time::timeout;
 use super::tests::{PATIENCE, TestAuthority, TestServer, VERSION, api, kubeconfig};
 use super::{RequestCounts, throttle};
 
-/// What a server says that asks to be left alone for so long.
 fn put_off(seconds: &str) -> Response<Full<Bytes>> {
     let text =
         r#"{"kind": "Status", "status": "Failure", "code": 503, "message": "m", "reason": "r"}"#;

@@ -31,7 +31,6 @@ pub(super) fn api() -> ApiServer {
     ApiServer::connecting_within(PATIENCE)
 }
 
-/// An authority of a cluster.
 pub(super) struct TestAuthority {
     issuer: Issuer<'static, KeyPair>,
     pub(super) pem: String,
@@ -84,7 +83,6 @@ fn der(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// What a server is asked: the target, and the `Authorization`.
 pub(super) type ReceivedRequest = (String, Option<String>);
 
 /// A kube-apiserver that knows its version, or answers with another status.
@@ -122,7 +120,7 @@ impl TestServer {
             let (tell, says, gate) = (tell.clone(), says.clone(), gate.clone());
             let answer = service_fn(move |request: http::Request<Incoming>| {
                 let target = request.uri().to_string();
-                // Whoever reads the server's audit log sees whose it is.
+                // A reader of the server's audit log sees which program sent it.
                 let program = concat!("windrow/", env!("CARGO_PKG_VERSION"));
                 assert_eq!(request.headers()[USER_AGENT], program);
                 let header = request.headers().get(AUTHORIZATION);
@@ -171,7 +169,6 @@ pub(super) fn kubeconfig(directory: &Path, cluster: &str, user: &str) -> PathBuf
     path
 }
 
-/// What the server of a kubeconfig says of its version, or why it says nothing.
 async fn version(path: &Path) -> Result<String, String> {
     let client = api().client(path).await?;
     let version = client.apiserver_version().await;
@@ -197,7 +194,7 @@ async fn the_authority_of_the_kubeconfig_is_believed_and_no_other_unless_all_are
             "certificate-authority: other.crt",
             Some("the server's certificate is "),
         ),
-        // What the machine trusts, if it trusts anything.
+        // The machine's trust store, if it has one.
         ("", Some("certificate")),
     ] {
         let cluster = format!("server: '{}', {fields}", server.url);
@@ -381,7 +378,7 @@ fn left_after(status: u16, said: &str) -> u64 {
     let mut headers = HeaderMap::new();
     headers.insert(RETRY_AFTER, said.parse().unwrap());
     throttle.heard(StatusCode::from_u16(status).unwrap(), &headers);
-    // Of a second that has begun the whole counts.
+    // A second that has begun counts as a whole one.
     let left = throttle.left();
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
@@ -390,7 +387,7 @@ fn left_after(status: u16, said: &str) -> u64 {
 fn retry_after_is_honoured_and_bounded() {
     assert_eq!(Throttle::default().left(), Duration::ZERO);
     assert!((1..=9).contains(&left_after(429, "9")));
-    // No probe that is asked every 10 s misses three questions.
+    // A probe that asks every 10 s does not miss three answers.
     assert!((1..=15).contains(&left_after(503, "86400")));
     for (status, said) in [
         (500, "50"),

@@ -1,5 +1,5 @@
-//! What requests have to pass before they are sent: how many there may be at once, and for how long the
-//! server asks to be left alone. Both count for all who ask the same server.
+//! The gate for requests before they are sent: how many there may be at once, and for how long the server asks for a
+//! pause. Both count for all who ask the same server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,17 +20,16 @@ use crate::locked::lock;
 /// every object that something waits for is listed, and every probe asks: kube-apiserver has others to
 /// serve then. A request that hangs gives its turn back when its caller's time is over.
 pub(super) const AT_ONCE: usize = 8;
-/// No longer than this: one wrong answer must not blind the node. Probes are asked every 10 s, and after three questions that were not
-/// sent nothing is known.
+/// No longer than this: one wrong answer must not blind the node. Probes ask every 10 s, and after three questions that
+/// were not sent they know nothing.
 const LONGEST: Duration = Duration::from_secs(15);
 
 /// kube-apiserver's own health waits for no turn: its silence means that it is down, and waiting here would look like silence. It serves
 /// health checks even when it limits all other requests.
 const HEALTH: &str = "/readyz";
 
-/// What those who ask one server share.
 pub(super) struct Throttle {
-    /// Until when it asks to be left alone: the `Retry-After` of its answers 429 and 503, in seconds.
+    /// The end of the pause that it asks for: the `Retry-After` of its answers 429 and 503, in seconds.
     until: Mutex<Option<Instant>>,
     turns: Semaphore,
 }
@@ -79,12 +78,10 @@ impl Throttle {
     }
 }
 
-/// How much was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestCounts {
-    /// Requests but watches.
+    /// Requests except watches.
     pub requests: u64,
-    /// Watches that were opened.
     pub watches: u64,
 }
 
@@ -143,7 +140,7 @@ pub(super) fn before(
     })
 }
 
-/// Is it a watch, whose answer goes on?
+/// Whether it is a watch, whose answer goes on.
 fn is_watch(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query
