@@ -141,7 +141,7 @@ fn what_is_no_flight_is_refused_and_a_node_without_one_is_unknown() {
     let output = blame(&[packed.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     assert!(
-        complained(&output).contains("no archive of windrow report"),
+        complained(&output).contains("not an archive of windrow report"),
         "{output:?}"
     );
     let output = windrow(Some(place.path()), &["blame"]);

@@ -11,7 +11,7 @@ const LONGEST_LINE: usize = 16 << 20;
 ///
 /// # Errors
 ///
-/// If nothing in it is a boot log that this program can read; a sentence for people.
+/// If nothing in it is a boot log that this program can read; a sentence for users.
 pub fn read_flights(bytes: &[u8], budget: &mut ValueBudget) -> Result<Flights, String> {
     let Some((line, why)) = first_excess(bytes, budget) else {
         return Flights::read(&String::from_utf8_lossy(bytes));
@@ -26,7 +26,6 @@ pub fn read_flights(bytes: &[u8], budget: &mut ValueBudget) -> Result<Flights, S
     Ok(flights)
 }
 
-/// Where a line is.
 struct LinePlace {
     /// From 1.
     number: usize,
@@ -34,7 +33,6 @@ struct LinePlace {
     begin: usize,
 }
 
-/// The first line that exceeds a bound, and why.
 fn first_excess(bytes: &[u8], budget: &mut ValueBudget) -> Option<(LinePlace, String)> {
     let mut begin = 0;
     for (number, line) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {

@@ -1,8 +1,7 @@
-//! The archive that `windrow report` writes and that can be looked at elsewhere: a `tar.gz` with an
-//! index. `docs/report.md` is its layout, which is a promise.
+//! The archive that `windrow report` writes and that can be read on another machine: a `tar.gz` with an index.
+//! `docs/report.md` describes its layout, which is a promise.
 //!
-//! What was collected goes in as it was found and comes out without its secrets: there is no way into
-//! the archive past the redactor.
+//! Collected content is written without its secrets: there is no way into the archive past the redactor.
 
 mod flights;
 mod read;
@@ -30,7 +29,6 @@ use windrow_model::redact::{Learner, REDACTED, Redactor};
 
 use crate::printable::{json, json_pretty, printable_lines};
 
-/// The index's name in the archive.
 pub const INDEX: &str = "report.json";
 
 /// Largest file of an archive, in bytes. A file of the node has at most 4 MiB; a list of objects may have all that is collected.
@@ -39,7 +37,7 @@ pub const LARGEST_FILE: u64 = 128 << 20;
 /// Most bytes of all its files: 96 MiB are collected, and JSON is indented.
 pub const LARGEST_OF_ALL: u64 = 256 << 20;
 
-/// What the node's own files say of known incidents.
+/// Facts about known incidents from the node's own files.
 pub const OWN_NODE: &str = "node/own.json";
 
 /// The index, `apiVersion: windrow.dev/v1`, `kind: Report`.
@@ -89,47 +87,35 @@ pub struct Missing {
     pub why: String,
 }
 
-/// One thing that was collected, with its secrets.
 #[derive(Debug)]
 pub struct CollectedItem {
-    /// Path in the archive.
     pub path: String,
-    /// What it is.
     pub what: String,
-    /// Where it was had.
     pub source: String,
-    /// What was found.
     pub content: CollectedContent,
-    /// Was it cut off at a limit?
     pub truncated: bool,
 }
 
-/// What was found.
 #[derive(Debug)]
 pub enum CollectedContent {
     /// Text of any kind.
     Text(String),
-    /// JSON, or YAML that was read; written as JSON.
+    /// JSON, or parsed YAML; written as JSON.
     Tree(Value),
-    /// Several of them, as documents of one file.
+    /// Several values, as documents of one file.
     Trees(Vec<Value>),
-    /// Several of them, one a line.
+    /// Several values, one a line.
     Lines(Vec<Value>),
 }
 
-/// Everything that was collected.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// What was found.
     pub items: Vec<CollectedItem>,
-    /// What could not be had.
     pub missing: Vec<Missing>,
-    /// Secrets of files that are not in the archive themselves.
     pub learner: Learner,
 }
 
 impl Collected {
-    /// Notes something that could not be had.
     pub fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.missing.push(Missing {
             what: what.into(),
@@ -138,12 +124,9 @@ impl Collected {
     }
 }
 
-/// Whose archive it is.
 #[derive(Debug, Clone)]
 pub struct ArchiveOwner {
-    /// The node's host name.
     pub host: String,
-    /// When it is made.
     pub created: Timestamp,
 }
 
@@ -165,20 +148,18 @@ impl ArchiveOwner {
     }
 }
 
-/// Why a file is not in a report that no source of it is known to have.
 pub const UNKNOWN_SOURCE: &str = "left out: no report has such a file";
 
-/// What is said of a report with very many secrets.
 const MANY_SECRETS: (&str, &str) = (
     "some secrets",
     "there are more than 2 MiB: of the last ones, only the places are left out that look like a secret's",
 );
 
-/// What the index and the headers of a file may take of an archive, in bytes.
+/// The size of the index and of a file's headers in an archive, at most, in bytes.
 const ROOM_OF_INDEX: u64 = 8 << 20;
 const ROOM_OF_HEADERS: u64 = 8 << 10;
 
-/// Writes the archive. Everything is learned from before anything is written.
+/// Writes the archive. The secrets of all items are learned before anything is written.
 ///
 /// # Errors
 ///
@@ -191,7 +172,7 @@ pub fn pack(
     pack_within(LARGEST_FILE, collected, owner, out)
 }
 
-/// The same. A file of more than `largest` bytes is left out.
+/// As [`pack`]. A file of more than `largest` bytes is left out.
 fn pack_within(
     largest: u64,
     mut collected: Collected,
@@ -240,7 +221,7 @@ fn pack_within(
             continue;
         }
         let text = shown(&item.content, &redactor);
-        // A reader elsewhere refuses what is larger.
+        // A reader on another machine refuses a larger file.
         let bytes = text.len() as u64 + ROOM_OF_HEADERS;
         if bytes > largest.min(room) {
             index.missing.push(Missing {
@@ -278,7 +259,7 @@ fn shown(content: &CollectedContent, redactor: &Redactor) -> String {
         json_pretty(&redactor.value(tree)).unwrap_or_default() + "\n"
     };
     match content {
-        // A colour of a log's is no text.
+        // The colour codes of a log are not text.
         CollectedContent::Text(text) => printable_lines(&redactor.text(text)),
         CollectedContent::Tree(one) => tree(one),
         CollectedContent::Trees(several) => {
@@ -306,7 +287,7 @@ fn append(
     archive.append_data(&mut header, path, text.as_bytes())
 }
 
-/// Where the objects of a kind lie. The core group, which has no name, is called `core`.
+/// The path for the objects of a kind. The core group, which has no name, is called `core`.
 pub fn objects_path(group: &str, kind: &str) -> String {
     let group = if group.is_empty() { "core" } else { group };
     format!("cluster/{group}_{kind}.json")

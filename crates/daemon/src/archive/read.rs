@@ -1,5 +1,5 @@
-//! Reads an archive from elsewhere: nothing is unpacked onto the disk, and nothing in it is
-//! believed to be of a sane size. One file is in memory at a time, unless the caller keeps it.
+//! Reads an archive from elsewhere: nothing is unpacked onto the disk, and no size in it is trusted. One file is in
+//! memory at a time, unless the caller keeps it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,62 +21,45 @@ use super::{INDEX, LARGEST_FILE, LARGEST_OF_ALL, ReportIndex};
 const MOST: usize = 20_000;
 /// Largest index, in bytes. Each file and each gap takes a few hundred.
 const LARGEST_INDEX: u64 = 4 << 20;
-/// Longest path, and what a header with a long path may take.
+/// Longest path, and longest header for a long path.
 const LONGEST_PATH: u64 = 4 << 10;
 /// Largest flight, in bytes: two files of at most 32 MiB.
 pub const LARGEST_FLIGHT: u64 = 64 << 20;
 
-/// Why an archive cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// It is no `tar.gz`, or was cut off.
-    #[error("it is no archive of windrow report, or was cut off on its way: {0}")]
+    #[error("it is not an archive of windrow report, or was cut off: {0}")]
     Broken(#[from] io::Error),
-    /// It is larger than anything that Windrow writes.
     #[error("it unpacks to more than Windrow ever writes: nothing was read")]
     TooLarge,
-    /// One of its files is.
     #[error("its file {path} is larger than {} MiB, more than Windrow writes: nothing was read", .most >> 20)]
-    FileTooLarge {
-        /// Its path.
-        path: String,
-        /// The limit in bytes.
-        most: u64,
-    },
-    /// It has no index.
+    FileTooLarge { path: String, most: u64 },
     #[error("it has no {INDEX}: `windrow report` makes such archives")]
     NoIndex,
-    /// Its index cannot be read.
     #[error("its {INDEX} cannot be read: {0}")]
     ReportIndex(#[from] serde_json::Error),
-    /// Its index is another one.
     #[error(
         "its {INDEX} is a {0}, not a Report of windrow.dev/v1: use the Windrow that wrote it, or a newer one"
     )]
     Version(String),
 }
 
-/// An archive in memory.
 #[derive(Debug, Clone)]
 pub struct Archive {
-    /// Its index.
     pub index: ReportIndex,
     /// Its files by their path below its one directory.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// A packed file that Windrow wrote.
 #[derive(Debug)]
 pub enum Packed {
-    /// An archive of `windrow report`.
     Report(Archive),
-    /// The copy of a flight.
     Flight(Vec<u8>),
 }
 
 impl Packed {
-    /// Tells the two apart, and reads them: of an archive, the files at these paths. Of a flight that was cut off, the
-    /// part before is read.
+    /// Recognises and reads either: of an archive only the files at these paths; of a flight that was cut off, the part
+    /// before the cut.
     ///
     /// # Errors
     ///
@@ -88,7 +71,7 @@ impl Packed {
             return Archive::read_some(packed, |path| paths.contains(&path)).map(Self::Report);
         }
         let mut flight = first.to_vec();
-        // What was unpacked before an error stays.
+        // The part that was unpacked before an error is kept.
         let _ = unpacked.read_to_end(&mut flight);
         if flight.len() as u64 > LARGEST_FLIGHT {
             return Err(ReadError::TooLarge);
@@ -97,9 +80,7 @@ impl Packed {
     }
 }
 
-/// A file of an archive that is being read.
 pub struct ArchivedFile<'a, R: Read> {
-    /// Its path below the archive's one directory.
     pub path: String,
     content: &'a mut R,
 }
@@ -125,7 +106,7 @@ impl<R: Read> ArchivedFile<'_, R> {
     }
 }
 
-/// What the index has to be before anything else in it is read.
+/// The version of the index, checked before anything else in it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct IndexVersion {
@@ -138,16 +119,16 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// When it is none, or not of a version that is known.
+    /// When it is not an archive, or has an unknown version.
     pub fn read(packed: impl Read) -> Result<Self, ReadError> {
         Self::read_some(packed, |_| true)
     }
 
-    /// Reads the index and the files that are `wanted`.
+    /// Reads the index and the `wanted` files.
     ///
     /// # Errors
     ///
-    /// When it is none, or not of a version that is known.
+    /// When it is not an archive, or has an unknown version.
     pub fn read_some(packed: impl Read, wanted: impl Fn(&str) -> bool) -> Result<Self, ReadError> {
         let mut files = BTreeMap::new();
         let index = read_each(packed, |mut file| {
@@ -165,8 +146,8 @@ impl Archive {
         ValueBudget::default().parse(self.files.get(path)?).ok()
     }
 
-    /// The objects of a kind; `None` when the archive does not say which there are: they were not
-    /// asked for, or refused (`index.missing` says why). The core group is called `core`.
+    /// The objects of a kind; `None` when the archive does not contain them: they were not requested, or the request
+    /// was refused (`index.missing` says why). The core group is called `core`.
     pub fn objects(&self, group: &str, kind: &str) -> Option<Vec<Value>> {
         let bytes = self.files.get(&super::objects_path(group, kind))?;
         items_of(bytes, &mut ValueBudget::default()).ok()
@@ -185,11 +166,11 @@ pub fn items_of(list: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, Val
     }
 }
 
-/// Gives each file of an archive to `visit`, and returns the index. A file that is not read there is not in memory.
+/// Gives each file of an archive to `visit`, and returns the index. A file is in memory only if `visit` reads it.
 ///
 /// # Errors
 ///
-/// When it is none, or not of a version that is known; those of `visit`.
+/// When it is not an archive, or has an unknown version; those of `visit`.
 pub fn read_each<P: Read>(
     packed: P,
     mut visit: impl FnMut(
@@ -259,7 +240,6 @@ pub fn read_each<P: Read>(
     Ok(serde_json::from_slice(&index)?)
 }
 
-/// The path in a header for the file that follows.
 fn path_in(kind: EntryType, header: &[u8]) -> Option<Vec<u8>> {
     if kind == EntryType::GNULongName {
         return Some(header.split(|byte| *byte == 0).next()?.to_vec());
@@ -269,7 +249,7 @@ fn path_in(kind: EntryType, header: &[u8]) -> Option<Vec<u8>> {
     Some(path.value_bytes().to_vec())
 }
 
-/// A path below the archive's one directory, which is only there for who unpacks it by hand.
+/// A path below the archive's one directory, which only serves users who unpack it manually.
 fn inner_path(written: &[u8]) -> Option<String> {
     let mut parts = Path::new(OsStr::from_bytes(written)).components();
     parts.next();

@@ -1,8 +1,9 @@
-//! Every file that a report may have. Nothing else leaves the node, whoever collected it: `docs/report.md` says what each is.
+//! Every file that a report may have. Nothing else leaves the node, no matter which part collected it: `docs/report.md`
+//! describes each file.
 
 /// Paths in the archive, as [`matches()`] reads them.
 const SOURCES: &[&str] = &[
-    // What Windrow says of itself and of the manifests: `src/cli/report.rs`.
+    // Windrow's own documents, and the manifests: `src/cli/report.rs`.
     "manifests.json",
     "markers.json",
     "plan.json",
@@ -49,12 +50,11 @@ const SOURCES: &[&str] = &[
     "cluster/readyz",
 ];
 
-/// Is this a file that a report may have?
 pub(super) fn is_known(path: &str) -> bool {
     SOURCES.iter().any(|source| matches(source, path))
 }
 
-/// Does a path match this pattern? `*` stands for a part of a name, and `**` at the end for everything below.
+/// Whether a path matches this pattern. `*` stands for a part of a name, and `**` at the end for everything below.
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else {
         return pattern == path;

@@ -143,7 +143,7 @@ fn json_without_items_is_not_a_list_of_objects() {
 #[test]
 fn what_is_no_archive_is_refused_with_what_to_do() {
     let refused = |bytes: &[u8]| Archive::read(bytes).unwrap_err().to_string();
-    assert!(refused(b"not packed at all").contains("no archive of windrow report"));
+    assert!(refused(b"not packed at all").contains("not an archive of windrow report"));
     let whole = packed(Collected::default());
     assert!(refused(&whole[..whole.len() / 2]).contains("cut off"));
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
@@ -157,7 +157,6 @@ fn what_is_no_archive_is_refused_with_what_to_do() {
     assert!(refused(&newer).contains("windrow.dev/v9"));
 }
 
-/// An archive with this index and these files.
 fn archive_of(index: &str, files: &[(&str, &str)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     append(&mut builder, &owner(), INDEX, index).unwrap();
@@ -167,7 +166,6 @@ fn archive_of(index: &str, files: &[(&str, &str)]) -> Vec<u8> {
     builder.into_inner().unwrap().finish().unwrap()
 }
 
-/// An index, with a field that no version knows.
 fn index_with(unknown: &str) -> String {
     let index = json!({
         "apiVersion": "windrow.dev/v1", "kind": "Report", "created": "2026-11-21T20:15:00Z", "host": "n",

@@ -8,15 +8,16 @@ use thiserror::Error;
 
 /// Most memory that values may take, in bytes. Those of a report with 96 MiB of objects take less.
 const MOST_MEMORY: usize = 512 << 20;
-/// The same for the lines of a boot log: recorded manifests are many small maps, 14 bytes of memory for each byte.
+/// As `MOST_MEMORY`, for the lines of a boot log: recorded manifests are many small maps, 14 bytes of memory for each
+/// byte.
 const MOST_OF_FLIGHTS: usize = 1 << 30;
-/// What a map takes, however few keys it has (a node of a B-tree).
+/// The memory of a map, however few keys it has (a node of a B-tree).
 const MAP: usize = 640;
-/// What each of its keys takes on average, without its text.
+/// The average memory of each of its keys, without the key's text.
 const KEY: usize = 64;
-/// What an allocation takes in addition to its bytes.
+/// The memory of an allocation in addition to its bytes.
 const ALLOCATION: usize = 16;
-/// What an item of a list takes, with the room that the list keeps to grow.
+/// The memory of an item of a list, with the room that the list keeps to grow.
 const ITEM: usize = 2 * size_of::<Value>();
 /// Which managers set which fields of an object: nothing reads it, and it is half of some objects.
 const UNREAD: &str = "managedFields";
@@ -32,12 +33,8 @@ pub enum ValueError {
         /// Column, from 1.
         column: usize,
     },
-    /// There are too many of them.
     #[error("its values take more than {} MiB of memory", .most >> 20)]
-    TooLarge {
-        /// The limit in bytes.
-        most: usize,
-    },
+    TooLarge { most: usize },
     /// It is JSON, and not a list of objects.
     #[error("it is not a list of objects")]
     NoList,
@@ -49,7 +46,7 @@ pub struct ValueBudget {
     most: usize,
     left: usize,
     is_spent: bool,
-    /// Are values counted that nothing reads?
+    /// Whether values that nothing reads are counted.
     counts_unread: bool,
 }
 
@@ -69,7 +66,6 @@ impl ValueBudget {
         }
     }
 
-    /// The memory that the values of a boot log may take.
     pub fn of_flights() -> Self {
         Self::of(MOST_OF_FLIGHTS)
     }
