@@ -1,9 +1,10 @@
-//! When the cluster is looked at for what comes into it, and what the flight says of that: lines for learning. No decision rests on
-//! them.
+//! Decides when Windrow watches the cluster for new objects, and writes lines about them into the flight, for learning.
+//! No decision depends on them.
 //!
-//! It is looked at while a boot is under way: until the node was Ready in this boot and every file is applied or kept on purpose, and no
-//! longer than an hour in which nothing comes and nothing moves: eleven watches cost memory and requests, and who brings what comes
-//! later is still told by its metadata. When a file waits later, or something moves again, it is looked at again.
+//! The watch lasts while a boot is under way: until the node was Ready in this boot and every file is applied or kept
+//! on purpose. It ends after an hour in which nothing appears and nothing changes, because eleven watches cost memory
+//! and requests, and the metadata of later objects still shows their creators. The watch begins again when a file waits
+//! later, or something changes again.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -15,29 +16,27 @@ use windrow_decide::{NodeRole, Observation, Status};
 use super::hardware::HardwareClass;
 use crate::observe::appearances::Sighting;
 
-/// After this long without anything new the look ends.
+/// The watch ends after this time without anything new.
 const QUIET: SignedDuration = SignedDuration::from_hours(1);
 
-/// What the daemon knows of the look at the cluster.
 pub(super) struct AppearanceWatch {
     wanted: watch::Sender<bool>,
     pub(super) seen: mpsc::Receiver<Vec<Sighting>>,
-    /// Since when it is looked at again, after the boot was over once.
+    /// Since when the cluster is watched again, after the boot was over once.
     again: Option<Timestamp>,
-    /// When something came or moved last; absent until then.
+    /// When an object appeared or a state changed last; `None` until then.
     moved: Option<Timestamp>,
-    /// A number for where the boot stands.
+    /// A number for the progress of the boot.
     stand: Option<u64>,
     numbers: RandomState,
     kubernetes: Option<String>,
     pub(super) hardware: HardwareClass,
 }
 
-/// What the look at the cluster gets from the daemon, and where what it sees goes.
+/// The daemon's request to watch, and the channel for the observed objects.
 pub type AppearanceEnds = (watch::Receiver<bool>, mpsc::Sender<Vec<Sighting>>);
 
 impl AppearanceWatch {
-    /// One for a look that there is.
     pub(super) fn new() -> (Self, AppearanceEnds) {
         // Bounded: a cluster with much in it has to wait for the disk.
         let (sender, seen) = mpsc::channel(16);
@@ -55,7 +54,7 @@ impl AppearanceWatch {
         (watch, (is_wanted, sender))
     }
 
-    /// Begins or ends the look, as things stand. `recorded`: is there a flight?
+    /// Begins or ends the watch, depending on the state. `recorded`: whether there is a flight.
     pub(super) fn want(
         &mut self,
         recorded: bool,
@@ -74,31 +73,28 @@ impl AppearanceWatch {
         if wanted == was_wanted {
             return;
         }
-        // What comes while nobody looks was there when it is looked at again.
+        // Objects that appeared before the watch began again count as already present.
         if was_wanted || self.again.is_some() {
             self.again = Some(now);
         }
         self.wanted.send_replace(wanted);
     }
 
-    /// When the look ends if nothing comes or moves until then.
+    /// When the watch ends if nothing appears or changes until then.
     fn quiet_at(&self) -> Option<Timestamp> {
         self.moved?.saturating_add(QUIET).ok()
     }
 
-    /// When time alone ends the look; `None` where nobody looks.
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
         self.quiet_at().filter(|_| *self.wanted.borrow())
     }
 
-    /// The clock was set.
     pub(super) fn clock_jumped(&mut self, by: SignedDuration) {
         let moved = |at: Timestamp| at.saturating_add(by).unwrap_or(at);
         self.moved = self.moved.map(moved);
         self.again = self.again.map(moved);
     }
 
-    /// The lines for what was seen.
     pub(super) fn lines(
         &mut self,
         seen: Vec<Sighting>,
@@ -154,7 +150,7 @@ impl AppearanceWatch {
         lines
     }
 
-    /// What is known of the machine; `None` where nothing is.
+    /// The facts about the machine, if there are any.
     pub(super) fn machine(
         &self,
         role: NodeRole,
@@ -176,14 +172,15 @@ impl AppearanceWatch {
     }
 }
 
-/// Is a boot under way, or does a file wait?
+/// Whether a boot is under way, or a file waits.
 fn is_under_way(status: &Status) -> bool {
     let has_files = !matches!(status.role, NodeRole::Agent | NodeRole::Witness);
     let is_probed = !status.phases.is_empty();
     has_files && (!status.staging.settled || (is_probed && status.first_ready.is_none()))
 }
 
-/// Where the boot stands: another one where the node comes to a phase, or a file is held, waits for something else or is free.
+/// The progress of the boot. It changes when the node reaches a phase, or a file is held, waits for another object or
+/// is free.
 fn stand(status: &Status) -> impl std::hash::Hash {
     let held = status.staging.held.iter();
     let held: Vec<_> = held
@@ -303,10 +300,10 @@ mod tests {
         assert!(!look(&mut watch, &status, 61));
         assert_eq!(watch.next_wake(), None);
         assert!(!look(&mut watch, &status, 70));
-        // The node comes to another phase.
+        // The node reaches another phase.
         status.phase = Phase::Manifests;
         assert!(look(&mut watch, &status, 80));
-        // What was there already is nothing new, and what comes is.
+        // Objects that were already present are not new; later ones are.
         let seen = |listed| vec![namespace(Some(after(2)), listed)];
         watch.lines(seen(true), &observed, after(90));
         assert_eq!(watch.next_wake(), Some(after(140)));

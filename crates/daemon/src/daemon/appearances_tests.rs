@@ -1,4 +1,4 @@
-//! The look at the cluster really ends: a server on loopback counts the watches that are open.
+//! The watch of the cluster really ends: a server on loopback counts the open watches.
 
 use std::convert::Infallible;
 use std::fs;
@@ -28,7 +28,7 @@ use crate::testing::server;
 const START: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Every kind that is looked at.
+/// The number of watched kinds.
 const ALL: usize = 11;
 
 /// An open watch, as long as its body lives: a client that goes away ends it.
@@ -47,7 +47,6 @@ impl Drop for OpenWatch {
     }
 }
 
-/// A kube-apiserver that has no object.
 struct EmptyCluster {
     url: String,
     open: watch::Receiver<usize>,
@@ -84,7 +83,7 @@ impl EmptyCluster {
             });
             async move {
                 let serve = hyper::server::conn::http1::Builder::new();
-                // A client that goes away in the middle is what is waited for.
+                // The test waits for a client that goes away in the middle.
                 let _ = serve
                     .serve_connection(TokioIo::new(connection), answer)
                     .await;
@@ -93,7 +92,6 @@ impl EmptyCluster {
         Self { url, open, task }
     }
 
-    /// Waits until this many watches are open.
     async fn has_open(&mut self, count: usize) {
         let reached = self.open.wait_for(|open| *open == count);
         let reached = timeout(PATIENCE, reached).await;

@@ -1,7 +1,7 @@
-//! The one place in the daemon that reads the clock.
+//! The only place in the daemon that reads the clock.
 //!
-//! Two clocks are read together: the wall clock, in which every time is reported, and the monotonic clock, in which the
-//! daemon waits. Where they drift apart, the wall clock was set.
+//! Two clocks are read together: the wall clock, for every reported time, and the monotonic clock, for the daemon's
+//! waits. If they drift apart, the wall clock was set.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::locked::lock;
 /// A smaller step of the wall clock is slewing or rounding, not a jump.
 const JUMP: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long a stopped clock is left alone before somebody looks at it again.
+/// How long to wait before a stopped clock is checked again.
 const STOPPED: Duration = Duration::from_millis(100);
 
 /// The daemon's clock; in the sandbox it runs faster, and can be stopped. Clones are one clock.
@@ -27,8 +27,8 @@ pub struct Clock {
     stops: Arc<Mutex<Stops>>,
 }
 
-/// The time that decisions go by: a step of the wall clock is in it only once `jumped` has said so. What is remembered is moved by that
-/// step then; a time that was taken after the step and before that would be moved twice.
+/// The time for decisions: it includes a step of the wall clock only after `jumped` has reported it. Remembered times
+/// are moved by that step then. A time that was taken after the step and before the report would be moved twice.
 #[derive(Debug)]
 pub(super) struct SteadyClock {
     clock: Clock,
@@ -36,17 +36,13 @@ pub(super) struct SteadyClock {
     last: (Timestamp, Duration),
 }
 
-/// When a clock of the sandbox stood still.
 #[derive(Debug, Default)]
 struct Stops {
-    /// For how long, in all.
     over: Duration,
-    /// Since when it stands now.
     since: Option<Instant>,
 }
 
 impl Clock {
-    /// The node's own clock.
     pub fn real() -> Self {
         Self::new(None, 1)
     }
@@ -73,7 +69,6 @@ impl Clock {
         until.duration_since(self.start).saturating_sub(stops.over)
     }
 
-    /// Stops a clock of the sandbox. The real one cannot be stopped.
     pub fn stop(&self) {
         let mut stops = lock(&self.stops);
         if self.base.is_some() {
@@ -81,7 +76,6 @@ impl Clock {
         }
     }
 
-    /// Lets it run on.
     pub fn go_on(&self) {
         let mut stops = lock(&self.stops);
         if let Some(since) = stops.since.take() {
@@ -94,13 +88,11 @@ impl Clock {
         self.speed
     }
 
-    /// Does it stand still?
     pub fn is_stopped(&self) -> bool {
         let stops = lock(&self.stops);
         stops.since.is_some()
     }
 
-    /// The current time.
     pub fn now(&self) -> Timestamp {
         match self.base {
             None => Timestamp::now(),
@@ -122,13 +114,12 @@ impl Clock {
     fn ahead(&self, ahead: SignedDuration) -> Instant {
         let ahead = Duration::try_from(ahead).unwrap_or(Duration::ZERO) / self.speed;
         match self.is_stopped() {
-            // As long as it stands, that time does not come.
+            // That time does not come while the clock is stopped.
             true => self.after(ahead + STOPPED),
             false => self.after(ahead),
         }
     }
 
-    /// A point in real time, this much later.
     pub fn after(&self, ahead: Duration) -> Instant {
         let now = Instant::now();
         now.checked_add(ahead)
@@ -137,13 +128,13 @@ impl Clock {
 }
 
 impl SteadyClock {
-    /// By this clock, which was not set yet.
+    /// A steady clock that has not seen a step yet.
     pub(super) fn new(clock: Clock) -> Self {
         let last = (clock.now(), clock.ran());
         Self { clock, last }
     }
 
-    /// The current time, but for a step that `jumped` has not told yet.
+    /// The current time, without a step that `jumped` has not reported yet.
     pub(super) fn now(&self) -> Timestamp {
         let (then, _) = self.last;
         then.checked_add(self.passed()).unwrap_or(then)
@@ -157,12 +148,10 @@ impl SteadyClock {
         (jump.abs() > JUMP).then_some(jump)
     }
 
-    /// When it will show `at`.
     pub(super) fn instant(&self, at: Timestamp) -> Instant {
         self.clock.ahead(at.duration_since(self.now()))
     }
 
-    /// What has passed since the last look.
     fn passed(&self) -> SignedDuration {
         let (_, then) = self.last;
         let passed = self.clock.ran().saturating_sub(then) * self.clock.speed;

@@ -1,14 +1,13 @@
-//! What the journal and the status document say of a configuration.
+//! The events and findings about a configuration.
 
 use windrow_decide::settings::Loaded;
 use windrow_decide::{DeliveryState, Event, WebhookStatus};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
-/// How many errors are findings of their own: a file of another kind has one in every line.
+/// How many errors get separate findings: a file of another kind has one in every line.
 const NAMED: usize = 20;
 
-/// One entry per error, with file and line.
 pub(super) fn configuration_events(loaded: &Loaded) -> Vec<Event> {
     if loaded.errors.is_empty() {
         return vec![Event::new(
@@ -27,8 +26,8 @@ pub(super) fn configuration_events(loaded: &Loaded) -> Vec<Event> {
         .collect()
 }
 
-/// What is wrong with the configuration, for the status document. A warning: what was in force, or the default, still is,
-/// and the node is none the worse for it.
+/// The errors of the configuration, for the status document. They are warnings: the previous setting, or the default,
+/// stays in force, and the node suffers no harm.
 pub(super) fn configuration_findings(loaded: &Loaded) -> Vec<Finding> {
     let code = Code::ConfigurationInvalid;
     let finding = |message: String, at| Finding {
@@ -53,7 +52,7 @@ pub(super) fn configuration_findings(loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-/// Webhooks whose console does not take them.
+/// Webhooks whose receiver does not accept them.
 pub(super) fn webhook_findings(webhooks: &[WebhookStatus]) -> Vec<Finding> {
     let wrong = webhooks.iter().filter_map(|webhook| {
         let code = match webhook.state {

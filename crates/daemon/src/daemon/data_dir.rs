@@ -1,5 +1,5 @@
-//! Does RKE2 keep its data where Windrow looks for it, and may Windrow write there? Configuration, links
-//! and mounts may come, or change, while the daemon runs.
+//! Checks whether RKE2 keeps its data where Windrow looks for it, and whether Windrow may write there. Configuration,
+//! links and mounts may appear or change while the daemon runs.
 
 use std::time::Duration;
 
@@ -13,22 +13,19 @@ use crate::layout::Layout;
 use crate::observe::rke2::config_files;
 use crate::observe::unit_sandbox;
 
-/// How often to check.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// The last check.
 #[derive(Default)]
 pub(super) struct DataDir {
     looked: Option<Instant>,
 }
 
 impl DataDir {
-    /// To be called when Windrow's own configuration has changed.
+    /// Call it when Windrow's own configuration has changed.
     pub(super) fn forget(&mut self) {
         self.looked = None;
     }
 
-    /// What is wrong, if it is time to check.
     pub(super) fn findings(&mut self, layout: &Layout, ours: &str) -> Option<Vec<Finding>> {
         if self.looked.is_some_and(|at| at.elapsed() < EVERY) {
             return None;
@@ -39,7 +36,7 @@ impl DataDir {
     }
 }
 
-/// Nothing can be held in a directory that is read-only to the daemon.
+/// The daemon cannot hold files in a read-only directory.
 fn read_only(layout: &Layout) -> Option<Finding> {
     let manifests = layout.manifests();
     let found = unit_sandbox::read_only(&manifests)?;

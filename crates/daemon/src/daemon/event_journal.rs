@@ -1,5 +1,6 @@
-//! Events about files, as the journal gets them: each as an entry of its own, up to a number in a minute. The others of the same kind are
-//! summed up in one entry every few seconds, so that many files that come at once, or one that changes all the time, do not fill it.
+//! Events about files, as entries of the journal: each one separately, up to a number per minute. The others of the
+//! same kind are summed up in one entry every few seconds. So many files that come at once, or one file that changes
+//! all the time, do not fill the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,16 +16,15 @@ const MOST_OF_FILE: usize = 3;
 const PERIOD: Duration = Duration::from_secs(60);
 /// How long events are collected before they are summed up.
 const COLLECTED: Duration = Duration::from_secs(10);
-/// How many files a sum names. As few events as this are written one by one after all.
+/// How many files a sum names. This many events or fewer are written one by one.
 const NAMED: usize = 3;
 
-/// What was written of each code, and what was not.
+/// The written and the suppressed events of each code.
 #[derive(Debug, Default)]
 pub(super) struct EventJournal(BTreeMap<Code, CodeEvents>);
 
 #[derive(Debug)]
 struct CodeEvents {
-    /// When the period began.
     began: Instant,
     written: usize,
     of_file: BTreeMap<String, usize>,
@@ -33,16 +33,13 @@ struct CodeEvents {
 
 #[derive(Debug)]
 struct LeftOut {
-    /// When they are summed up.
     due: Instant,
     count: usize,
     files: BTreeSet<String>,
-    /// The first ones.
     first: Vec<Event>,
 }
 
 impl EventJournal {
-    /// The event, if it is to be written now.
     pub(super) fn take(&mut self, event: Event, now: Instant) -> Option<Event> {
         let Some(file) = event.file.clone() else {
             return Some(event);
@@ -59,7 +56,7 @@ impl EventJournal {
             events.of_file.clear();
         }
         let of_file = events.of_file.entry(file.clone()).or_default();
-        // Behind others that were left out it would be out of turn.
+        // After others that were left out it would be out of order.
         if events.left_out.is_none() && events.written < MOST_OF_CODE && *of_file < MOST_OF_FILE {
             events.written += 1;
             *of_file += 1;
@@ -79,7 +76,6 @@ impl EventJournal {
         None
     }
 
-    /// When the next sum is due.
     pub(super) fn due(&self) -> Option<Instant> {
         let left_out = self
             .0
@@ -88,7 +84,6 @@ impl EventJournal {
         left_out.map(|left_out| left_out.due).min()
     }
 
-    /// The sums that are due by then.
     pub(super) fn sums(&mut self, now: Instant) -> Vec<Event> {
         let mut sums = Vec::new();
         for (code, events) in &mut self.0 {

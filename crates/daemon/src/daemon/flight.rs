@@ -1,4 +1,4 @@
-//! What the daemon hands to the flight recorder: the inputs of each decision, and every decision that changed
+//! The daemon's records for the flight recorder: the inputs of each decision, and every decision that changed
 //! something.
 
 use std::collections::BTreeSet;
@@ -26,12 +26,10 @@ use crate::report::flight::{
 };
 use crate::report::journal;
 
-/// A larger file is recorded by its name alone: its objects would not fit.
+/// A larger file is recorded only by its name: its objects would not fit.
 const LARGEST: usize = 2 << 20;
 
-/// The recorder, if there is one.
 pub(super) struct FlightRecorder {
-    /// Where the writer reports that there is no space.
     full: FullDisks,
     writer: Option<FlightWriter>,
     destination: Option<FlightDestination>,
@@ -39,7 +37,6 @@ pub(super) struct FlightRecorder {
     known: BTreeSet<ManifestPath>,
     tap: Tap,
     names: SiteNames,
-    /// What was recorded of the machine last.
     machine: Option<RecordedMachine>,
 }
 
@@ -57,7 +54,6 @@ impl FlightRecorder {
         }
     }
 
-    /// The configuration in force, at the start and after a reload.
     pub(super) fn configured(
         &mut self,
         layout: &Layout,
@@ -112,7 +108,6 @@ impl FlightRecorder {
         self.tell_configuration(loaded.settings.staging.limits.clone());
     }
 
-    /// The node's platform and role became known.
     pub(super) fn found_platform(&mut self, settings: &settings::Settings, platform: Platform) {
         if let Some(configuration) = &mut self.configuration {
             configuration.platform = Some(platform);
@@ -120,7 +115,6 @@ impl FlightRecorder {
         self.tell_configuration(settings.staging.limits.clone());
     }
 
-    /// What is known of the node changed.
     pub(super) fn found_node(&mut self, settings: &settings::Settings, node: NodeFacts) {
         if let Some(configuration) = &mut self.configuration {
             configuration.node = node;
@@ -175,38 +169,33 @@ impl FlightRecorder {
         }
     }
 
-    /// The ledger that the next decision will be made from.
     pub(super) fn before(&mut self, ledger: &Ledger) {
         if self.writer.is_some() {
             self.tap.before(ledger);
         }
     }
 
-    /// A decision, before it is carried out.
     pub(super) fn decided(&mut self, now: Timestamp, decision: &Decision, seen: &Observation) {
         if self.writer.is_some() {
             self.tap.decided(now, decision, seen);
         }
     }
 
-    /// The results of its actions.
     pub(super) fn acted(&mut self, done: &[Action], told: &[Event]) {
         if let Some(made) = self.tap.acted(done, told) {
             self.record(FlightItem::Decision(Box::new(made)));
         }
     }
 
-    /// The result of a cure.
     pub(super) fn repaired(&mut self, repaired: RecordedRepair) {
         self.record(FlightItem::Repair(Box::new(repaired)));
     }
 
-    /// Is anything recorded?
     pub(super) fn is_on(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// What is known of the machine now: recorded where it is news.
+    /// The facts about the machine now: recorded if they are new.
     pub(super) fn machine(&mut self, machine: RecordedMachine) {
         let at = machine.at;
         let known = self
@@ -219,7 +208,7 @@ impl FlightRecorder {
         }
     }
 
-    /// What came into the cluster. Left out where the disk is late: no replay needs it.
+    /// Objects that appeared in the cluster. They are left out if the disk is slow: no replay needs them.
     pub(super) fn seen(&mut self, lines: Vec<FlightLine>, now: Timestamp) {
         let names = self.names;
         let lines: Vec<FlightLine> = lines
@@ -232,7 +221,6 @@ impl FlightRecorder {
         }
     }
 
-    /// The daemon stops: whatever is left is written.
     pub(super) fn stop(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.flush();

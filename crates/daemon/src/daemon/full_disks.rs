@@ -1,4 +1,5 @@
-//! Where Windrow's own writes find no space. Each of its writers reports its failures here; the next write that succeeds clears them.
+//! The directories in which Windrow's own writes find no space. Each writer reports its failures here; the next write
+//! that succeeds clears them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,13 +11,12 @@ use windrow_model::reasons::Code;
 
 use crate::files::has_space;
 
-/// The directories without space, by the writer that found it out.
 pub(super) type ByWriter = BTreeMap<&'static str, BTreeSet<PathBuf>>;
 
 /// Stands for all writers of a directory in which they can write again and that is as good as full.
 const NOBODY: &str = "";
 
-/// What all writers have reported. A clone reports to the same place.
+/// The reports of all writers. A clone reports to the same place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FullDisks(Arc<watch::Sender<ByWriter>>);
 
@@ -34,7 +34,7 @@ impl FullDisks {
         });
     }
 
-    /// Looks again at directories in which every writer can write. Is there one that is as good as full?
+    /// Checks again the directories in which every writer can write. True if one of them is as good as full.
     pub(super) fn review(&self) -> bool {
         self.change(|_| {});
         self.0.borrow().contains_key(NOBODY)
@@ -52,12 +52,10 @@ impl FullDisks {
         });
     }
 
-    /// Wakes when a report changes something.
     pub(super) fn subscribe(&self) -> watch::Receiver<ByWriter> {
         self.0.subscribe()
     }
 
-    /// One finding for each directory.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let directories: BTreeSet<PathBuf> = self.0.borrow().values().flatten().cloned().collect();
         let find = |directory: PathBuf| {

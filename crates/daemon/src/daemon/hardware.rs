@@ -1,5 +1,5 @@
-//! Reads the machine's hardware: once at each start, beside the loop. Keeps the inventory with which the probe `hardware` compares,
-//! and hands out the class that the flight names.
+//! Reads the machine's hardware: once at each start, outside the loop. Keeps the inventory for the comparison in the
+//! probe `hardware`, and provides the class for the flight.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,10 +10,9 @@ use crate::act::save_inventory;
 use crate::layout::Layout;
 use crate::observe::host::{UnreadInventory, read_host, read_inventory};
 
-/// The class of the hardware, once it was read.
 pub(super) type HardwareClass = Arc<OnceLock<Option<String>>>;
 
-/// Takes in what is new, on a thread of its own: firmware may answer slowly.
+/// Updates the inventory in a separate thread: firmware may answer slowly.
 pub(super) fn read_hardware(layout: Layout, now: Timestamp, class: HardwareClass) {
     let started = std::thread::Builder::new()
         .name("hardware".to_owned())
@@ -31,7 +30,7 @@ pub(super) fn read_hardware(layout: Layout, now: Timestamp, class: HardwareClass
 fn take_in(layout: &Layout, facts: &HostFacts, now: Timestamp) {
     let known = match read_inventory(layout) {
         Ok(known) => known,
-        // An inventory that is begun again says that nothing was lost.
+        // A new inventory reports that nothing was lost.
         Err(UnreadInventory::Unreadable(why)) => {
             tracing::warn!("the hardware is not compared: {why}");
             return;

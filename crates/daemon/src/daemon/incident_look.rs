@@ -16,7 +16,6 @@ use windrow_plan::rules::FindingRule;
 
 use crate::observe::objects::{Room, ask_by_name, look_in_rounds};
 
-/// Looks at the whole cluster, and at this node.
 pub(super) async fn look_at_cluster(
     client: &Client,
     now: fn() -> Timestamp,
@@ -31,7 +30,7 @@ pub(super) async fn look_at_cluster(
     .await
 }
 
-/// Looks at this node alone, where another server looks at the cluster.
+/// Examines only this node, when another server examines the cluster.
 pub(super) async fn look_at_own_node(
     client: &Client,
     now: fn() -> Timestamp,
@@ -41,7 +40,7 @@ pub(super) async fn look_at_own_node(
     look_by(client, move |objects| look_at_own(&own, objects, now())).await
 }
 
-/// Judges beside the daemon's thread: others decide how many objects there are, and how large.
+/// Judges outside the daemon's thread: users decide how many objects there are, and how large.
 async fn look_by(
     client: &Client,
     judge: impl Fn(&Objects) -> Vec<DetectorResult> + Send + Sync + 'static,
@@ -68,7 +67,7 @@ async fn look_by(
         .1
 }
 
-/// Looks for what the configuration's rules describe. Expressions are evaluated off the loop's thread.
+/// Evaluates the finding rules of the configuration, outside the loop's thread.
 pub(super) async fn look_by_rules_at_cluster(
     client: &Client,
     rules: &[FindingRule],
@@ -85,7 +84,7 @@ pub(super) async fn look_by_rules_at_cluster(
         .unwrap_or_default()
 }
 
-/// Has an incident ended?
+/// Whether an incident has ended.
 ///
 /// # Errors
 ///

@@ -1,14 +1,15 @@
 //! The daemon's look for known incidents: on servers only, seldom, and read-only.
 //!
 //! ```text
-//!   status (role, readiness) ──> when? ──> look: what it has seen gives a reason to ask for more
+//!   status (role, readiness) ──> when? ──> look: its results give a reason to ask for more
 //!   settings ────────────────────┘  ^        └─> findings ──> status, console, journal (once each)
-//!                                   │                └─> a cure, where the settings name it: beside the looks
+//!                                   │                └─> a cure, if the settings name it: in parallel
 //!                                   └────────────────────────┘ (repairs.rs)
 //! ```
 //!
-//! An agent never asks, and no server asks before kube-apiserver has answered. Of several servers one looks at the whole
-//! cluster (`look_turn.rs`), and each at its own node. What a look could not judge keeps its last judgement.
+//! An agent never asks, and no server asks before kube-apiserver has answered. One of several servers looks at the
+//! whole cluster (`look_turn.rs`), and each looks at its own node. If a look could not judge an incident, the last
+//! judgement stays.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,9 +45,9 @@ use crate::observe::rke2::admin_kubeconfig;
 use crate::report::journal;
 use crate::report::publish::StatusWatch;
 
-/// How long a look may take; what it has not seen by then is not judged.
+/// How long a look may take; incidents that it has not examined by then are not judged.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How many times as often it looks while the node is not Ready; less and less often where nothing new is seen.
+/// How many times as often it looks while the node is not Ready; less and less often if there is nothing new.
 const SOONER: u32 = 5;
 
 /// Looks for known incidents while the daemon runs.
@@ -58,7 +59,7 @@ pub struct Diagnoser {
     plans: watch::Receiver<Arc<Plan>>,
     view: watch::Sender<Vec<Finding>>,
     known: Sightings,
-    /// Where the node stood at the last looks, and how many of them in a row have shown nothing new.
+    /// The node's state at the last looks, and how many of them in a row have shown nothing new.
     stands: Option<(Readiness, Phase, Code)>,
     quiet: u32,
     turns: LookTurns,
@@ -66,7 +67,6 @@ pub struct Diagnoser {
 }
 
 impl Diagnoser {
-    /// One that shows `view` what it finds.
     pub fn new(
         configured: Published,
         api: ApiServer,
@@ -90,7 +90,7 @@ impl Diagnoser {
         }
     }
 
-    /// Looks now and then until the daemon ends, and then leaves the look at the cluster to another server.
+    /// Looks from time to time until the daemon ends, and then leaves the cluster to another server.
     pub async fn run(mut self) {
         self.look_now_and_then().await;
         self.repairer.stop().await;
@@ -115,7 +115,7 @@ impl Diagnoser {
                 changed = self.configured.changed() => if changed.is_err() { return },
                 // The role and the node's readiness decide when to look.
                 changed = self.status.changed() => if changed.is_err() { return },
-                // The next look shows what came of it.
+                // The next look shows the result.
                 is_changed = self.repairer.ended() => if is_changed { last = None },
                 () = wait(due) => {
                     tokio::select! {
@@ -148,7 +148,7 @@ impl Diagnoser {
             return None;
         }
         if !settings.diagnosis.enabled {
-            // What a repair has changed for a while is given back all the same.
+            // Temporary changes of a repair are restored nevertheless.
             let is_due = self.repairer.has_to_restore(configuration.layout());
             let next = |last| last + settings.diagnosis.interval / SOONER;
             return is_due.then(|| last.map_or_else(Instant::now, next));
@@ -168,7 +168,6 @@ impl Diagnoser {
         Some(last.map_or_else(Instant::now, |last| last + pause))
     }
 
-    /// Looks, and reports what is new.
     async fn diagnose(&mut self, configuration: &Configuration, rules: &[FindingRule]) {
         let (settings, layout) = (configuration.settings(), configuration.layout());
         if !settings.diagnosis.enabled {
@@ -191,7 +190,7 @@ impl Diagnoser {
                 self.known.follow(counted);
                 let looked = timeout(PATIENCE, look_at_own_node(&client, self.now, &own)).await;
                 self.report(looked.unwrap_or_default());
-                // A cure that this server has begun is finished by it.
+                // This server finishes a cure that it has begun.
                 self.repairer.repair(&client, layout, settings, &[]).await;
                 return;
             }
@@ -210,7 +209,6 @@ impl Diagnoser {
         self.turns.leave(&client, &basis, counted).await;
     }
 
-    /// Another server may look from now on.
     async fn give_up_turn(&mut self, layout: &Layout) {
         if self.turns.is_ours()
             && let Ok(client) = reach(&self.api, &admin_kubeconfig(layout)).await
@@ -262,7 +260,6 @@ impl Diagnoser {
         self.publish();
     }
 
-    /// Takes in a look's findings. Returns what to report.
     fn take_findings(&mut self, looked: Vec<DetectorResult>) -> Vec<Event> {
         let mut events = Vec::new();
         for DetectorResult { name, found } in looked {
@@ -284,7 +281,6 @@ impl Diagnoser {
     }
 }
 
-/// The findings of rule packs for this platform.
 fn rules_in_force(configuration: &Configuration) -> Vec<FindingRule> {
     let platform = configuration.settings().platform;
     let platform = platform.or_else(|| platform::detect(configuration.root()));

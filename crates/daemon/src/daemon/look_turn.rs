@@ -1,14 +1,14 @@
-//! Whose turn it is to look at the whole cluster for known incidents: of several servers one looks, and leaves what counts
-//! for the others in its Lease.
+//! Decides which server examines the cluster for known incidents: one of several does, and leaves the results for the
+//! others in its Lease.
 //!
 //! ```text
-//!   who has kube-system/windrow-diagnosis? ─ we ──────> look; leave what counts
-//!        │  └─ another, which goes by the same ────────> show what it has left
-//!        └─ it cannot be told, or nothing of use is left ──> look, as if there were no other
+//!   who has kube-system/windrow-diagnosis? ─ we ──────> look; leave the results
+//!        │  └─ another, with the same basis ───────────> show its results
+//!        └─ unknown, or no usable results ─────────────> look, as if there were no other
 //! ```
 //!
-//! The Lease only spares kube-apiserver the same lists from each server. A look changes nothing, so whatever is in doubt is
-//! a reason to look. No probe and no readiness of the node itself waits for it.
+//! The Lease only spares kube-apiserver the same lists from each server. A look changes nothing, so any doubt is a
+//! reason to look. No probe, and no readiness of the node itself, waits for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,11 +29,11 @@ use crate::observe::management::lease_holder;
 const LOOKS: u32 = 3;
 /// It counts for this long at least.
 const SHORTEST: Duration = Duration::from_secs(60);
-/// Longest note that is left: kube-apiserver takes annotations of 256 KiB, and every renewal writes it again.
+/// The longest note: kube-apiserver takes annotations of 256 KiB, and every renewal writes it again.
 const LONGEST: usize = 64 << 10;
 
-/// What decides which findings there are, and which of them are cured: a server goes by another's only where this is
-/// the same on both.
+/// The inputs that decide which findings there are, and which of them are cured. A server relies on another's results
+/// only if this is the same on both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LookBasis(String);
 
@@ -55,25 +55,19 @@ impl LookBasis {
     }
 }
 
-/// What the server that looks leaves to the others.
 #[derive(Debug, Serialize, Deserialize)]
 struct LookNote {
-    /// Absent where not all of what counts has room here.
+    /// `None` if not all results fit.
     basis: Option<LookBasis>,
-    /// What counts, by incident.
     counted: BTreeMap<String, Vec<Finding>>,
 }
 
-/// Who looks at the cluster this time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LookTurn {
-    /// This server.
     Ours,
-    /// Another one. What counts there, by incident.
     Theirs(BTreeMap<String, Vec<Finding>>),
 }
 
-/// The turns of one server.
 pub(super) struct LookTurns {
     now: fn() -> Timestamp,
     lease: Option<ClusterLease>,
@@ -89,12 +83,11 @@ impl LookTurns {
         }
     }
 
-    /// Is the lease ours, as far as we know?
+    /// Whether the lease is ours, as far as we know.
     pub(super) fn is_ours(&self) -> bool {
         self.is_ours
     }
 
-    /// Whose turn is it?
     pub(super) async fn take(
         &mut self,
         client: &Client,
@@ -113,7 +106,7 @@ impl LookTurns {
             Ok(LeaseHolder::Us) => return LookTurn::Ours,
             Ok(LeaseHolder::Other(who)) => who,
             Err(why) => {
-                tracing::debug!("which server looks for incidents is not known: {why}");
+                tracing::debug!("Windrow cannot tell which server looks for incidents: {why}");
                 return LookTurn::Ours;
             }
         };
@@ -127,7 +120,8 @@ impl LookTurns {
         }
     }
 
-    /// Leaves what counts to the other servers, where the lease is ours. What could not be left is left after the next look.
+    /// Leaves the counted findings for the other servers, if the lease is ours. If that fails, they are left after the
+    /// next look.
     pub(super) async fn leave(
         &self,
         client: &Client,
@@ -154,23 +148,22 @@ impl LookTurns {
             Ok::<_, String>(())
         };
         if let Err(why) = left.await {
-            tracing::debug!("the other servers do not learn what was found: {why}");
+            tracing::debug!("the other servers do not get the findings: {why}");
         }
     }
 
-    /// Gives the lease back, where it is ours.
     pub(super) async fn give_up(&mut self, client: &Client) {
         self.is_ours = false;
         if let Some(lease) = self.lease.take()
             && let Err(why) = lease.release(client).await
         {
-            // It runs out by itself.
+            // The lease expires automatically.
             tracing::debug!("the lease on looking could not be given back: {why}");
         }
     }
 }
 
-/// With who has seen it.
+/// Also returns who has seen it.
 fn seen_by(
     who: &str,
     mut counted: BTreeMap<String, Vec<Finding>>,

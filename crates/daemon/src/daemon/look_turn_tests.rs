@@ -9,7 +9,6 @@ use crate::act::testing::ObjectStore;
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/windrow-diagnosis";
 const INTERVAL: Duration = Duration::from_secs(300);
 
-/// A server of its own identity, and its turns.
 struct Server {
     root: tempfile::TempDir,
     turns: LookTurns,
@@ -70,7 +69,7 @@ async fn one_server_looks_and_the_other_shows_what_it_left_and_who_saw_it() {
         .turns
         .leave(&client, &basis(), counted("it waits"))
         .await;
-    // What another server found is not overwritten by one that does not have the lease.
+    // A server without the lease does not overwrite the findings of another one.
     second.turns.leave(&client, &basis(), BTreeMap::new()).await;
     let LookTurn::Theirs(shown) = second.take(&store, &basis()).await else {
         panic!("it looks too");
@@ -162,7 +161,7 @@ async fn a_server_that_stops_leaves_the_turn_to_the_next() {
         .await;
     assert_ne!(second.take(&store, &basis()).await, LookTurn::Ours);
 
-    // Its holder is gone without a word.
+    // Its holder has stopped without releasing it.
     let mut lease = store.object(LEASE);
     lease["spec"]["renewTime"] = Value::from("2020-01-01T00:00:00.000000Z");
     store.put(LEASE, lease);
@@ -172,12 +171,12 @@ async fn a_server_that_stops_leaves_the_turn_to_the_next() {
         "clocks differ"
     );
 
-    // It says that it goes.
+    // It releases the lease.
     first.turns.give_up(&client).await;
     assert!(!first.turns.is_ours());
     assert_eq!(second.take(&store, &basis()).await, LookTurn::Ours);
     assert!(second.turns.is_ours());
-    // Nobody gives up what another has.
+    // A server does not release the lease of another.
     first.turns.give_up(&client).await;
     assert_ne!(store.object(LEASE)["spec"]["holderIdentity"], Value::Null);
 }

@@ -1,5 +1,5 @@
-//! What the daemon knows of the manifests directory between two scans: what is being written, what
-//! was read already, and when to look again.
+//! The daemon's state of the manifests directory between two scans: the files that are being written, the files that
+//! were already read, and the time of the next scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,41 +16,36 @@ use crate::act::Arrivals;
 use crate::observe::files::{FileEvent, FileWatch};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
 
-/// A file that is not closed after writing is taken as whole once nothing has changed in it for so
-/// long: who writes through a mapping or keeps it open tells nothing more.
+/// A file that is not closed after writing counts as complete once it has not changed for this long: a program that
+/// writes through a mapping, or keeps the file open, causes no further event.
 const QUIET: Duration = Duration::from_secs(5);
-/// A directory that is new may get files before the watch reaches it: look once more after so long.
+/// A directory that is new may get files before the watch reaches it: look once more after this time.
 const AFTER_DIRECTORY: Duration = Duration::from_millis(250);
-/// The files of a large directory are read at several looks, with so long between them.
+/// The files of a large directory are read at several looks, with this pause between them.
 const AFTER_MUCH: Duration = Duration::from_secs(1);
-/// What cannot be read is tried again after so long.
+/// The pause after a failure to read.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// How often to look when events cannot be had at all.
+/// How often to look if there are no events at all.
 const WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 
-/// Scans one manifests directory, and knows when to scan it again.
 pub(super) struct ManifestScanner {
     directory: PathBuf,
     watch: Option<FileWatch>,
     marking: MarkingThread,
-    /// Why there are no events.
     trouble: Option<String>,
     stamps: FileStamps,
-    /// Files for which there was no room at the last look, and which were not read as they are now.
+    /// Files for which the last look had no room.
     unread: BTreeSet<ManifestPath>,
-    /// Files that are being written, and when each is taken as whole.
+    /// Files that are being written, and when each counts as complete.
     writing: BTreeMap<ManifestPath, Instant>,
     again: Option<Instant>,
     next: Instant,
 }
 
-/// What a scan found.
 pub(super) enum ScanOutcome {
-    /// The directory.
     Directory(Directory),
-    /// It is not there.
     Missing,
-    /// It cannot be read: what was known stays.
+    /// It cannot be read: the known state stays.
     Unreadable(String),
 }
 
@@ -79,7 +74,7 @@ impl ManifestScanner {
         }
     }
 
-    /// Takes a hint in. The path of a manifest file that needs a marker before anything else, if it has none.
+    /// Takes in an event. Returns the path of a manifest file that needs a marker first, if it has none.
     pub(super) fn note(&mut self, event: FileEvent) -> Option<ManifestPath> {
         self.marking.heard(&event);
         self.next = Instant::now();
@@ -101,12 +96,11 @@ impl ManifestScanner {
         is_there(&self.directory, &path).then_some(path)
     }
 
-    /// Is it time to scan?
     pub(super) fn due(&self) -> bool {
         self.next() <= Instant::now()
     }
 
-    /// When to scan though nothing happens.
+    /// When to scan if nothing happens.
     pub(super) fn next(&self) -> Instant {
         if self.marking.arrivals().has_lost() {
             return Instant::now();
@@ -124,17 +118,16 @@ impl ManifestScanner {
         self.next = Instant::now();
     }
 
-    /// Scan with the next tick.
     pub(super) fn look_again(&mut self) {
         self.next = Instant::now();
     }
 
-    /// Are there files that were not read yet, because there were too many?
+    /// Whether some files are still unread, because there were too many.
     pub(super) fn is_partial(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// Base names of files that are being written, perhaps, or that were not read yet.
+    /// Base names of files that may still be written, or are still unread.
     pub(super) fn being_written(&self) -> BTreeSet<BaseName> {
         let paths = self.writing.keys().chain(&self.unread);
         let mut names = self.marking.arrivals().names();
@@ -142,12 +135,10 @@ impl ManifestScanner {
         names
     }
 
-    /// Why there are no events.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Looks at the directory.
     pub(super) fn scan(
         &mut self,
         limits: &ReadLimits,
@@ -157,7 +148,7 @@ impl ManifestScanner {
         let started = Instant::now();
         self.writing.retain(|_, whole_at| *whole_at > started);
         self.again = self.again.filter(|again| *again > started);
-        // What is dropped from now on is for the next scan.
+        // Events that are dropped from now on are for the next scan.
         self.marking.arrivals().find_lost();
         let mut pause = rescan;
         match self.watch.as_mut().map(FileWatch::aim) {
@@ -191,13 +182,13 @@ impl ManifestScanner {
                 self.next = self.next.min(started + AFTER_FAILURE);
             }
             if let Some(FileContent::NoRoom { .. }) = file.content.as_deref() {
-                // What is known of it stays until it is read, at one of the next looks.
+                // Its known content stays until it is read at one of the next looks.
                 file.content = None;
                 self.unread.insert(file.path.clone());
                 self.next = self.next.min(started + AFTER_MUCH);
             }
             if self.writing.contains_key(&file.path) {
-                // Half a file is not looked at, and read in full once it is whole.
+                // A half-written file is not read until it is complete.
                 file.content = None;
                 self.stamps.forget(&file.path);
             }

@@ -1,11 +1,11 @@
-//! Marks new files beside the daemon's loop, so that no tick, however long it takes, delays a marker.
+//! Marks new files in a separate thread, so that even a long tick delays no marker.
 //!
 //! ```text
-//!   watch ──> the thread: a provisional marker where there is none ──> the loop: scans, decides, keeps or lifts it
+//!   watch ──> the thread: a provisional marker if there is none ──> the loop: scans, decides, keeps or lifts it
 //! ```
 //!
-//! The thread never replaces or removes a marker. The loop lifts no marker of a file about which an event is still on its way. Without
-//! the thread the loop marks new files by itself.
+//! The thread never replaces or removes a marker. The loop lifts no marker of a file about which an event is still on
+//! its way. Without the thread the loop marks new files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,13 +28,12 @@ use crate::fs;
 use crate::observe::files::FileEvent;
 use crate::report::metrics::DaemonCounters;
 
-/// Most events that are handled together: the loop hears of them once all of their files are marked.
+/// Most events that are handled together: the loop receives them once all of their files are marked.
 const MOST_TOGETHER: usize = 64;
 /// Most events that wait for the thread, and most that wait for the loop. Further ones are dropped, and the loop reads the
 /// directory instead.
 pub(super) const MOST_WAITING: usize = 4096;
 
-/// What the thread needs to know, and whom it passes events on to.
 #[derive(Debug, Clone)]
 pub(super) struct MarkingContext {
     pub(super) configured: Published,
@@ -43,7 +42,6 @@ pub(super) struct MarkingContext {
     pub(super) counters: DaemonCounters,
 }
 
-/// The thread, as the loop sees it.
 #[derive(Debug)]
 pub(super) struct MarkingThread {
     arrivals: Arc<Arrivals>,
@@ -51,8 +49,8 @@ pub(super) struct MarkingThread {
 }
 
 impl MarkingThread {
-    /// Begins to mark the files of a directory, and counts in `arrivals` what the loop has not heard of. The watch calls
-    /// what is returned with each event; the thread ends when that is dropped.
+    /// Begins to mark the files of a directory, and counts in `arrivals` the events that the loop has not received. The
+    /// watch calls the returned function with each event; the thread ends when that function is dropped.
     pub(super) fn begin(
         directory: PathBuf,
         arrivals: Arc<Arrivals>,
@@ -79,21 +77,19 @@ impl MarkingThread {
             match to_thread.try_send((event, Instant::now())) {
                 Ok(()) => {}
                 Err(TrySendError::Full((event, _))) => loop_end.arrivals.lose(event.file()),
-                // Without the thread the loop hears of it at once.
+                // Without the thread, the loop receives it at once.
                 Err(TrySendError::Disconnected((event, _))) => loop_end.send(event),
             }
         };
         (Self { arrivals, thread }, hear)
     }
 
-    /// The loop has heard of an event.
     pub(super) fn heard(&self, event: &FileEvent) {
         if let Some(file) = event.file() {
             self.arrivals.remove(file);
         }
     }
 
-    /// Files about which an event is on its way to the loop.
     pub(super) fn arrivals(&self) -> &Arrivals {
         if self.thread.as_ref().is_ok_and(JoinHandle::is_finished) {
             // Its last events do not come any more.
@@ -103,7 +99,6 @@ impl MarkingThread {
     }
 }
 
-/// The way to the loop.
 #[derive(Debug, Clone)]
 struct LoopEnd {
     arrivals: Arc<Arrivals>,
@@ -122,7 +117,6 @@ impl LoopEnd {
     }
 }
 
-/// The thread's part.
 struct Marking {
     directory: PathBuf,
     markers: Markers,
@@ -168,7 +162,7 @@ impl Marking {
     }
 }
 
-/// Is there anything under this name? What is gone again needs no marker; what cannot be looked at needs one.
+/// Whether there is anything under this name. A missing file needs no marker; a file that cannot be examined needs one.
 pub(super) fn is_there(directory: &Path, file: &ManifestPath) -> bool {
     let found = fs::symlink_metadata(directory.join(file.as_str()));
     !found.is_err_and(|error| is_missing(&error))
@@ -186,7 +180,7 @@ mod tests {
     use crate::layout::Layout;
     use crate::report::metrics::tests::markers_counted;
 
-    /// A manifests directory of a node, and what its events come to.
+    /// A manifests directory of a node, and the results of its events.
     struct Directory {
         root: tempfile::TempDir,
         layout: Layout,

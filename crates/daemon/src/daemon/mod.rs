@@ -1,14 +1,14 @@
 //! The driver: one owner of the [`StagingState`](windrow_decide::StagingState), one loop.
 //!
 //! ```text
-//!   file events ─┐ marked beside it         ┌─> markers, ledger
+//!   file events ─┐ marked in parallel       ┌─> markers, ledger
 //!   cluster ─────┤                          ├─> journal
 //!   requests ────┼─> tick: scan ─> decide ──┼─> status, STATUS=
 //!   signals ─────┤         ─> act           ├─> interests (what to watch in the cluster)
 //!   deadlines ───┘                          └─> READY=1 (the first), WATCHDOG=1
 //! ```
 //!
-//! A tick never waits for RKE2 or the cluster. What a tick could not do is tried again.
+//! A tick never waits for RKE2 or the cluster. Failed actions are retried.
 
 mod appearances;
 mod clock;
@@ -44,7 +44,6 @@ pub use tick::{Daemon, Link};
 
 use windrow_decide::{ClusterEvent, Interests};
 
-/// Why the loop woke up.
 enum Wake {
     File(crate::observe::files::FileEvent),
     Cluster(ClusterEvent),
@@ -55,9 +54,9 @@ enum Wake {
     Stop,
 }
 
-/// The two ends of a cluster link: for the daemon, and for whoever plays or asks the cluster.
+/// The two ends of a cluster link: one for the daemon, one for the task that asks or simulates the cluster.
 pub fn link() -> (Link, mpsc::Sender<ClusterEvent>, watch::Receiver<Interests>) {
-    // Bounded: a cluster that talks faster than ticks are done has to wait.
+    // Bounded: a cluster that sends events faster than ticks handle them has to wait.
     let (events, from_cluster) = mpsc::channel(256);
     let (to_cluster, interests) = watch::channel(Interests::default());
     (
@@ -70,7 +69,6 @@ pub fn link() -> (Link, mpsc::Sender<ClusterEvent>, watch::Receiver<Interests>) 
     )
 }
 
-/// The signals that the daemon obeys.
 pub struct DaemonSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -78,7 +76,7 @@ pub struct DaemonSignals {
 }
 
 impl DaemonSignals {
-    /// Takes the signals over.
+    /// Installs the handlers.
     ///
     /// # Errors
     ///
@@ -93,7 +91,7 @@ impl DaemonSignals {
 }
 
 impl Daemon {
-    /// Runs until it is told to stop, by a signal or by `stop` becoming true.
+    /// Runs until a signal arrives or `stop` becomes true.
     pub async fn run(mut self, mut signals: DaemonSignals, mut stop: watch::Receiver<bool>) {
         self.start();
         loop {
@@ -107,14 +105,14 @@ impl Daemon {
                 Wake::Cluster(event) => self.observe(event),
                 Wake::Seen(seen) => {
                     self.saw(seen);
-                    // No decision rests on it.
+                    // No decision depends on it.
                     if self.next_wake() > Instant::now() {
                         continue;
                     }
                 }
                 Wake::Time => {}
             }
-            // What else has come meanwhile belongs to the same tick.
+            // Other events that have arrived meanwhile belong to the same tick.
             let enough = Instant::now() + tick::BURST;
             while Instant::now() < enough
                 && let Ok(event) = self.files.try_recv()
@@ -132,7 +130,7 @@ impl Daemon {
         self.stopped();
     }
 
-    /// Waits for what comes next. What is rare comes before what may come without a pause: files and the cluster.
+    /// Waits for the next event. Rare events come before those that may come without pause: files and the cluster.
     async fn wake(
         &mut self,
         signals: &mut DaemonSignals,

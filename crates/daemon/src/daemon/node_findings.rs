@@ -1,4 +1,4 @@
-//! What this node's files show of known incidents. Read-only; RKE2 and the cluster are not needed.
+//! Facts about known incidents from this node's files. Read-only; RKE2 and the cluster are not needed.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use crate::observe::{effect, kube_vip, management::host_name_of, probes};
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 const RECENT: SignedDuration = SignedDuration::from_mins(30);
 
-/// Reads what the incidents need of the node: its files, the manifests among them, and how its server starts.
+/// Reads the node's facts for the incidents: its files with the manifests, and how its server starts.
 pub async fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> OwnNode {
     let (files, limits) = (layout.clone(), limits.clone());
     let read = tokio::task::spawn_blocking(move || manifests(&files, &limits, now));
@@ -37,7 +37,7 @@ pub async fn read_own_node(layout: &Layout, limits: &ReadLimits, now: Timestamp)
     }
 }
 
-/// The same without the manifests, for who knows them.
+/// As [`read_own_node`], without the manifests, for callers that have them.
 pub async fn read_without_manifests(layout: &Layout, now: Timestamp) -> OwnNode {
     let files = layout.clone();
     let read = tokio::task::spawn_blocking(move || read_files(&files, now));
@@ -136,7 +136,7 @@ fn manifests(layout: &Layout, limits: &ReadLimits, now: Timestamp) -> Vec<OwnMan
     read
 }
 
-/// Files that the configuration asks for and that are missing, with the key that asks.
+/// Missing files that the configuration requires, with the key that requires them.
 fn missing(root: &Node, layout: &Layout) -> (String, Vec<String>) {
     let of = |node: &Node, name: &str| {
         let mut entries = node.entries().iter();

@@ -1,5 +1,5 @@
-//! The outlets that run beside the daemon's loop, each fed from the published status. None of them
-//! can keep the loop waiting, and none is needed for it.
+//! The integrations that run outside the daemon's loop, each fed from the published status. None of them can keep the
+//! loop waiting, and the loop needs none of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::report::metrics::{self, DaemonCounters, MetricsSource, ProcessFacts};
 use crate::report::publish::StatusWatch;
 use crate::report::{login, target};
 
-/// Opens the outlets of a node, each as a task in `background`. Returns how those over the network stand, for the
-/// status document.
+/// Opens the integrations of a node, each as a task in `background`. Returns the state of those over the network, for
+/// the status document.
 pub fn open(
     background: &mut Background,
     configured: Published,
@@ -38,7 +38,7 @@ pub fn open(
     status: StatusWatch,
     counters: DaemonCounters,
 ) -> RemoteState {
-    // Only the daemon that systemd runs owns the units, not one that a person tries by hand.
+    // Only the daemon that systemd runs owns the units, not one that an operator starts manually.
     if std::env::var_os("NOTIFY_SOCKET").is_some() {
         background.start("windrow-ready.target", target::follow(None, status.clone()));
     }
@@ -97,7 +97,6 @@ fn metrics_source(api: ApiServer, counters: DaemonCounters, status: StatusWatch)
     }
 }
 
-/// The requests of the cluster's outlet.
 struct NodeDesk {
     api: ApiServer,
     configured: Published,
@@ -145,7 +144,6 @@ impl cluster::NodeOutletContext for NodeDesk {
     }
 }
 
-/// What callers may ask of the daemon.
 struct BusDesk {
     configured: Published,
 }

@@ -1,8 +1,8 @@
-//! Loads the configuration beside the daemon's loop: rules are compiled, which takes longer than a marker may.
+//! Loads the configuration outside the daemon's loop: rules are compiled, which takes longer than a marker may.
 //!
 //! ```text
 //!   SIGHUP, a request about gates ──> begin ──> loads ──> loaded: in force, and published
-//!                                       └─ asked for again meanwhile: loads once more
+//!                                       └─ requested again meanwhile: loads once more
 //! ```
 
 use tokio::task::JoinHandle;
@@ -10,27 +10,24 @@ use tokio::task::JoinHandle;
 use crate::configuration::Configuration;
 use crate::layout::Layout;
 
-/// What is being loaded.
 #[derive(Debug, Default)]
 pub(super) struct Reloading {
     task: Option<(Layout, JoinHandle<Configuration>)>,
-    /// Somebody waits for it (systemd, for READY=1) and is told of it even if nothing has changed.
+    /// A caller waits for it (systemd, for READY=1) and is notified even if nothing has changed.
     asked_for: bool,
-    /// It was asked for once more after the files may have been read.
+    /// It was requested once more after the files may have been read.
     once_more: Option<bool>,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub(super) struct Reloaded {
-    /// `None` when loading it broke off: what is in force stays.
+    /// `None` when loading was interrupted: the configuration in force stays.
     pub(super) configuration: Option<Configuration>,
-    /// Somebody waits for it.
     pub(super) was_asked_for: bool,
 }
 
 impl Reloading {
-    /// Begins to load, or loads once more after what is being loaded.
+    /// Begins to load, or loads once more after the current load.
     pub(super) fn begin(&mut self, root: &Layout, asked_for: bool) {
         if self.task.is_some() {
             let before = self.once_more.unwrap_or_default();
@@ -43,12 +40,11 @@ impl Reloading {
         self.asked_for = asked_for;
     }
 
-    /// Does somebody wait for what is still being loaded?
     pub(super) fn is_asked_for(&self) -> bool {
         self.task.is_some() && self.asked_for
     }
 
-    /// Is it still being read? Not once it waits to be taken by [`done`](Self::done).
+    /// Whether it is still being read. False once the result waits for [`done`](Self::done).
     #[cfg(test)]
     pub(super) fn is_running(&self) -> bool {
         self.task
@@ -56,7 +52,7 @@ impl Reloading {
             .is_some_and(|(_, task)| !task.is_finished())
     }
 
-    /// Waits until it is loaded; without an end when nothing is being loaded.
+    /// Waits until it is loaded; forever if nothing is being loaded.
     pub(super) async fn done(&mut self) -> Reloaded {
         let Some((root, task)) = &mut self.task else {
             return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! The outlets over the network: webhooks, and the status over HTTPS, as the configuration has them.
+//! The integrations over the network: webhooks, and the status over HTTPS, as the configuration has them.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,15 +22,13 @@ use crate::report::publish::StatusWatch;
 use crate::report::server::{self, ServedMetrics, ServerContext, ServerState};
 use crate::report::webhooks::{self, NodeIdentity, WebhookContext};
 
-/// How the outlets over the network stand, for the status document.
+/// The state of the integrations over the network, for the status document.
 pub struct RemoteState {
-    /// The webhooks.
     pub webhooks: watch::Receiver<Vec<WebhookStatus>>,
-    /// The status server.
     pub server: watch::Receiver<ServerState>,
 }
 
-/// Opens them, and again whenever the configuration changes. Returns how they stand.
+/// Opens them, and again whenever the configuration changes. Returns their state.
 pub(super) fn open(
     background: &mut Background,
     configured: Published,
@@ -75,7 +73,7 @@ fn context(configured: Published, server: watch::Receiver<ServerState>) -> Webho
                 mac: node.mac,
                 serial: serial_number(&root),
                 reached_at: usable.first().copied(),
-                // Below another root it is another machine that these are true of.
+                // With another root, these addresses belong to another machine.
                 addresses: if is_this_machine { usable } else { Vec::new() },
                 uptime: is_this_machine.then(uptime).flatten(),
             }
@@ -127,13 +125,12 @@ async fn follow(
     }
 }
 
-/// A server, with the settings that it was started with.
 struct Running {
     settings: server::ServerSettings,
     task: JoinHandle<()>,
 }
 
-/// Waits until the server ends; forever when there is none.
+/// Waits until the server ends. Without a server, it waits forever.
 async fn ended(running: &mut Option<Running>) {
     match running {
         // Why it ended makes no difference.
@@ -172,7 +169,7 @@ fn server_of(configuration: &Configuration) -> Option<server::ServerSettings> {
     })
 }
 
-/// The node's own token comes before the one that the whole rack was started with.
+/// The node's own token comes before the token of the whole rack.
 fn default_tokens(layout: &Layout) -> Vec<PathBuf> {
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let credential = credentials.map(|directory| directory.join(STATUS_TOKEN_CREDENTIAL));

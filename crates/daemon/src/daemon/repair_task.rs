@@ -1,8 +1,8 @@
-//! One cure that the daemon carries out, from the turn to the report: a task of its own, beside the looks.
+//! One cure that the daemon carries out, from the turn to the report, in a separate task next to the looks.
 //!
-//! It goes on while the configuration names its code. Where that ends in the middle, what it has changed for a while (machines
-//! that it stopped) is given back, and nothing else is done. What another process has left changed is given back too,
-//! whatever the configuration names: that it comes back was promised when it was changed.
+//! It goes on while the configuration names its code. If the configuration stops naming it, the temporary changes (VMs
+//! that were stopped) are restored, and nothing else is done. Changes that another process has left are restored too,
+//! no matter which codes the configuration names: the restoring was promised when they were made.
 
 use std::time::Duration;
 
@@ -26,86 +26,68 @@ use crate::layout::Layout;
 use crate::observe::management::host_name;
 use crate::observe::requests::RequestAction;
 
-/// How many attempts are remembered for all servers.
 const REMEMBERED: usize = 64;
-/// How often a cure that has changed something for a while goes on after an interruption, before it only gives that back.
+/// How often a cure with temporary changes goes on after an interruption, before it only restores them.
 const RESUMED: u32 = 3;
-/// The daemon, as it is recorded.
 const BY: &str = "windrow (repair.auto)";
 
-/// One attempt, as the servers record it for each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Attempt {
-    /// What it was for: see [`fingerprint`].
+    /// Its purpose: see [`fingerprint`].
     of: String,
-    /// The server.
     by: String,
-    /// When it was begun.
     at: Timestamp,
 }
 
-/// What to do.
 pub(super) enum RepairWork {
-    /// Continue a cure that was begun.
     Resume(Box<Record>),
-    /// Give back what a cure has changed for a while, because of this, or finish its undo.
+    /// Restore the temporary changes of a cure, for this reason, or finish its undo.
     Restore(Box<Record>, String),
-    /// Close a cure that no process goes on with, and that has nothing to give back. Before the last pause its record had been
-    /// written at this time.
+    /// Close a cure that no process goes on with, and that has nothing to restore. Before the last pause its record had
+    /// been written at this time.
     Close(Box<Record>, Option<Timestamp>),
-    /// Give back what a cure of another server has changed for a while.
+    /// Restore the temporary changes of a cure of another server.
     Adopt(Box<RestoreEntry>),
-    /// Begin a cure.
     Begin(Box<IncidentFinding>, String),
 }
 
-/// How much of a cure is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Extent {
-    /// All that is left of it.
+    /// The whole rest.
     Whole,
-    /// What it has changed for a while is given back; why.
+    /// Its temporary changes are restored; why.
     GiveBack(String),
-    /// It is undone: a person began that.
+    /// It is undone: an operator began that.
     Undo,
 }
 
-/// Where a cure is carried out and recorded.
 pub(super) struct RepairTask {
     pub(super) client: Client,
     pub(super) layout: Layout,
     pub(super) records: Records,
-    /// A cure goes on while this names its code.
     pub(super) configured: Published,
     pub(super) now: fn() -> Timestamp,
-    /// How long to leave it alone, should it not finish.
     pub(super) pause: Duration,
 }
 
-/// What came of it.
 pub(super) struct RepairEnd {
     pub(super) lease: ClusterLease,
-    /// Something was done: the cluster should be looked at again.
+    /// Something was done: the cluster should be examined again.
     pub(super) is_begun: bool,
-    /// What goes on after the pause.
     pub(super) goes_on: Option<OpenRecord>,
 }
 
-/// A record that stays open.
 pub(super) struct OpenRecord {
-    /// The name of its file.
     pub(super) name: String,
-    /// When it was last written.
     pub(super) written: Option<Timestamp>,
 }
 
 impl RepairTask {
-    /// Takes the turn, and does the work.
     pub(super) async fn run(self, lease: ClusterLease, work: RepairWork) -> RepairEnd {
         let state_dir = self.layout.state_dir();
         let mut turn = match Turn::take(lease, &state_dir, &self.client, self.now).await {
             Ok(turn) => turn,
-            // Another server or a person is at it, or that is unknown: there will be another look.
+            // Another server or an operator is repairing, or that is unknown: there will be another look.
             Err(no) => {
                 tracing::debug!("no repair now: {}", no.why);
                 return RepairEnd {
@@ -145,16 +127,15 @@ impl RepairTask {
         }
     }
 
-    /// Does the configuration name the code, now?
     fn is_wanted(&self, code: Code) -> bool {
         let configuration = self.configured.borrow();
         let settings = configuration.settings();
         settings.diagnosis.enabled && settings.repair.auto.contains(&code)
     }
 
-    /// Goes on with a cure, if what is recognised now does not say otherwise.
+    /// Goes on with a cure, unless the current findings are against it.
     async fn resume(&self, turn: &mut Turn<'_>, record: Record) -> Option<(Record, Extent)> {
-        // A person may have undone it just now.
+        // An operator may have undone it just now.
         if !self.records.is_current(&record) {
             return None;
         }
@@ -193,7 +174,7 @@ impl RepairTask {
         Some((record, extent))
     }
 
-    /// Gives back what a process that has ended left changed, or finishes its undo.
+    /// Restores the changes that a process that has ended left, or finishes its undo.
     fn restore(&self, record: Record, why: String) -> Option<(Record, Extent)> {
         if !self.records.is_current(&record) {
             return None;
@@ -233,14 +214,14 @@ impl RepairTask {
         }
         let mut record = record;
         if has_changed == Some(false) {
-            // What was not taken is not undone: another client may make the same change.
+            // A request that was not taken is not undone: another client may make the same change.
             record.changed.clear();
         }
         self.close(turn, record, judged).await;
         None
     }
 
-    /// Takes over what another server has left changed, if that is still so.
+    /// Takes over the changes that another server has left, if they are still there.
     async fn adopt(&self, entry: &RestoreEntry) -> Option<(Record, Extent)> {
         let entries = RestoreNote::entries(&self.client).await.ok()?;
         if !entries.contains(entry) {
@@ -256,7 +237,7 @@ impl RepairTask {
         }
     }
 
-    /// What of a code is recognised, now that no other repair runs.
+    /// The findings for a code, now that no other repair runs.
     async fn look_again(
         &self,
         turn: &mut Turn<'_>,
@@ -268,13 +249,11 @@ impl RepairTask {
         Ok(found_of(&looked, code)?.into_iter().cloned().collect())
     }
 
-    /// Has everything come that the cure waits for?
     async fn has_come(&self, turn: &mut Turn<'_>, record: &Record) -> bool {
         let asked = async { Ok(has_come(&self.client, record).await) };
         turn.during(asked).await.unwrap_or(false)
     }
 
-    /// Closes a cure that does not go on.
     async fn close(&self, turn: &Turn<'_>, mut record: Record, judged: BegunCure) {
         let name = self.records.name(&record);
         let context = turn.repair_context(&self.records);
@@ -294,7 +273,7 @@ impl RepairTask {
         report_to_daemon(&self.layout, action, &name, (BY, why), (self.now)());
     }
 
-    /// Begins a cure, if it is still recognised as it was, unless any server has begun it before for the same thing.
+    /// Begins a cure, if it is still recognised as it was, unless any server has begun it before for the same purpose.
     async fn begin(
         &self,
         turn: &mut Turn<'_>,
@@ -357,7 +336,7 @@ impl RepairTask {
         });
         let late = attempts.len().saturating_sub(REMEMBERED);
         let written = serde_json::to_string(&attempts[late..]).ok()?;
-        // What the other servers cannot be shown is not begun.
+        // A cure is not begun if its note for the other servers cannot be written.
         turn.write_note(note.as_deref(), written.clone())
             .await
             .ok()?;
@@ -366,7 +345,7 @@ impl RepairTask {
             .begin(finding, cure, Worker::Daemon, (self.now)());
         let record = match begun {
             Ok(record) => record,
-            // What this server cannot write down is not begun either, and another one may.
+            // A cure that this server cannot record is not begun either, and another server may begin it.
             Err(error) => {
                 let (code, subject) = (finding.code, &finding.subject);
                 tracing::warn!("{subject} ({code}) is not repaired: its record: {error}");
@@ -387,7 +366,8 @@ impl RepairTask {
         Some(record)
     }
 
-    /// Has this server begun it before? Other clients may change the note of the Lease. `None` if the records cannot be read.
+    /// Whether this server has begun it before. Other clients may change the note of the Lease. `None` if the records
+    /// cannot be read.
     fn has_begun(&self, code: Code, of: &str) -> Option<bool> {
         let begun = self.records.begun(code).ok()?;
         Some(begun.iter().any(|record| {
@@ -396,7 +376,8 @@ impl RepairTask {
         }))
     }
 
-    /// Carries a cure out, checks whether it helped, and reports. Returns the record's name where it goes on after the pause.
+    /// Carries a cure out, checks whether it helped, and reports. Returns the record's name if it goes on after the
+    /// pause.
     async fn carry_out(
         &self,
         turn: &mut Turn<'_>,
@@ -424,7 +405,7 @@ impl RepairTask {
                 && !record.has_request_left()
                 && !record.has_to_restore();
             if is_in_vain {
-                // It has waited for as long as it may take, and to wait again would be without an end.
+                // It has waited for the maximum time, and another wait would never end.
                 let closed = context.close(&mut record, RepairOutcome::InVain, now());
                 closed.await.map_err(|error| error.to_string())?;
             }
@@ -435,14 +416,14 @@ impl RepairTask {
         let mut goes_on = None;
         let verified = match ended {
             Ok(()) if extent == Extent::Undo => {
-                let what = "all that was left of it";
+                let what = "all remaining changes";
                 let undone = RequestAction::RepairUndone;
                 report_to_daemon(&self.layout, undone, &name, (BY, what), now());
                 return None;
             }
             Ok(()) => is_over(&self.client, now, code, &record.subject).await,
             Err(_) if is_unwanted => Err(why_stopped(&record)),
-            // Somebody else was faster, or nothing is left but to wait.
+            // Another client was faster, or only waiting is left.
             Err(why) if !record.is_open() => Err(why),
             Err(why) => {
                 goes_on = Some(name.clone());
@@ -454,7 +435,7 @@ impl RepairTask {
             (Ok(()), _) => (RequestAction::RepairDone, String::new()),
             (Err(why), Some(given_up)) if extent != Extent::Whole => (
                 RequestAction::RepairFailed,
-                format!("{given_up}; what it had changed for a while is given back: {why}"),
+                format!("{given_up}; its temporary changes are restored: {why}"),
             ),
             (Err(why), _) => (RequestAction::RepairFailed, why),
         };
@@ -463,12 +444,12 @@ impl RepairTask {
     }
 }
 
-/// Of a cure that the configuration does not name any more.
+/// Why a cure stops that the configuration does not name any more.
 fn why_stopped(record: &Record) -> String {
     let code = record.code;
     if record.finished.is_some() {
         return format!(
-            "`repair.auto` does not name {code} any more; what it had changed for a while is given back"
+            "`repair.auto` does not name {code} any more; its temporary changes are restored"
         );
     }
     format!(

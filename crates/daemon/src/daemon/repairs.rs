@@ -1,24 +1,23 @@
-//! Cures that the daemon carries out by itself, because `repair.auto` names their code.
+//! Cures that the daemon carries out automatically, because `repair.auto` names their code.
 //!
 //! ```text
 //!   found twice in a row ──> lease (one server for all) ──> never done for these objects before, and still recognised?
-//!        │                                                        │ its requests would be taken (dryRun=All)
-//!        │                                                        │ written down in the lease
+//!        │                                                        │ its requests would be accepted (dryRun=All)
+//!        │                                                        │ recorded in the lease
 //!        │                                                        v
 //!        └─ begun before and not finished ───────────────> record ──> cure ──> recognised no longer?
 //!                      (with growing pauses)                           └─> journal, flight
 //! ```
 //!
-//! The same engine as `windrow repair` carries the cure out. A cure is begun once for the same thing (a code, a
-//! subject, the objects by UID): no server begins it a second time, whatever came of it, but a person may. A cure that
-//! did not finish is continued, after pauses that double, as long as what it is for is recognised or something is to be
-//! given back. It is closed once it has waited for as long as it may, and nothing else is left.
+//! The same engine as `windrow repair` carries the cure out. A cure is begun once for the same purpose (a code, a
+//! subject, the objects by UID): no server begins it a second time, no matter how it ended, but an operator may. A cure
+//! that did not finish is continued, after pauses that double, as long as its incident is recognised or something has
+//! to be restored. It is closed once it has waited for as long as it may, and nothing else is left.
 //!
-//! Whatever the configuration names, the daemon gives back what a repair has changed for a while if its process has ended:
-//! of this machine, which the lock on repairs shows, or of another server, once that has neither the lease nor moved
-//! between two looks. A repair whose process has ended and that has nothing to give back is closed: what it was for is repaired
-//! again.
-//! An undo of this machine that was interrupted is finished.
+//! No matter which codes the configuration names, the daemon restores the temporary changes of a repair whose process
+//! has ended: of this machine, which the lock on repairs shows, or of another server, once that does not have the lease
+//! and has not changed anything between two looks. A repair whose process has ended and that has nothing to restore is
+//! closed: its incident is repaired again. An undo of this machine that was interrupted is finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,30 +48,27 @@ use crate::orders::spool::publish_request;
 /// at most (`--request-timeout`), and longer than Windrow waits for an answer.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(3600));
 
-/// A pause after a cure that did not finish.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     until: Instant,
     length: Duration,
-    /// When the record had been written last before it.
+    /// When the record had been written last before the pause.
     written: Option<Timestamp>,
 }
 
-/// Cures what it may, one thing at a time.
 pub(super) struct Repairer {
     configured: Published,
     now: fn() -> Timestamp,
     lease: Option<ClusterLease>,
-    /// What the previous look found, by fingerprint: found once is no reason to act.
+    /// The findings of the previous look, by fingerprint: a single look is not a reason to act.
     before: BTreeSet<String>,
-    /// What other servers had left changed at the previous look.
+    /// The changes that other servers had left at the previous look.
     left: Vec<RestoreEntry>,
     pauses: BTreeMap<String, Pause>,
     /// Why the records could not be read the last time.
     unreadable: Option<String>,
-    /// Why the cluster's note of what has to be restored could not be read the last time.
+    /// Why the cluster's note of changes to restore could not be read the last time.
     unreadable_note: Option<String>,
-    /// What is under way: one at most.
     under_way: JoinSet<RepairEnd>,
 }
 
@@ -91,8 +87,8 @@ impl Repairer {
         }
     }
 
-    /// Begins to cure one of the findings, if the settings name its code and nothing else is under way, or goes on with what
-    /// was begun. [`Repairer::ended`] tells when that is over.
+    /// Begins to cure one of the findings, if the settings name its code and no other cure is under way, or goes on
+    /// with a cure that was begun. [`Repairer::ended`] reports its end.
     pub(super) async fn repair(
         &mut self,
         client: &Client,
@@ -136,18 +132,18 @@ impl Repairer {
         self.under_way.spawn(task.run(lease, work));
     }
 
-    /// Does this machine have to restore something, whatever else the daemon may do?
+    /// Whether this machine has to restore something, even if the daemon may do nothing else.
     pub(super) fn has_to_restore(&self, layout: &Layout) -> bool {
         let records = Records::new(&layout.state_dir());
         self.under_way.is_empty() && !records.to_restore_or_undo().is_empty()
     }
 
-    /// What other servers had left changed at the last look.
+    /// The changes that other servers had left at the last look.
     pub(super) fn left_by_others(&self) -> &[RestoreEntry] {
         &self.left
     }
 
-    /// Looks what other servers have left changed. Returns what they had left at the previous look too.
+    /// Checks which changes other servers have left. Returns those that they had also left at the previous look.
     async fn look_at_others(
         &mut self,
         client: &Client,
@@ -161,12 +157,14 @@ impl Repairer {
         match entries_of_others(client, records, (self.now)()).await {
             Ok(entries) => (self.left, self.unreadable_note) = (entries, None),
             Err(why @ NoteFailure::Unanswered(_)) => {
-                tracing::debug!("what other servers have left changed is not known: {why}");
+                tracing::debug!("Windrow cannot tell which changes other servers have left: {why}");
             }
             Err(why @ NoteFailure::Unreadable { .. }) => {
                 let why = why.to_string();
                 if self.unreadable_note.as_ref() != Some(&why) {
-                    tracing::warn!("what other servers have left changed is not known: {why}");
+                    tracing::warn!(
+                        "Windrow cannot tell which changes other servers have left: {why}"
+                    );
                 }
                 self.unreadable_note = Some(why);
             }
@@ -175,7 +173,8 @@ impl Repairer {
         left.cloned().collect()
     }
 
-    /// Waits until what is under way has ended; where nothing is, without an end. True when the cluster should be looked at again.
+    /// Waits until the current task has ended. Without a task, it waits forever. True when the cluster should be
+    /// examined again.
     pub(super) async fn ended(&mut self) -> bool {
         match self.under_way.join_next().await {
             None => std::future::pending().await,
@@ -206,12 +205,12 @@ impl Repairer {
         pauses.for_each(|pause| pause.until = now);
     }
 
-    /// Ends what is under way, where it is. Another process goes on from there.
+    /// Ends the current task, if there is one. Another process goes on from there.
     pub(super) async fn stop(&mut self) {
         self.under_way.shutdown().await;
     }
 
-    /// How long to leave a cure alone that does not finish this time.
+    /// The pause for a cure that does not finish this time.
     fn next_pause(&self, records: &Records, work: &RepairWork) -> Duration {
         match work {
             RepairWork::Resume(record)
@@ -228,7 +227,6 @@ impl Repairer {
         last.map_or(first, |pause| (pause.length * 2).min(longest))
     }
 
-    /// The first thing to do.
     fn work(
         &mut self,
         records: &Records,
@@ -297,7 +295,6 @@ impl Repairer {
     }
 }
 
-/// What of the findings may be cured, and what for.
 fn findings_to_cure<'f>(
     settings: &Settings,
     looked: &'f [DetectorResult],
@@ -310,7 +307,7 @@ fn findings_to_cure<'f>(
         .collect()
 }
 
-/// What other servers have left changed, and none goes on with.
+/// The changes that other servers have left, and that none goes on with.
 pub async fn entries_of_others(
     client: &Client,
     records: &Records,
@@ -328,13 +325,12 @@ pub async fn entries_of_others(
     Ok(entries)
 }
 
-/// Is it the daemon's own cure, and nothing speaks against the rest of it?
+/// Whether it is the daemon's own cure, and nothing is against the rest of it.
 fn goes_on(record: &Record, settings: &Settings) -> bool {
     let is_own = record.by == Worker::Daemon && record.adopted_from.is_none();
     is_own && !record.is_given_up() && settings.repair.auto.contains(&record.code)
 }
 
-/// Why a cure does no more than give back.
 fn why_restored(record: &Record) -> String {
     match record.by {
         Worker::Person => "the process that repaired has ended".to_owned(),
@@ -342,12 +338,11 @@ fn why_restored(record: &Record) -> String {
     }
 }
 
-/// What a cure is done for: the code, the subject, and the objects that it is for, by their UID.
+/// The purpose of a cure: the code, the subject, and its objects, by their UID.
 pub(super) fn fingerprint(finding: &IncidentFinding, cure: &Cure) -> String {
     fingerprint_of(finding.code, &finding.subject, cure)
 }
 
-/// The same of a cure that was begun.
 pub(super) fn fingerprint_of(code: Code, subject: &str, cure: &Cure) -> String {
     let all = format!("{code}\n{subject}\n{}", cure.carried_out_for());
     sha256_hex(all.as_bytes())
@@ -379,7 +374,6 @@ pub fn report_to_daemon(
     }
 }
 
-/// The flight's entry about a cure.
 pub(super) fn note(layout: &Layout, request: &SpooledRequest) -> Result<RecordedRepair, String> {
     let event = request.action.of_repair().ok_or("it names no cure")?;
     let records = Records::new(&layout.state_dir());

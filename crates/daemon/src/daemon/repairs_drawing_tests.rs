@@ -11,48 +11,41 @@ use super::oracle::{OBJECTS, SIGN, object, path, uid};
 use crate::act::repair::Worker;
 use crate::act::testing::Fate;
 
-/// A part of a cure, before what it changed for a while is restored.
+/// A part of a cure, before its temporary changes are restored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
     /// The object is switched off for a while.
     Off(usize),
-    /// Another field of the object is changed for good.
     Keep(usize),
-    /// It waits for what may never come.
+    /// It waits for an event that may never happen.
     Wait,
 }
 
-/// What another client does with an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Deed {
     /// It sets the field to something that Windrow never writes.
     Else,
     /// It switches it off, as Windrow does.
     Off,
-    /// It switches it on.
     On,
-    /// It changes another field.
     Label,
     Delete,
     /// Another object gets the name.
     MakeAnew,
 }
 
-/// Who comes after the process that began.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Successor {
-    /// The daemon; does its configuration name the code?
+    /// The daemon, and whether its configuration names the code.
     Daemon { named: bool },
-    /// `windrow repair CODE`
+    /// `windrow repair CODE`.
     Repair,
-    /// `windrow repair --undo`
+    /// `windrow repair --undo`.
     Undo,
 }
 
-/// Where a process dies.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Death {
-    /// Before this request of it arrives.
     AtRequest(usize),
     /// At this request of it to change an object.
     AtChange(usize, Moment),
@@ -67,17 +60,14 @@ pub(super) enum Moment {
     Next,
 }
 
-/// What another client does with an object; without a number with the one that was to be changed last.
+/// An action of another client on an object; without a number, on the object that was to be changed last.
 pub(super) type DrawnDeed = (Option<usize>, Deed);
 
-/// A process that repairs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Comer {
-    /// One of two servers.
     pub(super) server: usize,
     pub(super) who: Successor,
     pub(super) death: Option<Death>,
-    /// What another client does after it has ended.
     pub(super) deed: Option<DrawnDeed>,
 }
 
@@ -86,19 +76,18 @@ pub(super) struct Drawn {
     pub(super) parts: Vec<Part>,
     pub(super) by: Worker,
     pub(super) sign_comes: bool,
-    /// How the process that begins ends.
     pub(super) death: Option<Death>,
     pub(super) deed: Option<DrawnDeed>,
-    /// What becomes of each request that is about the repair, while there are faults.
+    /// The fate of each request about the repair, while there are faults.
     pub(super) fates: Vec<Fate>,
     /// Which request to change an object a webhook denies.
     pub(super) denied: Option<usize>,
-    /// What others do right before which of these requests.
+    /// Actions of others right before these requests.
     pub(super) deeds: Vec<(usize, DrawnDeed)>,
-    /// What others do right after each request to change an object.
+    /// Actions of others right after each request to change an object.
     pub(super) replies: Vec<Option<Deed>>,
     pub(super) comers: Vec<Comer>,
-    /// Who comes first after the faults.
+    /// The first process after the faults.
     pub(super) last: (usize, Successor),
 }
 
@@ -208,7 +197,7 @@ pub(super) fn drawn() -> impl Strategy<Value = Drawn> {
     )
 }
 
-/// A cure of these parts, which at last restores what it changed for a while. No step waits.
+/// A cure of these parts, which finally restores its temporary changes. No step waits.
 pub(super) fn cure(parts: &[Part]) -> Cure {
     let (mut steps, mut back) = (Vec::new(), Vec::new());
     let goal = |number: usize, field: &str| CureGoal::Field {

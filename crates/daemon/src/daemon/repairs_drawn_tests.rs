@@ -1,14 +1,17 @@
-//! Drawn repairs: webhooks refuse, requests are lost, processes die, other clients change objects, and successors follow.
+//! Drawn repairs: webhooks refuse, requests are lost, processes die, other clients change objects, and successors
+//! follow.
 //!
-//! The oracle sees each request, its fate, and each change. Of each object it knows whether Windrow can take the change for its
-//! own: a request to switch the object off was sent and not refused, and the object was not restored since.
+//! The oracle sees each request, its fate, and each change. For each object it knows whether Windrow can regard the
+//! change as its own: a request to switch the object off was sent and not refused, and the object was not restored
+//! since.
 //!
-//! * No change for a while stays once a successor has followed while kube-apiserver answers.
-//! * The value of another client is not overwritten, unless Windrow can take it for its own. A new object of the same name is not
-//!   changed.
+//! * No temporary change stays once a successor has followed while kube-apiserver answers.
+//! * The value of another client is not overwritten, unless Windrow can regard it as its own. A new object of the same
+//!   name is not changed.
 //! * A change that was answered is not made again.
 //! * If the cluster has nothing left to restore, because another server restored it, nothing is restored.
-//! * After a server has restored something, it changes nothing more for a while. After an undo began, it changes nothing.
+//! * After a server has restored something, it makes no more temporary changes. After an undo began, it changes
+//!   nothing.
 //! * In the end each record is closed, and the cluster has no entry left.
 //! * No request changes another cluster.
 
@@ -36,7 +39,6 @@ use crate::act::repair::{
 use crate::act::testing::{ADDONS, Fate, LEASE, ObjectStore, list_of};
 use crate::act::{Turn, lease_on_repairs};
 
-/// Two servers, their cluster, and the oracle.
 struct World {
     servers: [Server; 2],
     store: ObjectStore,
@@ -77,7 +79,7 @@ impl World {
         }
     }
 
-    /// From now on there are faults, and others meddle.
+    /// From now on there are faults, and other clients make changes.
     fn begin_faults(&self) {
         let drawn = self.drawn.clone();
         let seen = Arc::clone(&self.seen);
@@ -113,14 +115,14 @@ impl World {
                     seen.reply = drawn.replies.get(change).copied().flatten();
                     seen.note_change(asked, body, fate);
                 } else if fate != Fate::Served && *method == Method::GET {
-                    // Nothing was learned from this look.
+                    // This look gave no answer.
                     seen.sent = None;
                 }
                 (puts, fate)
             }));
     }
 
-    /// Nothing was done that should not be.
+    /// Checks that nothing was done that should not be.
     fn judge_changes(&self) {
         let seen = self.seen.lock().unwrap();
         assert!(
@@ -131,7 +133,7 @@ impl World {
         );
     }
 
-    /// Nothing stays changed for a while, unless another client wrote it.
+    /// Checks that no temporary change stays, unless another client wrote it.
     fn judge_restored(&self) {
         self.judge_changes();
         let seen = self.seen.lock().unwrap();
@@ -154,7 +156,7 @@ impl World {
         }
     }
 
-    /// One of them comes, and ends or dies.
+    /// One of the processes starts, and ends or dies.
     async fn come(&mut self, (server, who): (usize, Successor), death: Option<Death>) {
         self.seen.lock().unwrap().begin_process(server, death);
         let store = self.store.clone();
@@ -182,7 +184,7 @@ impl World {
         let server = &mut self.servers[server];
         server.configure(if named { "[addon-stuck]" } else { "[]" });
         server.start_again();
-        // What another server left is taken over once it was seen twice.
+        // The changes that another server left are taken over at the second look that finds them.
         let mut idle = 0;
         for _ in 0..6 {
             let requests = server.store.changes().len();
@@ -209,7 +211,7 @@ impl World {
         turn.ok()
     }
 
-    /// As `windrow repair CODE` does it.
+    /// Acts as `windrow repair CODE`.
     async fn repair(&self, server: usize) {
         let (client, records) = (self.store.client(), self.records(server));
         let Some(turn) = self.turn(server, &client).await else {
@@ -242,7 +244,7 @@ impl World {
         turn.end().await;
     }
 
-    /// As `windrow repair --undo` does it.
+    /// Acts as `windrow repair --undo`.
     async fn undo(&self, server: usize) {
         let (client, records) = (self.store.client(), self.records(server));
         let Some(turn) = self.turn(server, &client).await else {
@@ -269,7 +271,7 @@ impl World {
         turn.end().await;
     }
 
-    /// Begins the cure, as a person or the daemon does.
+    /// Begins the cure, as an operator or the daemon does.
     async fn begin(&self) {
         let finding = IncidentFinding::new(Code::AddonStuck, "Addon default/a0", "why");
         let (cure, by) = (cure(&self.drawn.parts), self.drawn.by);
@@ -341,7 +343,7 @@ async fn play(drawn: Drawn) {
 
     world.come(last, None).await;
     world.judge_restored();
-    // Whoever began, or took over, comes back.
+    // The server that began or took over comes back.
     for server in [0, 1] {
         world
             .come((server, Successor::Daemon { named: true }), None)
@@ -367,7 +369,7 @@ proptest! {
     }
 }
 
-/// A repair of these parts that a person begins, without faults.
+/// A repair of these parts that an operator begins, without faults.
 fn plain(parts: Vec<Part>) -> Drawn {
     Drawn {
         parts,
@@ -449,7 +451,7 @@ async fn what_another_server_has_restored_is_not_restored_when_another_client_ma
         ..plain(vec![Part::Off(0)])
     };
     play(returns).await;
-    // The other server dies before it can tell, and comes again.
+    // The other server dies before it can record it, and starts again.
     let dies = Some(Death::AtChange(0, Moment::Next));
     let comes_again = Drawn {
         death: Some(Death::AtChange(1, Moment::Next)),

@@ -9,9 +9,7 @@ use super::drawing::{Death, Deed, DrawnDeed, Moment};
 use crate::act::testing::{Fate, MadeChange};
 
 pub(super) const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
-/// The object for which a cure waits.
 pub(super) const SIGN: &str = "/apis/harvesterhci.io/v1beta1/settings/sign";
-/// The most objects that a cure changes.
 pub(super) const OBJECTS: usize = 3;
 
 pub(super) fn path(object: usize) -> String {
@@ -26,7 +24,6 @@ pub(super) fn uid(number: usize) -> String {
     format!("u{number}")
 }
 
-/// Who wrote a field last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     Nobody,
@@ -41,13 +38,13 @@ pub(super) struct Sent {
     pub(super) is_off: bool,
     pub(super) fate: Fate,
     pub(super) is_made: bool,
-    /// Windrow could take the object for its own before.
+    /// Windrow could regard the object as its own before.
     pub(super) was_claimed: bool,
-    /// It was refused by a test, and its sender has looked at the object since.
+    /// It was refused by a test, and its sender has examined the object since.
     pub(super) is_judged: bool,
 }
 
-/// Is an object switched off by Windrow, as far as Windrow can know?
+/// Whether an object is switched off by Windrow, as far as Windrow can know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Claim {
     /// A request to switch it off was sent, and not refused.
@@ -56,28 +53,24 @@ pub(super) enum Claim {
     Settled(usize),
 }
 
-/// The state of the oracle.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) has_faults: bool,
-    /// The server of the process that asks.
     pub(super) server: usize,
     pub(super) requests: usize,
     pub(super) changes: usize,
     pub(super) death: Option<Death>,
-    /// The requests and changes of this process.
     pub(super) own: (usize, usize),
     pub(super) dies_next: bool,
     pub(super) reply: Option<Deed>,
     pub(super) sent: Option<Sent>,
-    /// The object that was to be changed last.
+    /// The object of the last request for a change.
     pub(super) last: usize,
-    /// Of each object's field `off` and `kept`.
+    /// The fields `off` and `kept` of each object.
     pub(super) writers: BTreeMap<(String, &'static str), Writer>,
     pub(super) claims: BTreeMap<String, Claim>,
-    /// Objects that are known to have been switched off.
+    /// Objects that were certainly switched off.
     pub(super) taken: BTreeSet<String>,
-    /// The servers that have begun to restore.
     pub(super) has_restored: BTreeSet<usize>,
     pub(super) is_undone: bool,
     /// Violations. A panic in a task of the daemon would not fail the test.
@@ -87,7 +80,6 @@ pub(super) struct Seen {
 pub(super) const FIELDS: [&str; 2] = ["off", "kept"];
 
 impl Seen {
-    /// Another process asks from now on.
     pub(super) fn begin_process(&mut self, server: usize, death: Option<Death>) {
         self.server = server;
         self.death = death;
@@ -108,7 +100,7 @@ impl Seen {
         match sent.fate {
             Fate::Served if sent.is_made && sent.is_off => drop(self.taken.insert(sent.path)),
             Fate::Served if sent.is_made => self.settle(sent.path),
-            // A test failed, or there was a conflict: the object tells why.
+            // A test failed, or there was a conflict: the object shows which.
             Fate::Served | Fate::Conflict if is_look && !sent.is_judged => {
                 sent.is_judged = true;
                 self.sent = Some(sent);
@@ -125,7 +117,6 @@ impl Seen {
         self.claims.insert(path, Claim::Settled(self.server));
     }
 
-    /// The fate of the next request.
     pub(super) fn fate(&mut self, number: Option<usize>, is_change: bool, drawn: Fate) -> Fate {
         let (request, change) = self.own;
         self.own = (request + 1, change + usize::from(is_change));
@@ -167,8 +158,8 @@ impl Seen {
         }
     }
 
-    /// Can this server take the object for switched off by Windrow? Another server that knows better may not have been able to
-    /// note it.
+    /// Whether this server can regard the object as switched off by Windrow. Another server that knows better may not
+    /// have been able to note it.
     pub(super) fn may_claim(&self, path: &str, is_noted: bool) -> bool {
         match self.claims.get(path) {
             None => false,
@@ -177,7 +168,6 @@ impl Seen {
         }
     }
 
-    /// Judges a change by a request.
     pub(super) fn take_in(&mut self, change: &MadeChange) {
         let path = &change.path;
         let (before, after) = (&change.before["spec"], &change.after["spec"]);
@@ -197,7 +187,7 @@ impl Seen {
         let is_off = !after["off"].is_null();
         if before["off"] != after["off"] && is_off {
             if !before["off"].is_null() {
-                faults.push("what another client wrote is overwritten");
+                faults.push("the value of another client is overwritten");
             }
             if self.taken.contains(path) {
                 faults.push("it is switched off again");
@@ -209,7 +199,7 @@ impl Seen {
             let is_of_other = self.writer(path, "off") == Writer::Other;
             let can_tell = before["off"] != json!(true) || !self.may_claim(path, is_noted);
             if is_of_other && can_tell {
-                faults.push("what another client wrote is switched on");
+                faults.push("the object of another client is switched on");
             }
             if !is_noted {
                 faults.push("it is restored, and the cluster had nothing left to restore");
@@ -239,7 +229,6 @@ impl Seen {
     }
 }
 
-/// The changes that the cluster's annotation has left.
 pub(super) fn changes_of(note: &Value) -> impl Iterator<Item = &Value> {
     let entries = note.as_array().into_iter().flatten();
     entries.flat_map(|entry| entry["changes"].as_array().into_iter().flatten())

@@ -15,7 +15,6 @@ use crate::act::testing::{ADDON, ADDONS, LEASE, OLD_JOB, ObjectStore, list_of, o
 use crate::configuration::Configuration;
 use crate::lock::Lock;
 
-/// A server whose daemon cures Addons.
 pub(super) struct Server {
     directory: TempDir,
     pub(super) store: ObjectStore,
@@ -63,7 +62,7 @@ impl Server {
         self.records().unfinished(Code::AddonStuck).unwrap()
     }
 
-    /// Looks, and begins what it may.
+    /// Looks, and begins the allowed cures.
     async fn begin_to_look(&mut self) {
         let (client, layout) = (self.store.client(), self.layout());
         let looked = look_at_cluster(&client, self.repairer.now, &OwnNode::default()).await;
@@ -74,7 +73,7 @@ impl Server {
             .await;
     }
 
-    /// Looks, and cures what it may.
+    /// Looks, and carries out the allowed cures.
     pub(super) async fn look(&mut self) -> bool {
         self.begin_to_look().await;
         match self.repairer.under_way.is_empty() {
@@ -107,7 +106,6 @@ impl Server {
     }
 }
 
-/// The configuration with these codes in `repair.auto`.
 fn configuration(layout: &Layout, auto: &str) -> Arc<Configuration> {
     let [directory, ..] = layout.config_dirs();
     std::fs::create_dir_all(&directory).unwrap();
@@ -118,12 +116,11 @@ fn configuration(layout: &Layout, auto: &str) -> Arc<Configuration> {
     Arc::new(configuration)
 }
 
-/// The Addon as it is when nothing is switched off.
 fn addon() -> Value {
     json!({"kind": "Addon", "metadata": {"name": "pci", "namespace": "harvester-system", "uid": "a1"}, "spec": {}})
 }
 
-/// Steps that switch the Addon off, wait for what never comes, and switch it on again.
+/// Steps that switch the Addon off, wait for an event that never happens, and switch it on again.
 fn off_and_on() -> Vec<CureStep> {
     let addon = addon();
     let off = ObjectChange::of(ObjectKind::ADDON, &addon).set("/spec/off", json!(true));
@@ -140,7 +137,6 @@ fn off_and_on() -> Vec<CureStep> {
     vec![off.step("off", goal, 60), patient, off.step_back("on", 60)]
 }
 
-/// A step that waits for what never comes.
 fn waits() -> CureStep {
     let goal = CureGoal::Anew {
         path: "/nowhere".to_owned(),
@@ -393,7 +389,8 @@ async fn a_cure_that_is_interrupted_again_and_again_gives_back() {
     assert_eq!(server.changes_of_the_job(), [""; 0]);
 }
 
-/// A server with a cure that has switched the Addon off. It is to delete the Job, to do this, and to switch the Addon on again.
+/// A server with a cure that has switched the Addon off. Its next steps delete the Job, do this, and switch the Addon
+/// on again.
 fn with_half_a_cure(between: Vec<CureStep>) -> Server {
     let server = Server::new();
     let job = old_job("1");
@@ -433,12 +430,12 @@ async fn a_cure_goes_on_while_what_it_waits_for_has_not_come_although_nothing_is
     let mut server = with_half_a_cure(vec![waits()]);
     assert!(server.look().await);
     assert_eq!(server.changes_of_the_job(), [format!("DELETE {OLD_JOB}")]);
-    // Nothing came of the wait.
+    // The wait had no effect.
     assert_eq!(server.store.object(ADDON)["spec"], json!({}));
     assert_eq!(server.unfinished(), []);
 }
 
-/// A record of a person's process that has ended. It has sent the request of its first step, if `sent` says so.
+/// A record of an operator's process that has ended. It has sent the request of its first step, if `sent` says so.
 fn left_by_a_person(server: &Server, sent: Option<Option<Value>>) -> Record {
     let job = old_job("1");
     let goal = CureGoal::Gone {
@@ -505,7 +502,7 @@ async fn a_repair_whose_last_request_was_not_taken_is_closed_once_that_request_h
     server.look().await;
     assert_eq!(server.unfinished(), std::slice::from_ref(&record));
 
-    // Meanwhile a person tried it again, which left an equal record.
+    // Meanwhile an operator tried it again, which left an equal record.
     let file = std::fs::File::options()
         .write(true)
         .open(server.records().path(&record))

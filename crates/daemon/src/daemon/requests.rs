@@ -1,4 +1,4 @@
-//! Requests by hand, from the spool into the staging state.
+//! Moves manual requests from the spool into the staging state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,48 +13,40 @@ use crate::observe::requests::{
     self, RequestAction, Spooled, SpooledRequest, UnreadRequest, read_spool,
 };
 
-/// Why an order does not count.
 const LATER: &str = "a later order counts";
 
-/// The spools, and what was taken over but not yet removed.
+/// The spools, and the requests that were taken over but not yet removed.
 pub(super) struct SpooledRequests {
     spools: [PathBuf; 2],
     taken: BTreeSet<PathBuf>,
-    /// The failures of the last look that were reported.
     unread: BTreeSet<PathBuf>,
     /// Requests about feature gates, for the gate controller, which removes them.
     forwarded: BTreeSet<PathBuf>,
 }
 
-/// The result of a look into the spool.
 #[derive(Debug, Default)]
 pub(super) struct TakenRequests {
-    /// What to report.
     pub(super) events: Vec<Event>,
-    /// Are there new requests about feature gates?
     pub(super) about_gates: bool,
-    /// The results of cures.
     pub(super) repairs: Vec<SpooledRequest>,
 }
 
-/// What a person asked for.
 struct Asked {
     file: ManifestPath,
     hold: bool,
 }
 
-/// The orders of one look into the spool.
 #[derive(Default)]
 struct Orders {
-    /// Those that came since the last look and were entered.
+    /// Orders that arrived since the last look and were entered.
     new: Vec<Asked>,
-    /// Those that wait: with what they are, and how many of the new ones came before them.
+    /// Waiting orders: each with its description, and the number of new ones that arrived before it.
     waiting: Vec<(PathBuf, Asked, String, usize)>,
 }
 
 impl Orders {
-    /// Does a new order after the first `before` take the place of this one? It is about the same file, or says the opposite of another
-    /// file of its name.
+    /// Whether a new order after the first `before` replaces this one. It does if it is about the same file, or is the
+    /// opposite for another file of its name.
     fn replace(&self, asked: &Asked, before: usize) -> bool {
         self.new.iter().skip(before).any(|new| {
             let is_opposite = new.file.name() == asked.file.name() && new.hold != asked.hold;
@@ -73,7 +65,8 @@ impl SpooledRequests {
         }
     }
 
-    /// Hands every new request over. Those about files stay while the directory is missing or cannot be read: nothing is known of the files.
+    /// Processes every new request. Requests about files stay while the directory is missing or cannot be read: then
+    /// the files are unknown.
     pub(super) fn take_spooled(
         &mut self,
         state: &mut StagingState,
@@ -143,8 +136,9 @@ impl SpooledRequests {
                         .and_then(Path::to_str)
                         .unwrap_or(&request.file);
                     let file = &ManifestPath::from(file);
-                    // An earlier process did not finish it, and a version that did not know of it may have run since. Of those that wait in
-                    // this one, the order of arrival decides: the clock may have been set meanwhile.
+                    // An earlier process did not finish it, and a version that did not know it may have run since. For
+                    // requests that wait in this process, the order of arrival decides: the clock may have been set
+                    // meanwhile.
                     let order = request.manual();
                     let what = format!("{verb} {file}, as {} asked", request.by);
                     let is_of_earlier = was_taken && !unread.contains(&path);
@@ -159,7 +153,8 @@ impl SpooledRequests {
                         .chain(request.digest.clone().map(|digest| (file.clone(), digest)))
                         .collect();
                     let has_waited = was_taken || unread.contains(&path);
-                    // Nobody could read the file, or another one of its name, when it was released. What they hold now may be something else.
+                    // No process could read the file, or another one of its name, when it was released. The content now
+                    // may be different.
                     if has_waited {
                         for (path, known) in state.known_digests(file) {
                             released.entry(path).or_insert(known);
@@ -177,7 +172,7 @@ impl SpooledRequests {
                     {
                         taken.events.push(failed(&what, &error.to_string()));
                     }
-                    // A failed read is no answer: the request stays.
+                    // A failed read is not an answer: the request stays.
                     if let Err(OrderError::NotNow(_)) = entered {
                         self.unread.insert(path.clone());
                         let before = if has_waited { 0 } else { orders.new.len() };
@@ -216,8 +211,8 @@ impl SpooledRequests {
         taken
     }
 
-    /// Removes the requests that were taken over. To be called once their consequences are on disk. A request that
-    /// cannot be removed is not taken twice.
+    /// Removes the requests that were taken over. Call it once their consequences are on disk. A request that cannot be
+    /// removed is not taken twice.
     pub(super) fn finish(&mut self) {
         self.taken.retain(|path| match fs::remove_file(path) {
             Ok(()) => false,

@@ -20,7 +20,7 @@ fn order(action: &str, file: &str, at: i64) -> String {
     format!(r#"{{"action":"{action}","file":"{file}","by":"ann","at":"{at}"}}"#)
 }
 
-/// A release of a.yaml for this content alone.
+/// A release of a.yaml only for this content.
 fn release_of(content: &str, at: i64) -> String {
     let digest = read("a.yaml", &text(content), &ReadLimits::default()).digest;
     order("release", "a.yaml", at).replace('}', &format!(r#","digest":"{digest}"}}"#))
@@ -42,7 +42,6 @@ fn file(path: &str, content: impl Into<Option<FileContent>>) -> FileChange {
     }
 }
 
-/// A spool, and the state of a node.
 struct Site {
     place: TempDir,
     requests: SpooledRequests,
@@ -50,12 +49,11 @@ struct Site {
 }
 
 impl Site {
-    /// With an order in the spool, and a directory that nobody has read.
+    /// With an order in the spool, and a directory that no process has read.
     fn unread(order: &str) -> Self {
         Self::after(order, Arc::default())
     }
 
-    /// With an order in the spool, and what an earlier process knew.
     fn after(order: &str, ledger: Arc<Ledger>) -> Self {
         let place = tempfile::tempdir().unwrap();
         let spools = [place.path().to_owned(), place.path().join("nowhere")];
@@ -69,7 +67,6 @@ impl Site {
         site
     }
 
-    /// With an order in the spool, and a file that waits.
     fn new(order: &str) -> Self {
         let mut site = Self::unread(order);
         site.scan([file("a.yaml", text(WIDGET))]);
@@ -87,7 +84,7 @@ impl Site {
         });
     }
 
-    /// Takes the spooled orders. Returns what is reported.
+    /// Takes the spooled orders. Returns the reports.
     fn take(&mut self) -> Vec<String> {
         self.take_if(true)
     }
@@ -103,7 +100,7 @@ impl Site {
         !decision.status.staging.held.is_empty()
     }
 
-    /// Ends the look. How many orders are left in the spool?
+    /// Ends the look. Returns how many orders are left in the spool.
     fn left(&mut self) -> usize {
         self.requests.finish();
         read_spool(self.place.path()).unwrap().len()
@@ -150,7 +147,7 @@ fn a_release_that_waited_for_an_unreadable_file_counts_for_no_content_that_came_
     for (is_known, there, is_released) in [
         (true, WIDGET, true),
         (true, OTHER, false),
-        // Neither the person nor any process has read it.
+        // Neither the operator nor any process has read it.
         (false, WIDGET, false),
     ] {
         let release = order("release", "a.yaml", 0);
@@ -231,7 +228,7 @@ fn a_release_between_two_holds_of_one_look_gives_way_to_the_second() {
     assert_eq!((site.left(), site.is_held()), (0, true));
 }
 
-/// The time of what is remembered moves along with the clock, and that of a request does not.
+/// Remembered times move with the clock, and the time of a request does not.
 #[test]
 fn a_release_that_waits_is_later_than_a_hold_before_it_although_the_clock_was_set_meanwhile() {
     let mut site = Site::unread(&release_of(WIDGET, 60));

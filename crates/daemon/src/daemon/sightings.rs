@@ -1,7 +1,9 @@
-//! Which incidents count: those that two looks in a row have found, until two in a row have not. A list that is a moment
-//! old when the next one is fetched can show what is not so; readiness and webhooks must not follow it back and forth.
+//! Decides which incidents count: those that two looks in a row have found, until two in a row have not. A list that is
+//! a moment old when the next one is fetched can show an incident that does not exist; readiness and webhooks must not
+//! follow it back and forth.
 //!
-//! What counts on the server that looks counts on the others too. The one that looks next goes on from there.
+//! An incident that counts on the examining server counts on the others too. The server that looks next goes on from
+//! there.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +15,19 @@ use windrow_model::reasons::Code;
 /// Looks in a row that agree before they change anything.
 const ENOUGH: u8 = 2;
 
-/// What was found, by incident.
 #[derive(Debug, Default)]
 pub(super) struct Sightings(BTreeMap<String, Vec<Sighting>>);
 
 #[derive(Debug)]
 struct Sighting {
     finding: Finding,
-    /// Does it count?
     counts: bool,
-    /// How many looks in a row have said otherwise.
+    /// How many looks in a row contradict it.
     against: u8,
 }
 
 impl Sightings {
-    /// Takes in what one look found of an incident. Returns what to report.
+    /// Takes in the findings of one look for an incident. Returns the events to report.
     pub(super) fn take(&mut self, name: String, found: Vec<IncidentFinding>) -> Vec<Event> {
         let known = self.0.entry(name).or_default();
         let mut left: Vec<Finding> = found.iter().map(IncidentFinding::in_status).collect();
@@ -55,13 +55,11 @@ impl Sightings {
         events
     }
 
-    /// Those that count.
     pub(super) fn counted(&self) -> impl Iterator<Item = &Finding> {
         let all = self.0.values().flatten();
         all.filter(|one| one.counts).map(|one| &one.finding)
     }
 
-    /// Those of the whole cluster that count, by incident.
     pub(super) fn counted_of_cluster(&self) -> BTreeMap<String, Vec<Finding>> {
         let of_cluster = self.0.iter().filter(|(name, _)| !is_about_own_node(name));
         let counted = of_cluster.map(|(name, sightings)| {
@@ -72,7 +70,7 @@ impl Sightings {
         counted.filter(|(_, found)| !found.is_empty()).collect()
     }
 
-    /// Takes over what counts on the server that looks at the cluster, in place of what was known of it here.
+    /// Takes over the counted findings of the server that examines the cluster, in place of this server's own.
     pub(super) fn follow(&mut self, counted: BTreeMap<String, Vec<Finding>>) {
         self.0.retain(|name, _| is_about_own_node(name));
         self.0.extend(counted.into_iter().map(|(name, found)| {
@@ -85,12 +83,11 @@ impl Sightings {
         }));
     }
 
-    /// Does the next look decide something?
     pub(super) fn is_undecided(&self) -> bool {
         self.0.values().flatten().any(|one| one.against > 0)
     }
 
-    /// Forgets the incidents that are not to be kept. Returns whether there were any.
+    /// Removes all other incidents. Returns whether it removed any.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) -> bool {
         let before = self.0.len();
         self.0.retain(|name, _| keep(name));
@@ -103,7 +100,7 @@ impl Sighting {
         let finding = &self.finding;
         let incident = finding.incident.as_ref();
         if self.counts {
-            // What is wrong, and which command cures it.
+            // The problem, and the command that cures it.
             let line = match incident.and_then(|incident| incident.cure.as_ref()) {
                 Some(cure) => format!("{} (cure: {cure})", finding.message),
                 None => finding.message.clone(),
@@ -118,7 +115,6 @@ impl Sighting {
     }
 }
 
-/// Is it the same, seen another time?
 fn is_same(one: &Finding, other: &Finding) -> bool {
     let about = |finding: &Finding| {
         let incident = finding.incident.as_ref();
@@ -135,7 +131,6 @@ mod tests {
         IncidentFinding::new(Code::AddonStuck, format!("Addon x/{name}"), "it waits")
     }
 
-    /// What looks report, one after the other.
     fn told(looks: &[&[&str]]) -> Vec<Vec<&'static str>> {
         let mut sightings = Sightings::default();
         let look = |found: &&[&str]| {

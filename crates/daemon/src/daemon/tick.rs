@@ -49,27 +49,26 @@ use crate::report::server::ServerState;
 /// How long a tick collects further events before it decides.
 pub(super) const BURST: Duration = Duration::from_millis(20);
 
-/// How often to look which cluster the node belongs to while kube-apiserver does not answer: RKE2 begins with another datastore then.
+/// How often to check which cluster the node belongs to while kube-apiserver does not answer: RKE2 begins with another
+/// datastore then.
 const CLUSTER_LOOK: Duration = Duration::from_secs(5);
-/// When a disk that is as good as full is looked at again.
+/// How often a disk that is as good as full is checked again.
 const LOOK_AT_DISKS: Duration = Duration::from_secs(5);
 
 /// How often one tick decides again because its actions changed something.
 const ROUNDS: usize = 3;
 
-/// The cluster, as the daemon sees it: events come in, what is of interest goes out.
+/// The cluster, as the daemon sees it: events come in, interests go out.
 pub struct Link {
     pub(super) events: mpsc::Receiver<ClusterEvent>,
     pub(super) interests: watch::Sender<Interests>,
 }
 
-/// An event that is not true yet.
 struct WithheldEvent {
     event: Event,
     since: Instant,
 }
 
-/// The daemon. See the module's documentation.
 pub struct Daemon {
     /// The configuration in force, for every part. Only the daemon loads it.
     configuration: watch::Sender<Arc<Configuration>>,
@@ -90,7 +89,6 @@ pub struct Daemon {
     pub(super) link: Link,
     /// The name of the node's Node, once the kubelet has a credential.
     node_name: Option<String>,
-    /// The reported states that still last.
     told: BTreeSet<String>,
     scanned_once: bool,
     /// Since when the ledger of the earlier process cannot be read. It is not overwritten then.
@@ -104,7 +102,7 @@ pub struct Daemon {
     pub(super) webhooks: watch::Receiver<Vec<WebhookStatus>>,
     pub(super) server: watch::Receiver<ServerState>,
     pub(super) counters: DaemonCounters,
-    /// The plan in force, for who looks at the manifests without reading them again.
+    /// The plan in force, for readers that need the manifests without reading them again.
     plans: watch::Sender<Arc<Plan>>,
     flight: FlightRecorder,
     pub(super) appearances: AppearanceWatch,
@@ -114,33 +112,28 @@ pub struct Daemon {
     /// Base names of files that changed since the last decision: their markers stay.
     held_back: BTreeSet<BaseName>,
     withheld: BTreeMap<ManifestPath, WithheldEvent>,
-    /// What goes to the journal of the events about files.
     events: EventJournal,
-    /// Where Windrow's own writes find no space.
+    /// The places where Windrow's own writes find no space.
     full_disks: FullDisks,
-    /// Where that was reported.
+    /// The directories for which that was reported.
     reported_full: BTreeSet<String>,
     /// Wakes when that changes.
     pub(super) full: watch::Receiver<FullByWriter>,
 }
 
 impl Daemon {
-    /// The status, for those who follow it.
     pub fn status(&self) -> StatusWatch {
         self.publisher.subscribe()
     }
 
-    /// The plan in force.
     pub fn plans(&self) -> watch::Receiver<Arc<Plan>> {
         self.plans.subscribe()
     }
 
-    /// What it counts, for those who show it.
     pub fn counters(&self) -> DaemonCounters {
         self.counters.clone()
     }
 
-    /// Where things live, with the data directory that the configuration names.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -155,7 +148,7 @@ impl Daemon {
         }
         self.make_spools();
         self.tick();
-        // What was learnt from markers after a lost ledger is new only to the disk.
+        // Facts from markers after a lost ledger are not on the disk yet.
         let ledger = self.state.ledger();
         if !ledger.files.is_empty() && !fs::exists(self.layout.ledger()) {
             self.carry_out(vec![Action::SaveLedger(ledger.clone())]);
@@ -202,7 +195,6 @@ impl Daemon {
         self.flight.stop();
     }
 
-    /// When the next tick is due if no event comes.
     pub(super) fn next_wake(&self) -> Instant {
         [
             self.deadline,
@@ -215,8 +207,8 @@ impl Daemon {
         .fold(self.scanner.next(), Instant::min)
     }
 
-    /// An event in the directory. A new file has its marker already, or gets it before it is read: one that was there may
-    /// have been lifted meanwhile.
+    /// An event in the directory. A new file already has its marker, or gets it before the daemon reads the file: an
+    /// earlier marker may have been lifted meanwhile.
     pub(super) fn note(&mut self, event: FileEvent) {
         if let Some(path) = self.scanner.note(event)
             && let Some(hold) = self.state.provisional_hold(&path, self.clock.now())
@@ -226,7 +218,6 @@ impl Daemon {
         }
     }
 
-    /// An event from the cluster.
     pub(super) fn observe(&mut self, event: ClusterEvent) {
         let reachable = matches!(event, ClusterEvent::ApiReachable);
         let unreachable = matches!(event, ClusterEvent::ApiUnreachable { .. });
@@ -267,7 +258,6 @@ impl Daemon {
         }
     }
 
-    /// One tick.
     pub(super) fn tick(&mut self) {
         if let Some(jump) = self.clock.jumped() {
             self.state.shift_clock(jump);
@@ -281,7 +271,7 @@ impl Daemon {
         } else {
             self.look_at_cluster();
         }
-        // The first tick is for the markers alone.
+        // The first tick is only for the markers.
         let ours = &self.state.settings().data_dir;
         if self.scanned_once
             && let Some(findings) = self.data_dir.findings(&self.layout, ours)
@@ -312,7 +302,6 @@ impl Daemon {
         self.feed_watchdog();
     }
 
-    /// Decides and acts. True when the directory had changed since the scan.
     fn decide(&mut self) -> bool {
         let now = self.clock.now();
         let gates = self.gates.borrow_and_update().clone().unwrap_or_default();
@@ -427,7 +416,7 @@ impl Daemon {
         (decision, surprised)
     }
 
-    /// Does a marker of ours stay because files of this base name are being written?
+    /// Whether a marker of ours stays because files of this base name are being written.
     fn stays_for_writing(&self, name: &BaseName) -> bool {
         let is_written = self.state.observation().being_written.contains(name);
         (is_written || self.held_back.contains(name)) && self.state.hides(name)
@@ -482,7 +471,6 @@ impl Daemon {
     }
 }
 
-/// Is this event about the state of a file?
 fn is_about_its_stage(code: Code) -> bool {
     matches!(
         code,

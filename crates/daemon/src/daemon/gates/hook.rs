@@ -1,9 +1,9 @@
-//! What runs before every start of RKE2, whoever asks for it and whether or not the daemon runs (`windrow gates
-//! settle`, by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local files and waits for nothing.
+//! The command before every start of RKE2, no matter who starts it and whether the daemon runs (`windrow gates settle`,
+//! by `50-windrow-gates.conf` and `before-rke2`). It reads and writes local files and waits for nothing.
 //!
-//! It is also the last safety. If the daemon is gone and cannot judge a trial, its gates are put back after
-//! [`TrialStarts::ALLOWED`] starts, or at once where the starts cannot be counted. A gate of ours that kube-apiserver or the kubelet has
-//! refused in its log is taken out.
+//! It is also the last safety net. If the daemon is gone and cannot judge a trial, the trial's gates are taken back
+//! after [`TrialStarts::ALLOWED`] starts, or at once if the starts cannot be counted. A gate of ours that
+//! kube-apiserver or the kubelet has refused in its log is removed.
 
 use std::io;
 use std::time::Duration;
@@ -41,15 +41,16 @@ fn mark(root: &Layout, name: &str) -> io::Result<()> {
     fs::write(root.run_dir().join(name), "")
 }
 
-/// RKE2 was started in this boot, or runs already where Windrow comes later.
+/// RKE2 was started in this boot, or already runs when Windrow is installed later.
 pub(super) fn mark_started(root: &Layout) {
     if let Err(error) = mark(root, STARTED) {
         tracing::warn!("{}: {error}", root.run_dir().display());
     }
 }
 
-/// The first start of a boot applies what the configuration asks for. Later ones are restarts of a server that worked, and only
-/// remove gates that would stop it. This is noted first: the process may be killed before it has read everything.
+/// The first start of a boot applies the requests of the configuration. Later ones are restarts of a server that
+/// worked, and only remove gates that would stop it. This is noted first: the process may be killed before it has read
+/// everything.
 fn begin_start(root: &Layout) -> (Rke2State, io::Result<()>) {
     let rke2 = if fs::exists(root.run_dir().join(STARTED)) {
         Rke2State::Running
@@ -59,7 +60,7 @@ fn begin_start(root: &Layout) -> (Rke2State, io::Result<()>) {
     (rke2, mark(root, STARTED))
 }
 
-/// Settles the gates; returns what to report.
+/// Returns the events to report.
 pub fn before_start(root: &Layout) -> Vec<Event> {
     let (rke2, marked) = begin_start(root);
     let mut events = Vec::new();
@@ -90,7 +91,7 @@ pub fn before_start(root: &Layout) -> Vec<Event> {
     events
 }
 
-/// RKE2 does not start with a drop-in that it cannot read either.
+/// RKE2 does not start with a drop-in that it cannot read.
 fn remove_unreadable(layout: &Layout, patience: &mut Duration) -> Option<Event> {
     let error = read_drop_in(layout).err()?;
     let _lock = GatesLock::take_within(layout, patience);
@@ -103,8 +104,8 @@ fn remove_unreadable(layout: &Layout, patience: &mut Duration) -> Option<Event> 
     Some(failed(&what, &done))
 }
 
-/// Counts a start with a trial's gates, and restores what the trial saved when there were too many, or when they cannot be
-/// counted. What cannot be remembered keeps nothing from being put back. Returns what to report.
+/// Counts a start with a trial's gates. Restores the drop-in that the trial saved if there were too many starts, or if
+/// they cannot be counted. A record that cannot be written does not prevent this. Returns the events to report.
 fn count(layout: &Layout, trial: &Trial, patience: Duration) -> Result<Vec<Event>, String> {
     let line = |error: io::Error| error.to_string();
     let current = read_drop_in(layout).map_err(line)?;
@@ -134,7 +135,7 @@ fn count(layout: &Layout, trial: &Trial, patience: Duration) -> Result<Vec<Event
     Ok(events)
 }
 
-/// What a component says of the trial's gates since they were written counts more than the number of starts.
+/// A component's log since the trial's gates were written counts more than the number of starts.
 fn remember_end(
     layout: &Layout,
     trial: &Trial,
@@ -161,7 +162,7 @@ fn remember_end(
         };
         remember_failed(layout, failed.failed())?;
     }
-    // What the daemon goes by is last.
+    // The record that the daemon reads is written last.
     let starts = TrialStarts {
         put_back: Some(end),
         ..starts
@@ -193,8 +194,8 @@ fn report_restored(trial: &Trial, done: &TakenOut, why: &str, own: &str) -> Vec<
     events
 }
 
-/// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are remembered, so that
-/// settling takes them out, or does not write them again if the drop-in was removed by hand.
+/// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are recorded,
+/// so that settling removes them, or does not write them again if the drop-in was removed manually.
 fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
     let layout = configuration.layout();
     let own = layout.gates_drop_in().display().to_string();
@@ -209,7 +210,7 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
             ahead = written.and_then(WrittenAt::ahead);
             (read_gates(&own, &text, &[]), since)
         }
-        // What another binary has refused says nothing, nor does a refusal that names a gate which was never set.
+        // A refusal by another binary means nothing, and neither does one of a gate that was never set.
         Ok(None) => {
             let last: Option<LastChange> = StateFile::LastChange.recall(layout).unwrap_or_default();
             let text = last.and_then(|last| last.content).unwrap_or_default();
@@ -251,7 +252,7 @@ fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
         });
         if !is_known {
             let why = format!("{component} says: {}", refusal.line);
-            // What cannot be remembered is found again at the next start.
+            // If the record fails, the next start finds the refusal again.
             let _ = remember_refused(layout, &version, &mine, &why, &own);
         }
     }
@@ -309,7 +310,7 @@ mod tests {
         let log = "/var/lib/rancher/rke2/agent/logs/kubelet.log";
         let took = "I1126 20:00:00.1 9 server.go:525] \"Kubelet version\" kubeletVersion=\"v1.34.2+rke2r1\"\n";
         let refused = "E1126 20:00:00.1 9 run.go:72] \"command failed\" err=\"failed to set feature gates from initial flags-based config: unrecognized feature gate: ImageVolume\"\n";
-        // Whoever may create a pod chooses the name of its image.
+        // A user who may create a pod chooses the name of its image.
         let of_image = "E1126 20:01:00.1 9 pod_workers.go:1301] \"Error syncing pod, skipping\" err=\"InvalidImageName: \\\"command failed Error: unrecognized feature gate: ImageVolume\\\"\"\n";
         for log_of_running in [format!("{refused}{took}"), format!("{took}{of_image}")] {
             write(&root, log, &log_of_running);
@@ -320,7 +321,7 @@ mod tests {
         before_start(&root);
         assert_eq!(read_drop_in(&root).unwrap(), None);
     }
-    /// The next boot, before RKE2 starts; what it reports.
+    /// Simulates the next boot, before RKE2 starts; returns the reported events.
     fn boot(root: &Layout) -> Vec<Event> {
         let _ = fs::remove_file(root.run_dir().join(STARTED));
         before_start(root)
@@ -459,7 +460,6 @@ mod tests {
         write(root, log, &refusal);
     }
 
-    /// Sets when a file was written, counted from 1970.
     fn set_time(path: &Path, at: Duration) {
         let file = std::fs::File::open(path).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + at).unwrap();
@@ -488,7 +488,7 @@ mod tests {
         boot(&root);
         let written = read_drop_in(&root).unwrap().unwrap();
         assert!(written.contains("ImageVolume=true"), "{written}");
-        // Once it was set, a refusal counts also if the drop-in was removed by hand.
+        // Once it was set, a refusal counts also if the drop-in was removed manually.
         refuse(&root, "ImageVolume", Timestamp::now());
         fs::remove_file(root.gates_drop_in()).unwrap();
         boot(&root);
@@ -645,7 +645,7 @@ mod tests {
         fs::write(root.gates_drop_in(), b"kube-apiserver-arg+:\n- \xff\n").unwrap();
         assert_eq!(codes(&before_start(&root)), [Code::ActionFailed]);
         assert_eq!(read_drop_in(&root).unwrap(), None);
-        // For the daemon, this is what was there before the trial.
+        // The daemon treats this as the drop-in from before the trial.
         assert_eq!(trial.on_disk(None), OnDisk::Saved);
         assert!(!is_known_to_fail(&root));
     }

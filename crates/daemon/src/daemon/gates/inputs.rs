@@ -1,4 +1,4 @@
-//! Everything that the drop-in depends on, as it is on the disk.
+//! The files on the disk that the drop-in depends on.
 
 use std::io::{self, ErrorKind};
 
@@ -19,41 +19,37 @@ use crate::observe::rke2::{
 };
 use crate::observe::rke2_binary;
 
-/// Everything that the drop-in depends on, as it is on the disk.
 pub(super) struct DropInInputs {
     pub(super) layout: Layout,
     pub(super) settings: Settings,
     pub(super) own: String,
-    /// RKE2's configuration without our drop-in.
     pub(super) files: Vec<Rke2ConfigFile>,
     pub(super) current: Option<String>,
     pub(super) resolved: ResolvedVersion,
     pub(super) history: TrialHistory,
     /// Why the configuration, or RKE2's, was not read completely, if so.
     pub(super) unread: Option<String>,
-    /// Is there a configuration file of this node? On Harvester, /etc is written at each boot, and may come late.
+    /// Whether there is a configuration file of this node. On Harvester, /etc is written at each boot, and may come
+    /// late.
     is_configured: bool,
-    /// Why it is not known what failed or was taken back, if so.
+    /// Why the records of failed or undone changes could not be read, if so.
     unread_record: Option<String>,
-    /// Why the drop-in cannot be read, if so.
     pub(super) unread_drop_in: Option<String>,
-    /// The current trial.
     trial: Option<Trial>,
-    /// What these were read from.
     stamp: (GatesStamp, Option<FileStamp>),
 }
 
 impl DropInInputs {
-    /// As while RKE2 runs: where an upgrade is under way, the version that starts next may be another.
+    /// Reads them while RKE2 runs: during an upgrade, another version may start next.
     pub(super) fn read(configuration: &Configuration) -> Self {
         Self::read_for(configuration, true)
     }
 
-    /// Right before a start (without `upgrades`) what is installed is what starts.
+    /// Right before a start (without `upgrades`), the installed version is the one that starts.
     pub(super) fn read_for(configuration: &Configuration, upgrades: bool) -> Self {
         let settings = configuration.settings().clone();
         let layout = configuration.layout().clone();
-        // First: what changes while the rest is read is seen.
+        // First: a change during the rest of the reading is noticed.
         let stamp = (GatesStamp::read(&layout), rke2_binary::stamp(&layout));
         let own = layout.gates_drop_in().display().to_string();
         let FoundConfigFiles { mut files, errors } = config_and_kubelet_files(&layout);
@@ -70,7 +66,7 @@ impl DropInInputs {
         let mut candidates = candidates_on_disk(&layout, &settings.data_dir);
         match upgrades {
             true => candidates.upgrade = StateFile::Upgrade.recall(&layout).unwrap_or_default(),
-            // One starts now. Where it does not show, what ran here before says nothing about it.
+            // A version starts now. If it is unknown, the version that ran here before does not matter.
             false => candidates.data.clear(),
         }
         let resolved = resolved(&candidates);
@@ -105,22 +101,21 @@ impl DropInInputs {
         }
     }
 
-    /// What the configuration asks for; `None` if it was not read completely.
+    /// The requests of the configuration; `None` if it was not read completely.
     pub(super) fn request_text(&self) -> Option<String> {
         (self.unread.is_none() && self.is_configured)
             .then(|| request_text(&self.settings.feature_gates))
     }
 
-    /// The gates in the drop-in as it lies there.
     pub(super) fn there(&self) -> Vec<GateRequest> {
         let text = self.current.as_deref().unwrap_or_default();
         read_gates(&self.own, text, &self.settings.feature_gates)
     }
 
     pub(super) fn settled(&self, rke2: Rke2State) -> Settled {
-        // A trial is not disturbed: its gates stay, or what it saved is restored.
+        // A trial is not disturbed: its gates stay, or the drop-in that it saved is restored.
         let (rke2, current) = match &self.trial {
-            // What others change once it is back stays.
+            // Changes by others after it is back stay.
             Some(trial) if trial.going_back() && !trial.is_back() => {
                 let saved = trial.saved.clone().unwrap_or_default();
                 (Rke2State::Running, saved.content)
@@ -133,7 +128,7 @@ impl DropInInputs {
         self.settled_from(current.as_deref(), rke2)
     }
 
-    /// What of an earlier drop-in the version takes that may start now.
+    /// The part of an earlier drop-in that the starting version accepts.
     pub(super) fn fit(&self, earlier: Option<&str>) -> Option<String> {
         self.settled_from(earlier, Rke2State::Running).content
     }
@@ -158,21 +153,22 @@ impl DropInInputs {
         }
     }
 
-    /// What the check finds wrong with a drop-in that it does not find wrong with the present one.
+    /// The first error that the check finds in a drop-in but not in the present one.
     pub(super) fn made_fatal(&self, content: Option<&str>) -> Option<Finding> {
         let current = self.current.as_deref();
         let inputs = self.settle_inputs(current, Rke2State::Running);
         made_fatal(&inputs, current, content)
     }
 
-    /// Are the drop-in, the records and RKE2's binary still those that were read?
+    /// Whether the drop-in, the records and RKE2's binary are unchanged since they were read.
     pub(super) fn are_current(&self) -> bool {
         let layout = &self.layout;
         self.stamp == (GatesStamp::read(layout), rke2_binary::stamp(layout))
     }
 }
 
-/// The drop-in's text, or why it is not known. One that is not text is none: RKE2 cannot read it either.
+/// The drop-in's text, or why it could not be read. A file that is not text counts as missing: RKE2 cannot read it
+/// either.
 fn or_unread(own: &str, read: io::Result<Option<String>>) -> (Option<String>, Option<String>) {
     match read {
         Ok(text) => (text, None),

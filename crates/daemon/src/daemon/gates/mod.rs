@@ -1,5 +1,5 @@
-//! The daemon's part in feature gates. Before READY=1 the drop-in is made fit for the version that will start.
-//! Afterwards the status reports which gates are asked for, written and in effect.
+//! The daemon's part in feature gates. Before READY=1 the drop-in is adapted to the version that will start. Afterwards
+//! the status reports which gates are requested, written and in effect.
 //!
 //! ```text
 //!   inputs (files on the disk) ──> settle ──> the drop-in, GatesView ──────────────────────────> status
@@ -8,8 +8,9 @@
 //!                                                └──────────> StartupWatch (between trials) ┘
 //! ```
 //!
-//! [`settle()`] is also the larger part of [`hook`], which runs before every start of RKE2 (`windrow gates settle`): RKE2 never meets
-//! a gate of ours that the version which starts would refuse, whoever started it. It reads files only and waits for nothing.
+//! [`settle()`] is also the larger part of [`hook`], which runs before every start of RKE2 (`windrow gates settle`):
+//! RKE2 never reads a gate of ours that the starting version would refuse, no matter who starts it. It only reads files
+//! and waits for nothing.
 
 pub mod hook;
 mod inputs;
@@ -47,19 +48,18 @@ use crate::report::notify::ServiceManager;
 /// How often to look for an upgrade: its preparations take longer than this.
 const UPGRADES: Duration = Duration::from_secs(5 * 60);
 
-/// Watches over the feature gates while the daemon runs.
+/// Manages the feature gates while the daemon runs.
 pub struct GateController {
     /// Published also after a request about gates, so that the gates in force are as fresh as the answer.
     configured: Published,
     api: ApiServer,
     view: watch::Sender<Option<GatesView>>,
-    /// What is known from files alone.
+    /// The part of the view that follows from files only.
     base: Option<GatesView>,
     trial: TrialDriver,
     startup: StartupWatch,
-    /// When an upgrade was last looked for.
     upgrades: Option<Instant>,
-    /// Some requests could not be read or answered yet: they are taken up again.
+    /// Some requests could not be read or answered yet: they are retried.
     unanswered: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct GateController {
 const SLOW_DISK: Duration = Duration::from_secs(20);
 
 impl GateController {
-    /// Does what has to be done before RKE2 starts. Without any gate asked for, that is nothing.
+    /// Does the work that is due before RKE2 starts. Without requested gates it does nothing.
     pub async fn begin(
         configured: Published,
         api: ApiServer,
@@ -91,10 +91,11 @@ impl GateController {
         controller
     }
 
-    /// Looks again whenever it is nudged, drives a trial, and watches RKE2's starts, until the daemon ends.
+    /// Checks again after each nudge, runs a trial, and watches RKE2's starts, until the daemon ends.
     pub async fn run(mut self) {
         if rke2_runs().await == Some(true) {
-            // Its next start is a restart to the hook, and not the boot's first, which writes what the configuration asks for.
+            // For the hook, its next start is a restart, and not the boot's first start, which writes the requested
+            // gates.
             hook::mark_started(self.configuration().root());
         }
         // Gates that others set are worth a finding too, but nothing waits for it.
@@ -140,12 +141,12 @@ impl GateController {
         self.trial.trial().is_some_and(Trial::under_way)
     }
 
-    /// Between trials: does a gate keep RKE2 from coming up? Is an upgrade under way?
+    /// Between trials: checks whether a gate keeps RKE2 from coming up, and whether an upgrade is under way.
     async fn watch_over(&mut self) -> Duration {
         let pause = self.startup.check().await;
         let may_begin = self.trial.may_begin_postponed().await;
         if may_begin {
-            // For which version it is judged has changed too.
+            // The version that it is judged for has changed too.
             self.upgrades = None;
         }
         let upgrade = self.startup.is_ready() && self.look_for_upgrade().await;
@@ -155,7 +156,7 @@ impl GateController {
         pause
     }
 
-    /// Looks now and then whether an upgrade is under way, where that matters. True when that has changed.
+    /// Checks from time to time whether an upgrade is under way, if that matters. True if that has changed.
     async fn look_for_upgrade(&mut self) -> bool {
         let looked = self.upgrades.is_some_and(|at| at.elapsed() < UPGRADES);
         let configuration = self.configuration();
@@ -169,7 +170,7 @@ impl GateController {
         let Ok(client) = effect::client(&self.api, &kubeconfig, component).await else {
             return false;
         };
-        // Without an answer the last known one stands.
+        // Without an answer, the last known one counts.
         let Ok(upgrade) = upgrade(&client).await else {
             return false;
         };
@@ -184,7 +185,7 @@ impl GateController {
         kept.is_ok()
     }
 
-    /// Takes up people's requests. Nobody tells of one again that cannot be read now.
+    /// Takes up operators' requests. There is no second event for a request that cannot be read now.
     async fn requests(&mut self) {
         self.unanswered = false;
         let mut found = Vec::new();
@@ -280,7 +281,6 @@ impl GateController {
     }
 }
 
-/// Does RKE2 run? `None` where that is not known.
 async fn rke2_runs() -> Option<bool> {
     let systemd = Systemd::connect().await.ok()?;
     let mut runs = Some(false);

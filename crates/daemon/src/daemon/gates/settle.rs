@@ -1,4 +1,4 @@
-//! Brings the drop-in up to date, and says what the status reports about it. Reads files only and waits for nothing.
+//! Brings the drop-in up to date, and reports its state for the status. Only reads files and waits for nothing.
 
 use std::time::Duration;
 
@@ -18,16 +18,13 @@ use crate::fs;
 /// How often everything is read if other processes change it each time.
 const MOST_READS: u32 = 3;
 
-/// What the status document reports about feature gates.
+/// The part of the status document about feature gates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GatesView {
-    /// Its `gates` section.
     pub section: GatesStatus,
-    /// Findings about gates.
     pub findings: Vec<Finding>,
 }
 
-/// The result of settling the drop-in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SettleOutcome {
     /// For the status; `None` when this node has nothing to do with gates.
@@ -37,7 +34,7 @@ pub struct SettleOutcome {
 }
 
 impl DropInInputs {
-    /// What the status reports once the drop-in is `settled`.
+    /// The report for the status once the drop-in is `settled`.
     pub(super) fn view(&self, settled: &Settled) -> GatesView {
         let mut section = GatesStatus::new(
             &self.resolved,
@@ -65,7 +62,7 @@ impl DropInInputs {
                 }));
         }
         let mut findings: Vec<Finding> = assessment.findings;
-        // A problem with our own gates is located where the configuration asks for them.
+        // A problem with our own gates is located where the configuration requests them.
         findings.retain(|finding| {
             finding.at.is_empty() || finding.at.iter().any(|at| at.file != self.own)
         });
@@ -75,7 +72,7 @@ impl DropInInputs {
             }
         };
         for finding in check(&settled.kept, &self.resolved.target, &merge(&self.files)) {
-            // Whoever forced a gate has been warned, and a trial has shown otherwise.
+            // The operator who forced a gate has been warned, and a trial has shown otherwise.
             if finding.severity != Severity::Error {
                 add(finding);
             }
@@ -105,14 +102,15 @@ impl DropInInputs {
     }
 }
 
-/// Brings the drop-in up to date for this state of RKE2. Before RKE2 starts, it judges as what runs right before the start.
+/// Brings the drop-in up to date for this state of RKE2. Before RKE2 starts, it decides as the hook before the start
+/// does.
 pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     let mut patience = GatesLock::PATIENCE;
     let read = || DropInInputs::read_for(configuration, rke2 == Rke2State::Running);
     settle_as_read(read, rke2, &mut patience)
 }
 
-/// The same right before a start: the installed version is the one that starts, even during an upgrade.
+/// As [`settle`], right before a start: the installed version is the one that starts, even during an upgrade.
 pub(super) fn settle_for_start(
     configuration: &Configuration,
     rke2: Rke2State,
@@ -167,7 +165,8 @@ pub(super) fn settle_as_read(
     }
 }
 
-/// Puts the drop-in there as it is `settled`; where that cannot be, `settled` is what is there then. Returns what to report.
+/// Writes the drop-in as it is `settled`. If that fails, `settled` becomes the state on the disk. Returns the events to
+/// report.
 fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
     let (layout, own) = (&inputs.layout, &inputs.own);
     if settled.taken_back != inputs.history.taken_back
@@ -210,7 +209,7 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
             settled.content.clone_from(&inputs.current);
         }
     }
-    // Said of what is done.
+    // Reported for the written drop-in.
     for left in &settled.dropped {
         let message = left_out(Code::GateDropped, left).message;
         events.push(Event::new(Code::GateDropped, message));
@@ -218,7 +217,8 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
     events
 }
 
-/// Remembers what a change of the configuration replaces. Without this record a rollback goes by what the last trial has kept.
+/// Records the gates that a change of the configuration replaces. Without this record, a rollback uses the record of
+/// the last trial.
 fn remember_change(inputs: &DropInInputs, settled: &Settled) {
     let (current, content) = (inputs.current.as_deref(), settled.content.as_deref());
     if current == content {
@@ -272,7 +272,7 @@ fn withheld(settled: &Settled) -> Option<String> {
     Some(Code::GatesWithheld.say(&[("difference", &difference), ("why", &why)]))
 }
 
-/// Must anything be done before RKE2 starts? Where no gate is asked for, nothing is read and nothing is delayed.
+/// Whether anything must be done before RKE2 starts. If no gate is requested, nothing is read and nothing is delayed.
 pub fn concerns(configuration: &Configuration) -> bool {
     let layout = configuration.layout();
     !configuration.settings().feature_gates.is_empty()

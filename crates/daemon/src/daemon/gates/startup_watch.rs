@@ -1,7 +1,7 @@
-//! Between trials: a component that does not come up because of a feature gate, whoever set it.
+//! Between trials: finds a component that does not start because of a feature gate, no matter who set it.
 //!
 //! The component's own log names the gate; RKE2's configuration shows who set it. A gate that others set is a finding
-//! and is never edited. One of ours is taken out: the catalogue was wrong about it.
+//! and is never edited. A gate of ours is removed: the catalogue was wrong about it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,31 +27,31 @@ use crate::report::journal;
 
 /// How often to look at RKE2 while it is not ready.
 const WHILE_STARTING: Duration = Duration::from_secs(10);
-/// How often otherwise.
+/// How often when RKE2 is ready.
 const AT_REST: Duration = Duration::from_secs(30);
 /// An older refusal proves nothing: RKE2 starts kube-apiserver again every few minutes.
 pub(super) const RECENT: SignedDuration = SignedDuration::from_mins(30);
-/// Within this time after RKE2 has written its manifest, kube-apiserver is replaced, or not at all: the kubelet leaves a static pod alone
-/// whose manifest does not change. The other components start within the same time after kube-apiserver.
+/// Within this time after RKE2 has written its manifest, kube-apiserver is replaced, or not at all: the kubelet does
+/// not touch a static pod whose manifest does not change. The other components start within the same time after
+/// kube-apiserver.
 const REPLACES: Duration = Duration::from_secs(5 * 60);
 
 /// The components without which RKE2 does not come up.
 const STOP_A_START: [Component; 2] = [Component::KubeApiserver, Component::Kubelet];
-/// Those that may be missing although kube-apiserver is ready.
+/// The components that may be missing although kube-apiserver is ready.
 const AFTER_APISERVER: [Component; 3] = [
     Component::Kubelet,
     Component::KubeControllerManager,
     Component::KubeScheduler,
 ];
 
-/// How far a start of RKE2 has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StartStage {
-    /// kube-apiserver is not ready, or it is the one of before.
+    /// kube-apiserver is not ready, or the previous one still runs.
     Starting,
     /// kube-apiserver of this start is ready. The other components start after it.
     Up,
-    /// It was up for so long that all components have read their arguments.
+    /// It has been up for long enough: all components have read their arguments.
     Settled,
 }
 
@@ -73,16 +73,13 @@ fn stage(
     }
 }
 
-/// Watches over RKE2's starts.
 pub(super) struct StartupWatch {
     configured: Published,
     api: ApiServer,
     now: fn() -> Timestamp,
-    /// The start that needs no further look.
     settled: String,
-    /// Was kube-apiserver of the current start ready?
+    /// Whether kube-apiserver of the current start was ready.
     is_up: bool,
-    /// The start whose kube-apiserver was ready, and since when.
     up: Option<(String, Instant)>,
     findings: Vec<Finding>,
     changed: bool,
@@ -102,22 +99,19 @@ impl StartupWatch {
         }
     }
 
-    /// What keeps RKE2 from coming up.
+    /// The gates that keep RKE2 from coming up.
     pub(super) fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Was RKE2 up at the last look?
     pub(super) fn is_ready(&self) -> bool {
         self.is_up && self.findings.is_empty()
     }
 
-    /// Did the last look change anything about the drop-in?
     pub(super) fn changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Looks. Returns the pause until the next look.
     pub(super) async fn check(&mut self) -> Duration {
         let Ok(systemd) = Systemd::connect().await else {
             return AT_REST;
@@ -125,11 +119,12 @@ impl StartupWatch {
         let Ok(unit) = systemd.unit(RKE2_SERVER).await else {
             return AT_REST;
         };
-        // One that has failed may have failed because of a gate.
+        // A failed unit may have failed because of a gate.
         if unit.active == "inactive" {
             self.is_up = false;
             match systemd.unit(RKE2_AGENT).await {
-                // kube-apiserver says nothing of it, and systemd calls it active while its kubelet is started again and again.
+                // kube-apiserver knows nothing of the agent, and systemd calls it active while its kubelet is started
+                // again and again.
                 Ok(agent) if agent.active != "inactive" => {
                     self.look_at_logs(&STOP_A_START, self.recently()).await;
                 }
@@ -143,7 +138,7 @@ impl StartupWatch {
     async fn look_at_server(&mut self, unit: Unit) -> Duration {
         let layout = self.configured.borrow().layout().clone();
         if disabled_components(&layout).contains(&Component::KubeApiserver) {
-            // Its kubeconfig leads to another server. The kubelet's log shows what the kubelet refuses now.
+            // The agent's kubeconfig leads to another server. The kubelet's log shows the refused gates.
             self.is_up = unit.is_active();
             self.look_at_logs(&[Component::Kubelet], self.recently())
                 .await;
@@ -180,7 +175,7 @@ impl StartupWatch {
         AT_REST
     }
 
-    /// Is kube-apiserver ready, and was it started after this unit?
+    /// Whether kube-apiserver is ready, and whether it was started after this unit.
     async fn apiserver(&self, unit: &Unit) -> (bool, bool) {
         let configuration = Arc::clone(&self.configured.borrow());
         let kubeconfig = admin_kubeconfig(configuration.layout());
@@ -196,7 +191,6 @@ impl StartupWatch {
         (true, is_new)
     }
 
-    /// Which gates do these components refuse, by their logs?
     async fn look_at_logs(&mut self, components: &'static [Component], since: Option<Timestamp>) {
         let configuration = Arc::clone(&self.configured.borrow());
         let now = (self.now)();
@@ -217,8 +211,8 @@ impl StartupWatch {
     }
 }
 
-/// What components have said since then of gates that are set, and whether one of ours was among them. Ours are
-/// remembered as refused.
+/// The log lines of components since then about gates that are set, and whether one of ours was among them. Ours are
+/// recorded as refused.
 fn fatal(
     configuration: &Configuration,
     components: &[Component],
@@ -241,7 +235,7 @@ fn fatal(
                 current.clone(),
             ));
         }
-        // What was said before Windrow's drop-in was written says nothing about that.
+        // Lines from before Windrow's drop-in was written do not concern it.
         let written = drop_in_written_at(layout, now).and_then(WrittenAt::past);
         let said_since = effect::refusal(layout, component, since.max(written));
         let mine = said_since
@@ -281,7 +275,6 @@ fn fatal(
     (findings, ours)
 }
 
-/// Those of Windrow's gates that a component refuses.
 fn own_gates(
     own: &str,
     current: Option<&str>,

@@ -1,8 +1,8 @@
-//! Drives a trial of feature gates: observes, asks [`next`] what to do, and does it. Its state is recorded before each
-//! step, so that after a crash it continues from there.
+//! Runs a trial of feature gates: observes, asks [`next`] for the next step, and takes it. Its state is recorded before
+//! each step, so that after a crash it continues from there.
 //!
-//! The hook that runs before each start of RKE2 (`windrow gates settle`) takes part: it lets a trial's gates through,
-//! counts the starts, and restores what was saved when the daemon does not.
+//! The hook that runs before each start of RKE2 (`windrow gates settle`) takes part: it accepts a trial's gates, counts
+//! the starts, and restores the saved drop-in if the daemon does not.
 
 mod announce;
 mod asked;
@@ -41,12 +41,10 @@ use crate::observe::rke2::admin_kubeconfig;
 use crate::observe::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::report::journal;
 
-/// The pause between two looks at something that does not report its changes.
+/// The pause between two checks of a state that does not report its changes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// The pause after a step that failed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-/// Drives a trial.
 pub(super) struct TrialDriver {
     configured: Published,
     api: ApiServer,
@@ -56,19 +54,15 @@ pub(super) struct TrialDriver {
     lease: Option<ClusterLease>,
     leased: bool,
     waits_for: Option<String>,
-    /// Since when kube-apiserver has the right gates while other components were not seen.
+    /// Since when kube-apiserver has had the right gates while other components were not observed.
     as_asked: Option<Instant>,
-    /// The failure that was reported and still lasts.
     told: Option<String>,
-    /// What speaks against a restart, as it was last seen.
     obstacle: Option<KnownObstacle>,
     /// An automatic trial that waits, for the end of an upgrade for example.
     postponed: Option<PostponedTrial>,
-    /// Why an automatic trial was not begun, as it was reported.
     untried: Option<String>,
 }
 
-/// Paths and settings, as they are in force at one step.
 struct TrialSite {
     layout: Layout,
     own: String,
@@ -87,7 +81,6 @@ impl From<&Configuration> for TrialSite {
 }
 
 impl TrialDriver {
-    /// How the last trial ended, where that is worth a finding.
     pub(in crate::daemon::gates) fn finding(&self) -> Option<Finding> {
         trial_finding(self.trial.as_ref()?, &self.site().own)
     }
@@ -96,7 +89,7 @@ impl TrialDriver {
         let layout = configured.borrow().layout().clone();
         let recalled = StateFile::Trial.recall(&layout);
         let mut trial: Option<Trial> = recalled.unwrap_or_else(|why| {
-            // Nothing is trusted because of it: a forced gate is taken out before the next start.
+            // A forced gate is not trusted because of the trial: it is removed before the next start.
             journal::write_event(&Event::new(
                 Code::ActionFailed,
                 Code::ActionFailed
@@ -131,7 +124,7 @@ impl TrialDriver {
         TrialSite::from(&**self.configured.borrow())
     }
 
-    /// What its findings and journal entries say.
+    /// The trial for the status document, and the answers to requests.
     pub(super) fn status(&self) -> (Option<TrialStatus>, Vec<RequestAnswer>) {
         let own = self.site().own;
         let trial = self
@@ -141,7 +134,6 @@ impl TrialDriver {
         (trial, self.answers.clone())
     }
 
-    /// The current trial, or the last one.
     pub(super) fn trial(&self) -> Option<&Trial> {
         self.trial.as_ref()
     }
@@ -150,8 +142,9 @@ impl TrialDriver {
         self.remember(&node.layout, trial)
     }
 
-    /// First to disk: the next actions rely on it. What goes back goes back without it: the record from before says what is tried,
-    /// and whoever reads that beside what was saved puts it back again.
+    /// Writes the record to disk first, because the next actions rely on it. Only a rollback continues without it: the
+    /// earlier record names the tried drop-in, and a process that finds this record and the saved drop-in restores it
+    /// again.
     fn remember(&mut self, layout: &Layout, trial: &Trial) -> Result<(), String> {
         if let Err(error) = StateFile::Trial.keep(layout, trial) {
             let why = format!("{}: {error}", StateFile::Trial.path(layout).display());
@@ -164,8 +157,8 @@ impl TrialDriver {
         Ok(())
     }
 
-    /// Remembers that the tried drop-in does not work, or was taken back. If that fails, the trial goes back but does not end: the next boot
-    /// would write the drop-in again.
+    /// Records that the tried drop-in does not work, or was taken back. If that fails, the trial goes back but does not
+    /// end: the next boot would write the drop-in again.
     fn refuse(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
         if trial.taken_back.is_some() {
             return self.withdraw(trial, site);
@@ -178,7 +171,6 @@ impl TrialDriver {
         remember_failed(&site.layout, trial.failed())
     }
 
-    /// Remembers what an operator has decided against the configuration.
     fn withdraw(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
         let Some(withdrawal) = trial.withdrawal((self.now)()) else {
             return Ok(());
@@ -188,7 +180,6 @@ impl TrialDriver {
             .map_err(|error| error.to_string())
     }
 
-    /// Reports a failure that has just come.
     fn tell(&mut self, why: String) {
         if self.told.as_ref() != Some(&why) {
             let what = "go on with the trial of feature gates";
@@ -222,7 +213,7 @@ impl TrialDriver {
     }
 
     async fn go_on(&mut self, mut trial: Trial, site: &TrialSite) -> Result<Duration, String> {
-        // In this order: a start that we see has read the drop-in that we see, or an older one.
+        // In this order: an observed start has read the observed drop-in, or an older one.
         let overdue = self.overdue(&trial, site.patience, site);
         let (read, on_disk) = match read_drop_in(&site.layout) {
             Ok(text) => {
@@ -292,7 +283,7 @@ impl TrialDriver {
             use TrialStep::{Restore, Save, Write};
             matches!(step, Save | Write | Restore)
         };
-        // What takes long comes before the lock: the start of RKE2 waits for it.
+        // Slow work comes before the lock: the start of RKE2 waits for the lock.
         let fit = if steps.contains(&TrialStep::Restore) {
             self.fit_to_version(&trial).await
         } else {
@@ -323,7 +314,7 @@ impl TrialDriver {
         }
         for step in steps {
             if step == TrialStep::Restart {
-                // What runs before the start takes it.
+                // The hook before the start takes it.
                 lock = None;
             }
             let content = match step {
@@ -341,7 +332,7 @@ impl TrialDriver {
         })
     }
 
-    /// Does what has to be on disk before the new state is.
+    /// Writes the records that have to be on disk before the new state.
     fn enter(
         &mut self,
         trial: &mut Trial,
@@ -351,7 +342,7 @@ impl TrialDriver {
         site: &TrialSite,
     ) -> Result<(), String> {
         let (layout, own) = (&site.layout, site.own.as_str());
-        // That a restart is to come is not enough: it may be refused, or the daemon may end before it.
+        // A planned restart is not enough: it may be refused, or the daemon may end before it.
         trial.started |= seen.started || to == TrialState::Verifying;
         match to {
             TrialState::RollingBack | TrialState::RolledBack
@@ -505,7 +496,6 @@ impl TrialDriver {
         Ok(Duration::ZERO)
     }
 
-    /// Has its state lasted for longer than it may?
     fn overdue(&self, trial: &Trial, patience: Duration, site: &TrialSite) -> bool {
         trial.overdue(patience, (self.now)(), boot_moment(&site.layout).as_ref())
     }
@@ -542,7 +532,7 @@ impl TrialDriver {
     }
 }
 
-/// Does the drop-in hold what this state is about, so that later starts have read it?
+/// Whether the drop-in has the content that belongs to this state, so that later starts have read it.
 fn is_settled(state: TrialState, on_disk: OnDisk) -> bool {
     match state {
         TrialState::Saved | TrialState::Written => on_disk == OnDisk::Asked,
@@ -551,7 +541,7 @@ fn is_settled(state: TrialState, on_disk: OnDisk) -> bool {
     }
 }
 
-/// The starts that the hook counted with what this trial tries; `None` where there were none.
+/// The starts with this trial's drop-in that the hook counted, if any.
 fn starts_of(trial: &Trial, layout: &Layout) -> Option<TrialStarts> {
     let starts: Option<TrialStarts> = StateFile::Starts.recall(layout).unwrap_or_default();
     starts.filter(|starts| starts.any_of(trial))

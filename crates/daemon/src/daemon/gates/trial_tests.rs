@@ -107,7 +107,6 @@ fn a_trial_counts_as_started_once_a_restart_was_seen() {
     }
 }
 
-/// An observation while it goes back.
 fn going_back(on_disk: OnDisk) -> TrialObservation {
     TrialObservation {
         wanted: true,
@@ -140,7 +139,8 @@ fn gates_do_not_count_as_refused_if_something_else_has_changed_the_drop_in_meanw
             .enter(&mut verifying, to, &result, &seen, &site)
             .unwrap();
         assert_eq!(StateFile::Refused.path(&layout).exists(), is_refused);
-        // Not tried again automatically, so that whatever removes the drop-in again and again costs one restart.
+        // It is not tried again automatically: a process that removes the drop-in again and again costs only one
+        // restart.
         assert!(StateFile::Failed.path(&layout).exists());
         verifying.outcome = Some(TrialOutcome::RolledBack);
         let [end] = ends_of(&verifying, &layout).try_into().unwrap();
@@ -231,7 +231,7 @@ fn rke2_is_restarted_without_gates_where_what_was_saved_cannot_be_written() {
     driver.restored(full(), &mut back, &site).unwrap();
     assert_eq!(back.on_disk(None), OnDisk::Saved);
     assert_eq!(driver.trial.as_ref(), Some(&back));
-    // No drop-in is what was tried: this would not be a way back.
+    // The trial tried a missing drop-in: this would not be a way back.
     without.asked.content = None;
     assert!(driver.restored(full(), &mut without, &site).is_err());
     assert_eq!(without.on_disk(None), OnDisk::Asked);
@@ -249,7 +249,7 @@ fn neither_a_reboot_nor_a_clock_that_is_set_makes_a_trial_overdue() {
     StateFile::Trial
         .keep(&layout, &trial(TrialState::Verifying))
         .unwrap();
-    // Each of them by another clock than the record before.
+    // Each is written under another clock than the record before.
     for (id, now) in [
         (
             "b1",
@@ -302,7 +302,6 @@ fn a_trial_that_a_reboot_has_cut_off_goes_back_and_is_not_remembered_as_failed()
 
 const UPGRADES: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades";
 
-/// A cluster of one server.
 fn cluster() -> ObjectStore {
     let store = ObjectStore::default();
     store.put("/api/v1/nodes", list_of(&[]));
@@ -383,7 +382,6 @@ const FORGED: [&str; 5] = [
     r#"[{"by": "node2", "request": "r7", "version": "1.33.3", "at": "2026-11-26T05:00:00Z", "why": "\u001b[2J"}]"#,
 ];
 
-/// The lease of another server, with this note.
 async fn put_note(client: &kube::Client, note: &str) {
     let counts = Duration::from_secs(60);
     let mut lease = ClusterLease::new(ClusterLease::GATES, "node2".to_owned(), counts);
@@ -415,7 +413,7 @@ async fn a_note_that_another_client_has_written_keeps_trials_away_and_changes_no
         );
         let told = matches!(driver.obstacle, Some((_, Some(Obstacle::Lasting(_)))));
         assert!(told, "it does not go away by waiting: {note}");
-        // Who forces it, or takes it back, does not ask the others.
+        // A trial that an operator forces, or takes back, ignores the others.
         waiting.forced = true;
         driver.hold_lease_by(&client, &waiting, &site, true).await;
         assert!(driver.leased, "{note}");
@@ -481,7 +479,7 @@ async fn an_automatic_trial_waits_until_the_other_servers_know_the_end_of_the_la
     assert!(driver.postponed.is_some());
 }
 
-/// A node whose configuration asks for this gate, and the text of a drop-in that sets it.
+/// A node whose configuration requests this gate, and the text of a drop-in that sets it.
 fn node_that_asks(root: &std::path::Path) -> (Layout, String) {
     let write = |path: &str, text: &str| {
         let path = root.join(path);
@@ -551,7 +549,7 @@ async fn what_is_taken_back_in_any_state_stays_back_over_boots_and_other_request
         std::fs::write(root.path().join("etc/windrow/windrow.yaml"), other).unwrap();
         settle(&Configuration::load(&layout), Rke2State::Stopped);
         assert!(read_drop_in(&layout).unwrap().is_some());
-        // Asked for again, it is still taken back.
+        // Although it is requested again, it stays taken back.
         settle(&configuration, Rke2State::Stopped);
         let written = read_drop_in(&layout).unwrap().unwrap();
         assert!(written.contains("APIResponseCompression=true"));
@@ -662,7 +660,7 @@ fn a_forced_gate_that_was_kept_unverified_stays_until_another_version_is_install
         ..VerificationResult::not_yet("")
     };
     for forced in [true, false] {
-        // Later, a person applies something else without force.
+        // Later, an operator applies other gates without force.
         kept.forced = forced;
         driver
             .keep_good(&kept, "1.34.2".to_owned(), &result, &site)
@@ -746,7 +744,7 @@ async fn the_end_of_a_trial_is_noted_although_the_next_one_has_begun_before() {
     let lease = driver.lease.as_ref().unwrap();
     let note = TrialNote::default().begun(end.tried).unwrap().text();
     lease.write_note(&client, None, note).await.unwrap();
-    // kube-apiserver is down before this is reported, and an operator asks for something else.
+    // kube-apiserver is down before this is reported, and an operator requests something else.
     driver.trial = Some(kept);
     let node = DropInInputs::read(&Configuration::load(&layout));
     driver.take_request("r2", &rollback_by_bob(), &node).await;

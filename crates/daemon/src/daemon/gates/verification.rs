@@ -1,5 +1,5 @@
-//! Is RKE2 up with the gates that it was given? The components themselves are asked: systemd only knows that it was
-//! started, and `/readyz` may be answered by the previous kube-apiserver.
+//! Verifies whether RKE2 is up with its gates. It asks the components themselves: systemd only knows that RKE2 was
+//! started, and the previous kube-apiserver may answer `/readyz`.
 
 use std::time::{Duration, Instant};
 
@@ -19,15 +19,13 @@ use crate::observe::systemd::Unit;
 /// How long to wait for the other components, which start after kube-apiserver.
 const OTHERS: Duration = Duration::from_secs(30);
 
-/// What is verified.
 pub(super) struct Verification<'a> {
     pub(super) api: &'a ApiServer,
     pub(super) layout: &'a Layout,
     /// rke2-server, started after the drop-in was changed.
     pub(super) unit: &'a Unit,
-    /// The gates that should be in effect.
     pub(super) gates: Vec<GateRequest>,
-    /// After a failed trial, the gates that the failed one had and those of before do not have.
+    /// After a failed trial: the gates that the trial had and the restored drop-in does not have.
     pub(super) failed: Vec<GateRequest>,
     /// The components whose arguments change, so that their processes must be new ones.
     pub(super) changed: Vec<Component>,
@@ -35,27 +33,20 @@ pub(super) struct Verification<'a> {
     pub(super) since: Option<Timestamp>,
 }
 
-/// What a look found.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct VerificationResult {
     pub(super) ready: bool,
     pub(super) in_effect: InEffect,
-    /// Has a component refused its gates?
     pub(super) refused: bool,
-    /// What is wrong, or still missing.
     pub(super) why: Option<String>,
-    /// Does kube-apiserver run with its gates?
     pub(super) apiserver: bool,
-    /// What cannot be observed.
     pub(super) unverified: Vec<Unverified>,
 }
 
-/// A component that cannot be observed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unverified {
     /// The gates that it should have; none after a removal.
     pub(super) gates: Vec<GateRequest>,
-    /// In words.
     pub(super) why: String,
 }
 
@@ -92,7 +83,7 @@ impl VerificationResult {
 }
 
 impl Verification<'_> {
-    /// Looks. `as_asked`: since when kube-apiserver has the right gates while the others were not seen.
+    /// `as_asked`: since when kube-apiserver has had the right gates while the others were not observed.
     pub(super) async fn run(&self, as_asked: Option<Instant>) -> VerificationResult {
         let disabled = disabled_components(self.layout);
         let apiserver = if disabled.contains(&Component::KubeApiserver) {
@@ -148,8 +139,8 @@ impl Verification<'_> {
         gates
     }
 
-    /// What a component says since the trial's gates were written, if it names one of them: an old static pod may start once more, and
-    /// the kubelet's lines have no date.
+    /// The refusal in a component's log since the trial's gates were written, if it names one of them: an old static
+    /// pod may start once more, and the kubelet's lines have no date.
     fn refusal(&self, component: Component) -> Option<ComponentRefusal> {
         let (said, _) = effect::refusal(self.layout, component, self.since)?;
         said.names_any_of(&self.gates).then_some(said)
@@ -222,7 +213,6 @@ impl Verification<'_> {
         ))
     }
 
-    /// The gates that the static pod was given, in words.
     fn arguments_of(&self, component: Component) -> String {
         let Some(arguments) = effect::pod(self.layout, component) else {
             return String::new();
@@ -248,7 +238,7 @@ impl Verification<'_> {
             &look,
             ComponentLook::Reports { is_new: true, differences } if differences.is_empty()
         );
-        // The process that runs counts more than what an earlier one has written.
+        // A running process counts more than the log of an earlier one.
         let refusal = self.refusal(component).filter(|_| !is_verified);
         refusal.map_or(look, |said| ComponentLook::Refuses(said.line))
     }
@@ -273,18 +263,19 @@ impl Verification<'_> {
         }
     }
 
-    /// A process that does not have the failed gates never had them: a static pod whose arguments are again those of before stays.
+    /// A process without the failed gates never had them: a static pod whose arguments are again the previous ones
+    /// stays.
     fn is_of_before(&self, process: &ObservedProcess) -> bool {
         !process.gates.differences(&self.failed).is_empty()
     }
 
-    /// Was this process started after the unit was?
     fn is_new(&self, process: &ObservedProcess) -> bool {
         is_newer(process.age, self.unit.age())
     }
 }
 
-/// Since when kube-apiserver runs with its gates while the others were not seen. It begins again whenever kube-apiserver is away.
+/// Since when kube-apiserver has run with its gates while the others were not observed. The time begins again whenever
+/// kube-apiserver is away.
 pub(super) fn since_as_asked(
     since: Option<Instant>,
     result: &VerificationResult,

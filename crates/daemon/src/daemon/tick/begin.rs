@@ -1,4 +1,4 @@
-//! Makes a daemon, of its configuration and of the parts that report to it.
+//! Creates a daemon from its configuration and from the parts that report to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::report::publish::Publisher;
 use crate::report::server::ServerState;
 
 impl Daemon {
-    /// A daemon by this configuration, which it publishes again whenever it changes. Reads the ledger; changes nothing yet.
+    /// Publishes the configuration again whenever it changes. Reads the ledger; changes nothing yet.
     pub fn new(configuration: watch::Sender<Arc<Configuration>>, clock: Clock, link: Link) -> Self {
         let steady = SteadyClock::new(clock.clone());
         let in_force = Arc::clone(&configuration.borrow());
@@ -82,7 +82,7 @@ impl Daemon {
             steady.now(),
         );
         state.set_node(node);
-        // The boot is news to the disk.
+        // The boot is not on the disk yet.
         state.save_ledger();
         state.set_findings("configuration", &configuration_findings(loaded));
         let (to_loop, files) = mpsc::channel(MOST_WAITING);
@@ -145,21 +145,21 @@ impl Daemon {
         }
     }
 
-    /// Adds the gate controller: its part of the status comes in here.
+    /// Adds the gate controller: its part of the status arrives here.
     #[must_use]
     pub fn with_gates(mut self, gates: watch::Receiver<Option<GatesView>>) -> Self {
         self.gates = gates;
         self
     }
 
-    /// Adds the look for known incidents: its findings come in here.
+    /// Adds the search for known incidents: its findings arrive here.
     #[must_use]
     pub fn with_incidents(mut self, incidents: watch::Receiver<Vec<Finding>>) -> Self {
         self.incidents = incidents;
         self
     }
 
-    /// Adds the outlets over the network: their part of the status comes in here.
+    /// Adds the integrations over the network: their part of the status arrives here.
     #[must_use]
     pub fn with_remote(mut self, remote: RemoteState) -> Self {
         self.webhooks = remote.webhooks;
@@ -167,7 +167,7 @@ impl Daemon {
         self
     }
 
-    /// Adds the look at what comes into the cluster, and returns its ends.
+    /// Adds the watch for new objects in the cluster, and returns its ends.
     #[must_use]
     pub fn with_appearances(mut self) -> (Self, AppearanceEnds) {
         let (appearances, ends) = AppearanceWatch::new();

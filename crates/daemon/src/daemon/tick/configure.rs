@@ -21,7 +21,7 @@ use crate::orders::spool::spools;
 use crate::report::journal;
 
 impl Daemon {
-    /// SIGHUP asks for the configuration to be loaded again. It is loaded beside the loop.
+    /// Loads the configuration again after SIGHUP, outside the loop.
     pub(in crate::daemon) fn reload(&mut self) {
         self.manager.reloading();
         self.reloading.begin(&self.root, true);
@@ -30,7 +30,7 @@ impl Daemon {
     /// The configuration was loaded. It comes into force here first, then everywhere else.
     pub(in crate::daemon) fn loaded(&mut self, loaded: Reloaded) {
         if loaded.configuration.is_none() {
-            let what = "load the configuration (what was in force stays)";
+            let what = "load the configuration (the previous one stays in force)";
             let line = Code::ActionFailed.say(&[
                 ("what", what),
                 ("error", "a fault in Windrow; please report it"),
@@ -43,7 +43,7 @@ impl Daemon {
             .as_ref()
             .and_then(|new| new.failure_to_read(&known));
         if let Some(failure) = failure.map(ToString::to_string) {
-            let what = "load the configuration (what was in force stays)";
+            let what = "load the configuration (the previous one stays in force)";
             let line = Code::ActionFailed.say(&[("what", what), ("error", &failure)]);
             self.tell_event(Code::ActionFailed, line);
             configuration = None;
@@ -58,7 +58,7 @@ impl Daemon {
             self.tick();
         }
         self.configuration.send_replace(new);
-        // Another load that was asked for meanwhile is still to come.
+        // Another requested load is still to come.
         if loaded.was_asked_for && !self.reloading.is_asked_for() {
             self.manager.ready();
         }
@@ -112,7 +112,7 @@ impl Daemon {
     /// On a first boot RKE2's configuration may come after the daemon, and a change of it counts from RKE2's next start on.
     pub(super) fn look_at_rke2(&mut self) {
         self.node_name = kubeconfig::node_name(&self.layout.kubelet_kubeconfig());
-        // A file that cannot be read says nothing: what is known stays.
+        // An unreadable file is not an answer: the known facts stay.
         if !config_files(&self.layout).errors.is_empty() {
             return;
         }
@@ -139,7 +139,8 @@ impl Daemon {
     }
 }
 
-/// What RKE2's own configuration says of the node; and what it is like, where something was learned that depends on it.
+/// The facts about the node in RKE2's own configuration, and its properties if something was learned that depends on
+/// them.
 pub(super) fn node_facts(
     layout: &Layout,
     rules: &RuleSet,

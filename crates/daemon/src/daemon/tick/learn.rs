@@ -1,4 +1,4 @@
-//! What a tick hands to the flight for learning: what the machine is and runs, and what comes into the cluster.
+//! The flight lines of a tick for learning: the machine, its versions, and new objects in the cluster.
 
 use jiff::Timestamp;
 use windrow_decide::Status;
@@ -9,14 +9,13 @@ use crate::observe::appearances::Sighting;
 use crate::observe::rke2::harvester;
 
 impl Daemon {
-    /// What was seen of what comes into the cluster.
     pub(in crate::daemon) fn saw(&mut self, seen: Vec<Sighting>) {
         let now = self.clock.now();
         let lines = self.appearances.lines(seen, self.state.observation(), now);
         self.flight.seen(lines, now);
     }
 
-    /// Begins or ends the look at what comes into the cluster; records what is known of the machine.
+    /// Begins or ends the watch for new objects in the cluster; records the facts about the machine.
     pub(super) fn look_at_appearances(&mut self, status: &Status, now: Timestamp) {
         let recorded = self.flight.is_on();
         let api = &self.state.observation().api;

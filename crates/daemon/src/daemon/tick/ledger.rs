@@ -1,4 +1,4 @@
-//! A ledger that the file system does not give at the start is not lost: it is read again.
+//! A ledger that the file system does not provide at the start is not lost: it is read again.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::observe::platform::boot_id;
 
 /// The pause between two tries.
 const AGAIN: Duration = Duration::from_secs(5);
-/// After so long, a new ledger begins.
+/// After this time, a new ledger begins.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// The ledger of an earlier process in the present boot. If the boot is not known, deadlines begin again.
+/// The ledger of an earlier process in the present boot. If the boot is unknown, deadlines begin again.
 pub(super) fn enter_boot(mut ledger: Ledger, layout: &Layout, now: Timestamp) -> Ledger {
     let booted = now.checked_sub(since_boot());
     match (boot_id(layout), booted) {
@@ -29,7 +29,6 @@ pub(super) fn enter_boot(mut ledger: Ledger, layout: &Layout, now: Timestamp) ->
 }
 
 impl Daemon {
-    /// Reads the ledger again, if it could not be read at the start.
     pub(super) fn read_ledger_again(&mut self) {
         let Some(since) = self.ledger_unread else {
             return;

@@ -14,11 +14,11 @@ use super::Daemon;
 use crate::observe::platform;
 use crate::report::journal;
 
-/// Parts of a large directory that are read at one look: 256 MiB with the default of `staging.limits.directoryBytes`.
+/// Most parts of a large directory in one look: 256 MiB with the default of `staging.limits.directoryBytes`.
 const MOST_PARTS: usize = 8;
 
 impl Daemon {
-    /// Scans the manifests directory and the spools, and takes in what they hold.
+    /// Scans the manifests directory and the spools, and takes in their content.
     pub(super) fn scan(&mut self) {
         self.find_platform();
         let staging = &self.state.settings().staging;
@@ -57,7 +57,8 @@ impl Daemon {
             }
         }
         if taken.about_gates {
-            // Whoever edits the configuration and then asks for its gates expects them as the files are now.
+            // An operator who edits the configuration and then requests its gates expects the current content of the
+            // files.
             self.reloading.begin(&self.root, false);
         }
     }
@@ -79,7 +80,7 @@ impl Daemon {
         self.state.set_findings("watch", finding.as_slice());
     }
 
-    /// Looking a directory through makes no new plan where nothing has changed in it.
+    /// Makes no new plan if nothing has changed in the directory.
     fn publish_plan(&self) {
         let plan = self.state.shared_plan();
         self.plans.send_if_modified(|known| {
@@ -89,8 +90,8 @@ impl Daemon {
         });
     }
 
-    /// Looks which cluster the node belongs to. Nothing changes if that cannot be read, or if the directory is not there: RKE2's
-    /// data may be on a disk that is not mounted.
+    /// Checks which cluster the node belongs to. Nothing changes if that cannot be read, or if the directory is
+    /// missing: RKE2's data may be on a disk that is not mounted.
     pub(super) fn look_at_cluster(&mut self) {
         if !self.is_directory_read() {
             return;
@@ -101,7 +102,7 @@ impl Daemon {
         }
     }
 
-    /// Is RKE2 stopped on a server with a datastore of its own? The datastore may be replaced then.
+    /// Whether RKE2 is stopped on a server that has its own datastore. The datastore may be replaced then.
     pub(super) fn cluster_may_change(&self) -> bool {
         let ledger = self.state.ledger();
         let has_datastore = ledger.datastore.is_some() || ledger.datastore_removed;

@@ -15,7 +15,7 @@ use crate::report::journal;
 use windrow_model::text::lasted;
 
 impl Daemon {
-    /// Reports what took effect late: the marker is there, or gone, after all.
+    /// Reports late changes: the marker has been made, or removed, after all.
     pub(super) fn tell_withheld(&mut self) {
         let troubles = self.executor.marker_troubles();
         let mut withheld = std::mem::take(&mut self.withheld);
@@ -93,7 +93,7 @@ impl Daemon {
         }
     }
 
-    /// Reports where Windrow finds no space, and where it finds some again.
+    /// Reports the directories in which Windrow finds no space, or finds space again.
     pub(super) fn tell_full_disks(&mut self) {
         let found = self.full_disks.findings();
         let found: BTreeSet<String> = found.into_iter().map(|full| full.message).collect();

@@ -8,7 +8,6 @@ use windrow_model::reasons::Code;
 
 use crate::report::journal;
 
-/// How the last trial ended, where that is worth a finding.
 pub(super) fn trial_finding(trial: &Trial, own: &str) -> Option<Finding> {
     let finding = |code: Code, message: String| Finding {
         incident: None,
@@ -39,7 +38,6 @@ pub(super) fn announce_step(trial: &Trial, own: &str, step: &str) {
     ));
 }
 
-/// Reports the trial's new state.
 pub(super) fn announce_state(trial: &Trial, own: &str) {
     let step = match trial.state {
         TrialState::Written => "written; rke2-server has to be restarted",
@@ -58,7 +56,6 @@ pub(super) fn announce_state(trial: &Trial, own: &str) {
     }
 }
 
-/// What to report of a trial that is over.
 fn ended(trial: &Trial, own: &str) -> Option<Event> {
     let gates = list(&trial.gates(own, &[]));
     let why = trial.why.as_deref().unwrap_or_default();

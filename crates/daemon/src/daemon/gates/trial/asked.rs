@@ -1,4 +1,4 @@
-//! What people, or a changed configuration, ask of the driver of trials: to begin a trial, or to roll one back.
+//! Requests to the trial driver from operators or a changed configuration: to begin a trial, or to roll one back.
 
 use windrow_decide::Event;
 use windrow_gates::trial::TrialState;
@@ -22,13 +22,12 @@ use crate::observe::requests::{RequestAction, SpooledRequest};
 use crate::observe::systemd::RKE2_SERVER;
 use crate::report::journal;
 
-/// How many answers are kept for those who ask.
+/// How many answers are kept for callers.
 const ANSWERS: usize = 8;
-/// Who asks for an automatic trial.
 const CONFIGURATION: &str = "the configuration (gates.onChange: try)";
 
 impl TrialDriver {
-    /// Handles a request. `node` is what the drop-in depends on, read just now.
+    /// Handles a request. `node` was read just now.
     pub(in crate::daemon::gates) async fn take_request(
         &mut self,
         name: &str,
@@ -65,7 +64,6 @@ impl TrialDriver {
         by_trial || self.answers.iter().any(|answer| answer.request == name)
     }
 
-    /// Begins a trial of what the configuration asks for.
     async fn apply(
         &mut self,
         name: &str,
@@ -97,7 +95,7 @@ impl TrialDriver {
             return Err(match left.as_slice() {
                 [] => (
                     TrialOutcome::Unchanged,
-                    "what the configuration asks for is in the drop-in already".to_owned(),
+                    "the drop-in already has the requested gates".to_owned(),
                 ),
                 left => not_tried(left.join("; ")),
             });
@@ -120,7 +118,7 @@ impl TrialDriver {
         self.begin(name, GateChange::Apply, request, asked.content, node)
     }
 
-    /// Rolls back the current trial, or else the last one that was kept.
+    /// Rolls back the current trial, or else the last kept one.
     async fn rollback(
         &mut self,
         name: &str,
@@ -158,7 +156,7 @@ impl TrialDriver {
         let current = node.current.as_deref();
         let Some(before) = before_last_change(current, known.as_ref(), last.as_ref(), fit) else {
             let why = if current.is_some() {
-                "what was in force before is not known"
+                "the previous drop-in is unknown"
             } else {
                 "no feature gate of Windrow's is set"
             };
@@ -167,14 +165,14 @@ impl TrialDriver {
         if before == node.current {
             return Err((
                 TrialOutcome::Unchanged,
-                "what was in force before the last change is in force".to_owned(),
+                "the drop-in from before the last change is in force".to_owned(),
             ));
         }
         let request = SpooledRequest::new(RequestAction::GatesRollback, by, now);
         self.begin(name, GateChange::Rollback, &request, before, node)
     }
 
-    /// Was rke2-server started with the tried drop-in? If systemd does not answer, it may have been.
+    /// Whether rke2-server was started with the tried drop-in. If systemd does not answer, it may have been.
     async fn may_have_started(&self) -> bool {
         let Some(trial) = self.trial.as_ref().filter(|trial| trial.in_force()) else {
             return false;
@@ -185,7 +183,7 @@ impl TrialDriver {
         }
     }
 
-    /// Begins a trial of a changed configuration, where the settings allow it.
+    /// Begins a trial of a changed configuration, if the settings allow it.
     pub(in crate::daemon::gates) async fn changed(&mut self, node: &DropInInputs) {
         let now = (self.now)();
         if self.is_giving_back() {
@@ -196,7 +194,7 @@ impl TrialDriver {
             return;
         }
         let request = SpooledRequest::new(RequestAction::GatesApply, CONFIGURATION, now);
-        // What cannot be tried now is reported as pending.
+        // A trial that is not possible now is reported as pending.
         let name = automatic_request(now.as_nanosecond());
         let _ = self.apply(&name, &request, node).await;
     }
@@ -207,7 +205,7 @@ impl TrialDriver {
         trial.is_some_and(|trial| !trial.under_way() && trial.state != TrialState::Idle)
     }
 
-    /// What the other servers do not know yet of trials that are over.
+    /// The ended trials that the other servers do not know yet.
     fn unreported_ends(&self, layout: &Layout) -> Vec<TrialEnd> {
         let last = self.trial.as_ref().filter(|_| self.is_giving_back());
         last.map_or_else(Vec::new, |trial| ends_of(trial, layout))
@@ -267,7 +265,7 @@ impl TrialDriver {
     }
 }
 
-/// The drop-in that a request leads to. That of a changed configuration is without what has failed.
+/// The drop-in that a request leads to. For a changed configuration, it does not contain failed gates.
 fn drop_in_of(request: &SpooledRequest, node: &DropInInputs) -> DropIn {
     if request.by == CONFIGURATION {
         return node.settled(Rke2State::Running).asked;
@@ -315,7 +313,7 @@ fn read_by_no_component(node: &DropInInputs, gates: &[gates::GateRequest]) -> Op
     })
 }
 
-/// What the installed kubelet says against these gates, if it has the version that will start.
+/// The installed kubelet's refusal of these gates, if it has the version that will start.
 async fn refused_by_kubelet(node: &DropInInputs, gates: &[gates::GateRequest]) -> Option<String> {
     let kubelet = Kubelet::find(&node.layout).await?;
     if node.resolved.target != TargetVersion::Known(kubelet.version) {

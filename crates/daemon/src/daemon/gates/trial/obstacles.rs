@@ -1,5 +1,5 @@
-//! What speaks against a restart of rke2-server for a trial, other than the lease: an upgrade, another server that is not ready, a drop-in that
-//! has failed on another server. `--force` overrides all of it, and a rollback does not need it.
+//! The obstacles to a restart of rke2-server for a trial, other than the lease: an upgrade, another server that is not
+//! ready, a drop-in that has failed on another server. `--force` overrides all of it, and a rollback does not need it.
 
 use std::time::{Duration, Instant};
 
@@ -25,12 +25,10 @@ use crate::report::journal;
 
 /// For how long an answer holds. The steps before a restart take less than a second.
 const FRESH: Duration = Duration::from_secs(10);
-/// How often to look whether an automatic trial that waits may begin.
+/// How often to check whether a waiting automatic trial may begin.
 const POSTPONED: Duration = Duration::from_secs(60);
-/// How the name of an automatic request begins.
 const AUTOMATIC: &str = "changed-";
 
-/// What speaks against a trial now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Obstacle {
     /// It may go away.
@@ -40,7 +38,6 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
-    /// In a line.
     pub(super) fn why(self) -> String {
         match self {
             Obstacle::Passing(why) | Obstacle::Lasting(why) => why,
@@ -48,14 +45,11 @@ impl Obstacle {
     }
 }
 
-/// The last answer, and when it came.
 pub(super) type KnownObstacle = (Instant, Option<Obstacle>);
 
-/// An automatic trial that waits.
 pub(super) struct PostponedTrial {
-    /// When it was last looked whether it may begin.
+    /// When the last check was whether it may begin.
     at: Instant,
-    /// What is to be tried, if it is known.
     tried: Option<TriedDropIn>,
 }
 
@@ -78,7 +72,6 @@ fn is_automatic(request: &str) -> bool {
 }
 
 impl TrialDriver {
-    /// What speaks against a restart now.
     pub(super) async fn obstacle(
         &mut self,
         client: &Client,
@@ -98,7 +91,7 @@ impl TrialDriver {
         found
     }
 
-    /// Before a trial begins: does an upgrade speak against it, or what other servers have tried?
+    /// Checks before a trial begins: an upgrade, or a trial on another server, may be an obstacle.
     pub(super) async fn nothing_against(
         &mut self,
         request: &str,
@@ -140,7 +133,7 @@ impl TrialDriver {
                 ));
             }
         }
-        // What cannot be read now is read once the lease is held.
+        // A note that cannot be read now is read once the lease is held.
         if let Ok(client) = &client
             && let Ok(Some(why)) = failed_elsewhere(client, &tried, layout).await
         {
@@ -160,7 +153,7 @@ impl TrialDriver {
         (TrialOutcome::NotTried, why)
     }
 
-    /// Nobody waits for the answer to an automatic request: its reason is reported once.
+    /// No caller waits for the answer to an automatic request: its reason is reported once.
     fn report_untried(&mut self, why: &str) {
         if self.untried.as_deref() != Some(why) {
             journal::write_event(&Event::new(
@@ -171,7 +164,7 @@ impl TrialDriver {
         }
     }
 
-    /// May an automatic trial that waits begin now?
+    /// Whether a waiting automatic trial may begin now.
     pub(in crate::daemon::gates) async fn may_begin_postponed(&mut self) -> bool {
         let layout = self.site().layout;
         let Some(postponed) = &mut self.postponed else {
@@ -197,10 +190,11 @@ impl TrialDriver {
         true
     }
 
-    /// Writes down for the other servers that rke2-server is about to be restarted for this trial. A rollback goes on if that fails.
+    /// Records for the other servers that rke2-server is about to be restarted for this trial. A rollback goes on if
+    /// that fails.
     pub(super) async fn note_begun(&self, trial: &Trial, site: &TrialSite) -> Result<(), String> {
         let disabled = disabled_components(&site.layout);
-        // Without a kube-apiserver, what this server tries says nothing about the others.
+        // Without a kube-apiserver, trials on this server say nothing about the others.
         if disabled.contains(&Component::KubeApiserver) {
             return Ok(());
         }
@@ -224,7 +218,7 @@ impl TrialDriver {
         }
     }
 
-    /// Writes down how the trial ended, and those before it, as far as their begin is written down. Leaves an unreadable note
+    /// Records how the trial ended, and those before it, as far as their begin is recorded. Leaves an unreadable note
     /// unchanged.
     pub(super) async fn note_ended(
         &mut self,
@@ -268,7 +262,6 @@ impl TrialDriver {
     }
 }
 
-/// Why the note for the other servers was not written.
 #[derive(Debug, thiserror::Error)]
 enum NoteNotWritten {
     /// kube-apiserver does not answer or refuses, or another client was quicker; why, in a line.
@@ -292,7 +285,7 @@ pub(super) fn ends_of(trial: &Trial, layout: &Layout) -> Vec<TrialEnd> {
     ends
 }
 
-/// May a rollback by hand go on although another server has the lease? That server has restarted nothing so far.
+/// Whether a manual rollback may go on although another server has the lease. That server has restarted nothing so far.
 pub(super) async fn may_pass(client: &Client, trial: &Trial, holder: &str) -> bool {
     if trial.change != GateChange::Rollback {
         return false;
@@ -309,8 +302,8 @@ fn lease_for_note(layout: &Layout) -> ClusterLease {
     ClusterLease::new(ClusterLease::GATES, lease_holder(layout), Duration::ZERO)
 }
 
-/// Why a trial of another server speaks against this one. A trial of the server that has the lease is still in progress. An
-/// unreadable note speaks against it too.
+/// Why a trial of another server is an obstacle to this one. A trial of the server that has the lease is still in
+/// progress. An unreadable note is an obstacle too.
 async fn failed_elsewhere(
     client: &Client,
     tried: &TriedDropIn,
@@ -326,7 +319,7 @@ async fn failed_elsewhere(
     })
 }
 
-/// What speaks against a trial, whether or not this server has the lease.
+/// The obstacles to a trial, whether or not this server has the lease.
 async fn look_for_obstacle(client: &Client, trial: &Trial, layout: &Layout) -> Option<Obstacle> {
     let tried = tried(trial, layout);
     match failed_elsewhere(client, &tried, layout).await {

@@ -1,4 +1,4 @@
-//! Does what the next step of a trial is.
+//! Takes the next step of a trial.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::act::{TakenOut, put_drop_in, take_out_of_drop_in, units};
 use crate::observe::systemd::RKE2_SERVER;
 
 impl TrialDriver {
-    /// `content` is what the step is to save or to restore.
+    /// `content` is the drop-in that the step saves or restores.
     pub(super) async fn take_step(
         &mut self,
         step: TrialStep,
@@ -45,7 +45,7 @@ impl TrialDriver {
                 }
                 units::restart(RKE2_SERVER).await
             }
-            // The lease is renewed before every step, and given back after the last one.
+            // The lease is renewed before every step, and released after the last one.
             TrialStep::TakeLease | TrialStep::ReleaseLease => Ok(()),
         }
     }
@@ -56,7 +56,7 @@ impl TrialDriver {
         content: Option<String>,
         site: &TrialSite,
     ) -> Result<(), String> {
-        // Which start has read it is known only once it is there.
+        // The start that has read it can only be identified later.
         trial.baseline = None;
         self.remember(&site.layout, trial)?;
         put_drop_in(&site.layout, content.as_deref())
@@ -64,8 +64,9 @@ impl TrialDriver {
             .map_err(|error| format!("{}: {error}", site.own))
     }
 
-    /// RKE2 may have been upgraded meanwhile: of what was saved only what the version takes that starts goes back. Otherwise the hook
-    /// would take it out before the start, and it would be put back and rke2-server restarted without an end.
+    /// RKE2 may have been upgraded meanwhile: of the saved drop-in, only the gates that the starting version accepts
+    /// are restored. Otherwise the hook would remove the others before each start, and Windrow would restore them and
+    /// restart rke2-server again and again.
     pub(super) async fn fit_to_version(&self, trial: &Trial) -> Option<DropInSnapshot> {
         let configuration = Arc::clone(&self.configured.borrow());
         let saved = trial.saved.clone().unwrap_or_default();
@@ -76,7 +77,6 @@ impl TrialDriver {
         fit.await.ok().map(|content| DropInSnapshot { content })
     }
 
-    /// Puts back what was saved, and tries that again where it fails.
     pub(super) fn restore(&mut self, trial: &mut Trial, site: &TrialSite) -> Result<(), String> {
         trial.baseline = None;
         self.remember(&site.layout, trial)?;
@@ -85,8 +85,8 @@ impl TrialDriver {
         self.restored(done, trial, site)
     }
 
-    /// Where it cannot be written, as on a full disk, the drop-in is gone: RKE2 is restarted without any of its gates, and not left
-    /// with those that failed until there is room.
+    /// If the drop-in cannot be written, as on a full disk, it is removed: RKE2 restarts without any of its gates,
+    /// instead of keeping the failed ones until there is room.
     pub(super) fn restored(
         &mut self,
         done: io::Result<TakenOut>,

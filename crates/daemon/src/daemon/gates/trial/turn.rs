@@ -14,8 +14,8 @@ use crate::observe::management::lease_holder;
 use crate::observe::rke2::admin_kubeconfig;
 
 impl TrialDriver {
-    /// Takes or renews the cluster's lease, as long as nothing was `restarted`, and once kube-apiserver is `ready` again. A
-    /// rollback by hand goes on without it where kube-apiserver does not answer: a server that is down needs it.
+    /// Takes or renews the cluster's lease, as long as nothing was `restarted`, and once kube-apiserver is `ready`
+    /// again. A manual rollback goes on without it if kube-apiserver does not answer: a server that is down needs it.
     pub(super) async fn hold_lease(
         &mut self,
         trial: &Trial,
@@ -62,7 +62,7 @@ impl TrialDriver {
         match self.take_lease(client, site).await {
             Ok(LeaseHolder::Us) => {
                 if !had_lease {
-                    // What the holder before has noted is not in an earlier answer.
+                    // An earlier answer does not contain the notes of the previous holder.
                     self.obstacle = None;
                 }
                 let obstacle = if before {
@@ -81,7 +81,7 @@ impl TrialDriver {
         }
     }
 
-    /// A rollback by hand goes on without it: a server that is down needs it.
+    /// A manual rollback goes on without it: a server that is down needs it.
     fn is_without_lease(&mut self, why: String, trial: &Trial, before: bool) {
         self.leased = before && trial.change == GateChange::Rollback;
         self.waits_for = Some(format!("the lease on changes of feature gates: {why}"));
@@ -99,7 +99,8 @@ impl TrialDriver {
         }
     }
 
-    /// Is it still this server's turn? The look at the clock is the last before the restart. A rollback by hand does not need one.
+    /// Whether it is still this server's turn. The check of the clock is the last before the restart. A manual rollback
+    /// does not need a turn.
     pub(super) fn may_restart(&self, trial: &Trial) -> bool {
         self.has_lease() || trial.change == GateChange::Rollback
     }
@@ -118,7 +119,7 @@ impl TrialDriver {
         lease.take(client, (self.now)()).await
     }
 
-    /// The trial is over, and only the lease is left to give back.
+    /// The trial is over, and only the lease has to be released.
     pub(super) async fn give_back(
         &mut self,
         mut trial: Trial,
