@@ -13,34 +13,29 @@ use super::self_signed;
 use crate::files::{Kept, is_missing, may_be_there, read_bytes, read_text};
 use crate::locked::lock;
 
-/// Where the certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// Who makes these.
+    /// The component that makes these.
     pub source: CertificateSource,
-    /// Pairs of certificate and key; the first that is there counts.
+    /// Pairs of certificate and key; the first existing pair counts.
     pub pairs: Vec<(PathBuf, PathBuf)>,
-    /// The file with the server's own, used until one of those is there; `None`: it is in memory alone.
+    /// The file with the server's own certificate, used until one of the pairs exists; `None`: it is only in memory.
     pub own: Option<PathBuf>,
 }
 
-/// A certificate that can be served with.
 pub struct ServingCertificate {
     pub config: Arc<ServerConfig>,
     pub source: CertificateSource,
     /// SHA-256 of the certificate, in hexadecimal.
     pub fingerprint: String,
-    /// What a person should know of it.
     pub note: String,
 }
 
-/// The certificate.
 pub struct Certificate {
     files: CertificateFiles,
     kept: Kept<ServingCertificate>,
-    /// The server's own, once it was needed.
+    /// The server's own certificate, after its first use.
     own: Mutex<Option<Arc<ServingCertificate>>>,
-    /// Names and addresses of the node.
     names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
 }
 
@@ -55,7 +50,8 @@ impl Certificate {
     }
 
     /// The current certificate. While a new one is half written, the old one is used; before the first one, the
-    /// server's own. One that a person has configured is never replaced by it once it was there: readers know it.
+    /// server's own. A certificate from an operator is never replaced by the server's own after it has existed once:
+    /// readers know it.
     pub fn current(&self) -> Result<Arc<ServingCertificate>, String> {
         let mut pairs = self.files.pairs.iter();
         let source = self.files.source;
@@ -68,7 +64,7 @@ impl Certificate {
             .kept
             .get(&[certificate, key], || read_pair(source, certificate, key));
         match (now.or_else(|why| self.before(why)), source) {
-            // RKE2 is making them. What a person has configured is to be corrected.
+            // RKE2 is making them. An operator's certificate has to be corrected by the operator.
             (Err(_), CertificateSource::Rke2) => self.own(),
             (now, _) => now,
         }
@@ -100,7 +96,7 @@ impl Certificate {
                 ServingCertificate {
                     note: made.unsaved.map_or_else(String::new, |why| {
                         format!(
-                            "; it is kept in memory alone, and the next start makes another ({why})"
+                            "; it is only kept in memory, and the next start makes another one ({why})"
                         )
                     }),
                     ..serving(source, &made.pem, &made.pem)?
@@ -110,8 +106,9 @@ impl Certificate {
         Ok(own.insert(Arc::new(found)).clone())
     }
 
-    /// The server's own certificate of an earlier start; if there is none, where a new one can be kept, or why nowhere. One that
-    /// cannot be used is replaced. One that cannot be read stays, because readers know it, and a later start may read it.
+    /// The server's own certificate of an earlier start. Without one: the path for a new certificate, or why it has no
+    /// path. An unusable certificate is replaced. An unreadable one stays, because readers know it, and a later start
+    /// may read it.
     fn kept_own(&self) -> Result<ServingCertificate, Result<&Path, String>> {
         let Some(path) = self.files.own.as_deref() else {
             return Err(Err("no directory to keep it in".to_owned()));
@@ -127,7 +124,7 @@ impl Certificate {
     }
 }
 
-/// Can it be served with these?
+/// Whether these can be served with.
 ///
 /// # Errors
 ///
@@ -151,7 +148,6 @@ fn read_pair(
     serving(source, &chain, &private).map_err(|error| format!("{}: {error}", certificate.display()))
 }
 
-/// A certificate with those that it needs, and its key, both in PEM.
 fn serving(
     source: CertificateSource,
     chain: &str,

@@ -1,4 +1,4 @@
-//! The headers of every answer, whatever path, method or error it is for.
+//! The headers of every answer, for any path, method or error.
 
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
@@ -6,20 +6,20 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-/// Over what an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     Http,
     Https,
 }
 
-/// A page has a policy of its own.
+/// A page has a separate policy.
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// 30 days. A browser applies it to all ports of the host name, and only if it trusts the certificate.
 const ONLY_HTTPS: &str = "max-age=2592000";
 
-/// Adds what an answer does not have: it is for its reader only, and no browser takes it for anything else than it says.
+/// Adds the headers that an answer lacks: it is only for its reader, and no browser treats it as another type than it
+/// declares.
 pub(super) fn protect(headers: &mut HeaderMap, scheme: Scheme) {
     for (name, value) in [
         (CACHE_CONTROL, "no-store"),

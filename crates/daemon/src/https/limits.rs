@@ -1,14 +1,14 @@
 //! Bounds on connections, and on how often one peer connects. Pure; time is passed in.
 //!
-//! A connection is proved once a request on it has shown the token. If no place is free, a new connection takes the place of
-//! another one:
+//! A connection is proved once a request on it has shown the token. If no place is free, a new connection takes the
+//! place of another one:
 //!
 //! 1. of the peer with the most connections, proved or not, if it has more than a few and more than the new one's peer;
 //! 2. else of a peer that has never shown the token;
 //! 3. else of the peer with the most connections, if the new one's peer has shown the token and has fewer.
 //!
-//! So neither few nor many addresses keep another one out, with the token or without it. If peers that have never shown the
-//! token have half of the places, 2 comes first: without the token nobody displaces a peer that has shown it.
+//! So neither few nor many addresses keep another one out, with the token or without it. If peers that have never shown
+//! the token have half of the places, 2 comes first: a peer without the token never displaces a peer that has shown it.
 //!
 //! Networks wider than the /64 are not grouped: the nodes of a rack share one, and would count as one attacker.
 
@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use crate::token_bucket::{Rate, TokenBucket};
 
-/// How much there may be of what.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionBounds {
     /// Connections at a time, of all peers and of one.
@@ -28,15 +27,14 @@ pub struct ConnectionBounds {
     pub unproved_of_one: usize,
     /// Connections of one peer that are few: they are not closed for a peer that has not shown the token.
     pub few: usize,
-    /// Those of all that are kept for peers with few connections that are expected, or have shown the token before.
+    /// Connections reserved for peers with few connections that the server expects, or that have shown the token
+    /// before.
     pub reserved: usize,
-    /// One peer's connections.
     pub rate: Rate,
 }
 
-/// Peers that are remembered.
 const PEERS: usize = 1024;
-/// A peer's own connections have so long for a handshake and a request before a new one of it takes the place of one.
+/// A peer's own connections have this long for a handshake and a request before a new one of it takes the place of one.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A peer: an IPv4 address, or the /64 network of an IPv6 address, which is one machine's.
@@ -59,7 +57,6 @@ impl From<IpAddr> for Peer {
 struct PeerUsage {
     open: usize,
     unproved: usize,
-    /// Has it ever shown the token?
     has_token: bool,
     /// The connections it may still make.
     bucket: TokenBucket,
@@ -69,19 +66,17 @@ struct PeerUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectionId(u64);
 
-/// A connection that may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Admitted {
     pub(crate) id: ConnectionId,
-    /// The one that has to be closed for it.
+    /// The connection that has to be closed for it.
     pub(crate) instead_of: Option<ConnectionId>,
 }
 
-/// Where a new connection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Free,
-    /// This one is closed for it.
+    /// It replaces this one.
     InsteadOf(ConnectionId),
     /// It is refused.
     Taken,
@@ -94,7 +89,6 @@ struct OpenConnection {
     is_proved: bool,
 }
 
-/// The bounds, and how much of them is used.
 pub(crate) struct ConnectionLimits {
     bounds: ConnectionBounds,
     expected: HashSet<Peer>,
@@ -115,7 +109,7 @@ impl ConnectionLimits {
         }
     }
 
-    /// May this peer connect now? It counts until [`ConnectionLimits::leave`].
+    /// Whether this peer may connect now. If so, the connection counts until [`ConnectionLimits::leave`].
     pub(crate) fn admit(&mut self, peer: Peer, now: Duration) -> Option<Admitted> {
         let bounds = self.bounds;
         self.forget(peer, now);
@@ -152,7 +146,6 @@ impl ConnectionLimits {
         Some(Admitted { id, instead_of })
     }
 
-    /// A request on it has shown the token.
     pub(crate) fn prove(&mut self, id: ConnectionId) {
         let Some(connection) = self.open.get_mut(&id) else {
             return;
@@ -164,7 +157,6 @@ impl ConnectionLimits {
         }
     }
 
-    /// It is over.
     pub(crate) fn leave(&mut self, id: ConnectionId) {
         let Some(connection) = self.open.remove(&id) else {
             return;
@@ -175,7 +167,6 @@ impl ConnectionLimits {
         }
     }
 
-    /// The place of a new connection of this peer.
     fn place_for(&self, peer: Peer, now: Duration) -> Place {
         let bounds = self.bounds;
         let (open, unproved) = self
@@ -219,7 +210,7 @@ impl ConnectionLimits {
         of_stranger.or_else(|| may_close_largest.then(of_largest)?)
     }
 
-    /// The oldest connection of the peer that has the most of those that have never shown the token.
+    /// The oldest connection of the stranger with the most connections: a peer that has never shown the token.
     fn oldest_of_strangers(&self) -> Option<ConnectionId> {
         let most = self.strangers().map(|usage| usage.open).max()?;
         self.oldest(|connection| {
@@ -228,7 +219,6 @@ impl ConnectionLimits {
         })
     }
 
-    /// The peers that have never shown the token.
     fn strangers(&self) -> impl Iterator<Item = &PeerUsage> {
         let peers = self.peers.iter();
         peers.filter_map(|(peer, usage)| (!self.is_known(*peer)).then_some(usage))

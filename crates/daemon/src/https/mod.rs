@@ -1,13 +1,13 @@
-//! A server of HTTPS: whoever has one gives it a router and says with which certificate it serves.
+//! An HTTPS server: its owner provides a router and a certificate.
 //!
 //! ```text
 //!   connection ──> how many, how often (limits) ──> TLS (certificate) ──> router ──> the token (token)
 //! ```
 //!
 //! There is a bound on everything that a peer can do: how many connect and how often, how long the handshake, the
-//! request's head and the whole connection take, how long it reads nothing of an answer, and how large the head is. Each answer
-//! gets the headers that protect its reader (`headers`). Certificate and token are read again when their files change. Until there
-//! is a certificate, a server makes one of its own (`self_signed`).
+//! request's head and the whole connection take, how long it reads nothing of an answer, and how large the head is.
+//! Each answer gets the headers that protect its reader (`headers`). Certificate and token are read again when their
+//! files change. Until there is a certificate, a server makes its own (`self_signed`).
 
 mod certificate;
 mod headers;
@@ -50,12 +50,12 @@ use crate::locked::lock;
 
 /// Largest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// What the kernel keeps of an answer that its peer does not read, in bytes; it takes twice as much for it.
+/// The part of an answer that the kernel buffers when the peer does not read, in bytes; it takes twice as much memory
+/// for it.
 const SEND_BUFFER: usize = 64 << 10;
 /// How a TLS connection begins (RFC 8446, 5.1: a handshake record). No method of HTTP does.
 const TLS: u8 = 0x16;
 
-/// What a server allows those who connect.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerBounds {
     pub connections: ConnectionBounds,
@@ -69,46 +69,40 @@ pub struct ServerBounds {
     pub answer: Option<Duration>,
     /// For a whole connection.
     pub longest: Duration,
-    /// May a connection have more than one request?
     pub keep_alive: bool,
-    /// Pauses where no connection can be accepted.
+    /// Pauses while no connection can be accepted.
     pub pauses: (Duration, Duration),
 }
 
-/// With what a connection is served.
 pub enum ConnectionSecurity {
-    /// HTTP.
     Plain,
-    /// TLS. Whoever speaks HTTP there is cut off, or gets this.
+    /// TLS. A peer that speaks HTTP there is cut off, or gets this.
     Tls(Arc<ServingCertificate>, Option<Router>),
 }
 
-/// Who has a server.
 pub trait ServerOwner: Send + Sync + 'static {
-    /// With what a new connection is served; `None`: it is closed.
+    /// The transport of a new connection; `None`: it is closed.
     fn security(self: &Arc<Self>) -> impl Future<Output = Option<ConnectionSecurity>> + Send;
 
     /// No connection can be accepted now.
     fn accepts_none(&self, _why: &io::Error) {}
 }
 
-/// Whose connection a request came on; every request has it among its extensions.
+/// The connection on which a request came; every request has it among its extensions.
 #[derive(Clone)]
 pub struct PeerConnection {
-    /// The peer's address.
     pub address: IpAddr,
     id: ConnectionId,
     limits: Arc<Mutex<ConnectionLimits>>,
 }
 
 impl PeerConnection {
-    /// A request on it has shown the token.
     pub fn prove(&self) {
         lock(&self.limits).prove(self.id);
     }
 }
 
-/// A connection counts while this exists, however it ends.
+/// A connection counts while this exists, no matter how it ends.
 struct OpenConnection(PeerConnection);
 
 impl Drop for OpenConnection {
@@ -237,15 +231,14 @@ async fn answer<S>(
     }
 }
 
-/// The tasks of connections, to close one for another.
 #[derive(Default)]
 struct ConnectionTasks(HashMap<ConnectionId, AbortHandle>);
 
 impl ConnectionTasks {
-    /// Those that are over are forgotten when there are 256 more than before.
+    /// Ended tasks are forgotten when there are 256 more than before.
     const MOST: usize = 256;
 
-    /// The task of a new connection; the one that it has to take the place of is closed.
+    /// Adds the task of a new connection, and closes the connection that it replaces.
     fn replace(&mut self, admitted: Admitted, task: AbortHandle) {
         let closed = admitted.instead_of.and_then(|id| self.0.remove(&id));
         if let Some(closed) = closed {
@@ -265,7 +258,6 @@ mod tests {
 
     const FAR: Duration = Duration::from_secs(600);
 
-    /// Bounds that nothing here reaches.
     fn bounds() -> ServerBounds {
         ServerBounds {
             connections: ConnectionBounds {
@@ -289,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Has a peer that reads nothing of its long answer lost its connection?
+    /// Whether a peer that reads nothing of its long answer has lost its connection.
     async fn cuts_off_who_reads_nothing(bounds: ServerBounds) -> bool {
         let address = IpAddr::from([10, 0, 0, 1]);
         let mut limits = ConnectionLimits::new(bounds.connections, HashSet::new());

@@ -1,5 +1,5 @@
-//! The server's own certificate, for the time before RKE2 has made one: signed by itself, made once and kept with its
-//! key in one private file, so that its fingerprint stays the same.
+//! The server's own certificate, for the time before RKE2 has made one: self-signed, made once and kept with its key in
+//! one private file, so that its fingerprint stays the same.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ pub(super) struct MadeCertificate {
     pub(super) unsaved: Option<String>,
 }
 
-/// Makes a certificate for these names and addresses, and keeps it in this place; or why there is none.
+/// Makes a certificate for these names and addresses, and keeps it in this place, or returns with it why it cannot be
+/// kept.
 ///
 /// # Errors
 ///
@@ -40,7 +41,7 @@ pub(super) fn make(
 }
 
 fn pem(names: &[String]) -> Result<String, rcgen::Error> {
-    // What no certificate can hold is left out: readers know this one by its fingerprint.
+    // A name that no certificate can hold is left out: readers know this one by its fingerprint.
     let fit = |name: &&String| CertificateParams::new(vec![(*name).clone()]).is_ok();
     let names: Vec<String> = names.iter().filter(fit).cloned().collect();
     let mut about = DistinguishedName::new();

@@ -12,7 +12,7 @@ use tokio::time::{Sleep, sleep};
 pub(super) struct WriteTimeout<S> {
     stream: S,
     longest: Duration,
-    /// While the stream takes nothing: until when.
+    /// The deadline while the stream accepts nothing.
     blocked: Option<Pin<Box<Sleep>>>,
 }
 

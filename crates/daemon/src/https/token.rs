@@ -1,4 +1,4 @@
-//! The token that a server asks for, read again when its file changes: people change tokens.
+//! The token that a server asks for, read again when its file changes: operators change tokens.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -14,9 +14,8 @@ use crate::fs;
 /// Shorter tokens are refused.
 const SHORTEST: usize = 16;
 
-/// The token of a server.
 pub struct Token {
-    /// The first that is there counts.
+    /// The first existing file counts.
     files: Vec<PathBuf>,
     kept: Kept<String>,
 }
@@ -58,7 +57,7 @@ impl Token {
     }
 }
 
-/// Was the token presented? The comparison takes equally long for every token.
+/// Whether the request presents the token. The comparison takes equally long for every token.
 pub fn shows_token(headers: &HeaderMap, token: &str) -> bool {
     let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();
     let (Some(header), None) = (shown.next(), shown.next()) else {
@@ -68,7 +67,7 @@ pub fn shows_token(headers: &HeaderMap, token: &str) -> bool {
     let Some((scheme, shown)) = bytes.split_at_checked("Bearer ".len()) else {
         return false;
     };
-    // Of one length, whatever is shown.
+    // Both have the same length, no matter what was presented.
     let (shown, token) = (Sha256::digest(shown.trim_ascii()), Sha256::digest(token));
     scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(shown.as_slice().ct_eq(token.as_slice()))
 }

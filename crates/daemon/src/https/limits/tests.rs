@@ -26,7 +26,6 @@ fn at(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// A connection that shows the token.
 fn proved(limits: &mut ConnectionLimits, peer: Peer, now: Duration) -> Option<Admitted> {
     let admitted = limits.admit(peer, now)?;
     limits.prove(admitted.id);
@@ -78,14 +77,14 @@ fn who_shows_no_token_keeps_out_nobody() {
     for one in attackers {
         assert!(limits.admit(one, at(1)).is_some());
     }
-    // The rest is for those who have shown it before, and a stranger comes in place of the oldest of the others.
+    // The rest is for peers that have shown it before, and a stranger replaces the oldest of the others.
     assert_eq!(open(&limits), NODE.connections - NODE.reserved);
     assert!(!limits.open.contains_key(&first.id));
     assert_eq!(limits.admit(ours, at(2)).unwrap().instead_of, None);
     let stranger = limits.admit(peer("10.0.0.2"), at(2)).unwrap();
     assert!(stranger.instead_of.is_some());
     assert!(limits.open.contains_key(&has_token.id));
-    // Where only proved ones are open, nobody is closed.
+    // If only proved connections are open, none is closed.
     let mut limits = node();
     for number in 0..=255_u8 {
         proved(&mut limits, peer(&format!("10.2.0.{number}")), at(0));
@@ -153,12 +152,11 @@ fn a_machine_with_many_ipv6_addresses_is_one_peer() {
     assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
 }
 
-/// The number of connections that a peer has.
 fn open_of(limits: &ConnectionLimits, peer: Peer) -> usize {
     limits.peers.get(&peer).map_or(0, |usage| usage.open)
 }
 
-/// Bounds that a few addresses can fill; nobody comes too often.
+/// Bounds that a few addresses can fill; no peer connects too often.
 const WIDE: ConnectionBounds = ConnectionBounds {
     of_one: 32,
     rate: Rate {
@@ -221,7 +219,6 @@ fn addresses_without_the_token_displace_no_peer_that_has_shown_it() {
     assert_eq!(open_of(&limits, router), 20);
 }
 
-/// What a peer does.
 #[derive(Debug, Clone)]
 enum Act {
     Connects { peer: u8, shows_token: bool },
@@ -294,7 +291,8 @@ proptest! {
                         prop_assert!(is_known || had > WIDE.few);
                         prop_assert!(!is_flood || most_of_strangers == 0);
                     } else {
-                        // A stranger goes if it has the most of all, or the most of the strangers while nobody has many.
+                        // A stranger's connection is closed if it has the most of all, or the most of the strangers
+                        // while no peer has many.
                         let nobody_has_many = most <= WIDE.few.max(own + 1);
                         prop_assert!(had == most || had == most_of_strangers);
                         prop_assert!(had == most || nobody_has_many || is_flood);
