@@ -8,7 +8,7 @@ use http::HeaderValue;
 
 use crate::files::{Kept, read_text};
 
-/// How a request says who asks, where that is a token or a password.
+/// How a request authenticates, if it uses a token or a password.
 pub enum Authorization {
     /// Not at all: there is a client certificate, or the kubeconfig names no user.
     None,
@@ -17,20 +17,20 @@ pub enum Authorization {
     File(TokenFile),
 }
 
-/// A token that is read again when its file is another.
+/// A token, and its file, which is read again when it changes.
 pub struct TokenFile {
     path: PathBuf,
     kept: Kept<HeaderValue>,
-    /// Counts until the file could be read.
+    /// Counts until the file can be read.
     otherwise: Option<HeaderValue>,
 }
 
 impl Authorization {
-    /// The token of a file; `otherwise` counts as long as there is none.
+    /// The token of a file; `otherwise` counts until the file can be read.
     ///
     /// # Errors
     ///
-    /// Why there is none, when there is nothing else.
+    /// Why there is no token, if there is no other one.
     pub(super) fn of_file(path: PathBuf, otherwise: Option<HeaderValue>) -> Result<Self, String> {
         let file = TokenFile {
             path,

@@ -1,8 +1,8 @@
-//! The file: what its current context says, as kubectl reads it.
+//! The file: its current context, as kubectl reads it.
 //!
-//! Fields are those of <https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/>; unknown ones are
-//! passed over. What would have a connection made in another way than is done here (another user's name; for the
-//! daemon plugins and proxies too) is refused. Errors name fields and lines, never values: many of them are secret.
+//! Fields are those of <https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/>; unknown ones are passed over.
+//! Fields that require another kind of connection (another user's name; for the daemon plugins and proxies too) are
+//! refused. Errors name fields and lines, never values: many of them are secret.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,63 +22,57 @@ use super::proxy::Proxy;
 use super::reader::{self, KubeconfigReader, MergedFile};
 use super::sources::Sources;
 
-/// For whom a kubeconfig is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadFor {
-    /// The daemon, and whatever else runs by itself: no command that a kubeconfig names is run, and no proxy is used.
+    /// The daemon, and everything else that runs automatically: no command in a kubeconfig is run, and no proxy is
+    /// used.
     Daemon,
-    /// A person who calls a verb: it counts as for kubectl.
+    /// For a user who calls a verb: fields count as for kubectl.
     Person,
 }
 
-/// What a kubeconfig's current context says. It has no `Debug`: it must never be printed.
+/// The current context of a kubeconfig. It has no `Debug`: it must never be printed.
 pub struct Kubeconfig {
     pub(crate) endpoint: Endpoint,
     pub(crate) credential: CredentialSource,
     pub(crate) namespace: String,
 }
 
-/// The server that is asked, and how it is reached.
 pub struct Endpoint {
     /// Where kube-apiserver is; a path counts as the beginning of every request's.
     pub(crate) server: Uri,
     pub(crate) trust: Trust,
-    /// For whom the server's certificate has to be, where that is not the server's address.
+    /// The name in the server's certificate, if it is not the server's address.
     pub(crate) server_name: Option<ServerName<'static>>,
     pub(crate) proxy: Option<Proxy>,
 }
 
-/// Where what says who asks comes from.
 pub enum CredentialSource {
-    /// It stands in the kubeconfig, or in the files that it names.
+    /// The kubeconfig, or a file that it names.
     Known(Credential),
-    /// A command prints it.
     Plugin(Box<ExecPlugin>),
 }
 
-/// What says who asks.
 pub struct Credential {
-    /// The client certificate with its key.
     pub(crate) identity: Option<Arc<SingleCertAndKey>>,
     pub(crate) authorization: Authorization,
 }
 
-/// Whose certificates are believed.
 pub enum Trust {
     /// The cluster's authorities.
     Roots(Arc<RootCertStore>),
-    /// What the machine trusts: no authority is named.
+    /// The machine's trust store: no authority is named.
     System,
-    /// Any certificate is taken.
+    /// Any certificate is accepted.
     Anything,
 }
 
 impl Kubeconfig {
-    /// Reads a kubeconfig and the files that it names. Of several files, the first one that says something counts.
+    /// Reads a kubeconfig and the files that it names. For a value in several files, the first one counts.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with what counts in it, each with file and line, in one line.
+    /// All errors in the parts that count, each with file and line, in one line.
     pub fn read(
         files: &KubeconfigFiles,
         reads_for: ReadFor,
@@ -90,7 +84,7 @@ impl Kubeconfig {
             Some(name) => reader.in_context(&merged, files, name, provider),
             None => reader.current(&merged, provider),
         };
-        // A field that is wrong counts as absent until here.
+        // An invalid field counts as absent until here.
         match found {
             Some(found) if reader.wrong.is_empty() => Ok((found, reader.sources)),
             _ => Err(reader.wrong.join("; ")),
@@ -98,7 +92,7 @@ impl Kubeconfig {
     }
 }
 
-/// The first client certificates of the users in a kubeconfig, in PEM; what cannot be read is left out.
+/// The first client certificates of the users in a kubeconfig, in PEM. Unreadable ones are left out.
 pub(super) fn certificates(path: &Path) -> Vec<Vec<u8>> {
     let mut reader = KubeconfigReader::new(ReadFor::Daemon);
     let Ok(merged) = reader.merged(&path.into()) else {
@@ -126,7 +120,6 @@ impl KubeconfigReader {
         self.of_context(files, (file, context), provider)
     }
 
-    /// The same for a context that a person names.
     fn in_context(
         &mut self,
         files: &[MergedFile],
@@ -140,7 +133,7 @@ impl KubeconfigReader {
             self.wrong.push(format!(
                 "{read_from}: no context is called {name:?}: --context takes {}",
                 match names.as_slice() {
-                    [] => "one that stands in the kubeconfig, which has none".to_owned(),
+                    [] => "one of the kubeconfig's contexts, but it has none".to_owned(),
                     names => reader::listed(names),
                 }
             ));
@@ -167,7 +160,7 @@ impl KubeconfigReader {
         });
         let (line, name) = self.needed(context, "cluster", "name the context's cluster")?;
         let (file, cluster) = self.named(files, ("clusters", "cluster"), name, line)?;
-        // All of these are looked at, so that all errors stand in one message.
+        // All of these are checked, so that one message has all errors.
         self.enter(file);
         let server = self.server(cluster);
         let trust = self.trust(cluster);
@@ -195,7 +188,7 @@ impl KubeconfigReader {
         })
     }
 
-    /// What stands in the file counts before what a command would print.
+    /// A credential in the file counts before the one that a command would print.
     fn credential(
         &mut self,
         (user, name): (&Node, &str),
@@ -223,14 +216,14 @@ impl KubeconfigReader {
     fn server(&mut self, cluster: &Node) -> Option<Uri> {
         let (line, text) = self.needed(cluster, "server", "write https://HOST:PORT")?;
         let uri = text.parse::<Uri>().ok().filter(|uri| {
-            // A name or password in it would be taken for a part of the host.
+            // A name or password in it would be treated as a part of the host.
             let authority = uri.authority().map_or("@", |authority| authority.as_str());
             matches!(uri.scheme_str(), Some("https" | "http")) && !authority.contains('@')
         });
         if uri.is_none() {
             self.say(
                 line,
-                "`server` is no address that can be asked: write https://HOST:PORT, without a user's name",
+                "`server` is not a valid address: write https://HOST:PORT, without a user's name",
             );
         }
         uri
@@ -301,13 +294,13 @@ impl KubeconfigReader {
                 };
                 self.say(
                     only.line,
-                    format!("`{}` needs `{other}` or `{other}-data` beside it", only.key),
+                    format!("`{}` requires `{other}` or `{other}-data`", only.key),
                 );
                 return None;
             }
         };
         let chain = self.chain(&certificate);
-        // The error of a key tells nothing of the key.
+        // The error of a key reveals nothing about the key.
         let Ok(private) = PrivateKeyDer::from_pem_slice(&key.bytes) else {
             self.say(
                 key.line,

@@ -12,7 +12,6 @@ use super::authorization::Authorization;
 use super::file::{Credential, CredentialSource, Kubeconfig, ReadFor, Trust};
 use super::node_name;
 
-/// A directory with a kubeconfig and what it names.
 pub(super) struct KubeconfigDir {
     pub(super) directory: tempfile::TempDir,
 }
@@ -42,7 +41,6 @@ impl KubeconfigDir {
         Kubeconfig::read(&files, whom, &ring::default_provider()).map(|(read, _)| read)
     }
 
-    /// The error without the path.
     pub(super) fn wrong(&self, text: &str) -> String {
         self.wrong_for(ReadFor::Daemon, text)
     }
@@ -87,7 +85,7 @@ pub(super) fn encoded(text: &str) -> String {
     BASE64_STANDARD.encode(text)
 }
 
-/// What stands in the kubeconfig itself.
+/// The credential in the kubeconfig itself.
 pub(super) fn known(kubeconfig: &Kubeconfig) -> &Credential {
     match &kubeconfig.credential {
         CredentialSource::Known(credential) => credential,

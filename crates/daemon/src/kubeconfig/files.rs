@@ -4,23 +4,21 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The variable in which a person names kubeconfigs for kubectl.
+/// The variable in which a user names kubeconfigs for kubectl.
 const VARIABLE: &str = "KUBECONFIG";
 
-/// The files of one kubeconfig, and which of its contexts counts. It is one file, unless `$KUBECONFIG` names several:
-/// they are merged as kubectl merges them.
+/// The files of one kubeconfig, and its context in use. It is one file, unless `$KUBECONFIG` names several: they are
+/// merged as kubectl merges them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KubeconfigFiles {
     paths: Vec<PathBuf>,
     context: Option<String>,
-    /// The root of the other machine's disk that they lie on.
     disk: Option<PathBuf>,
-    /// A person named these files for this one order.
     is_chosen: bool,
 }
 
 impl KubeconfigFiles {
-    /// What `$KUBECONFIG` names; `None` when it names nothing. Only for a verb that a person calls: the daemon has its own.
+    /// The files in `$KUBECONFIG`; `None` if it is empty. Only for a verb that a user calls: the daemon has its own.
     pub fn from_environment() -> Option<Self> {
         Self::from_list(&std::env::var_os(VARIABLE)?)
     }
@@ -37,12 +35,13 @@ impl KubeconfigFiles {
         })
     }
 
-    /// The same with another context than the current one.
+    /// Replaces the current context.
     pub fn in_context(self, context: Option<String>) -> Self {
         Self { context, ..self }
     }
 
-    /// The same, as a person named them for this one order (`--kubeconfig`). Then they are used on another machine's disk too.
+    /// Marks the files as named by the user for this one command (`--kubeconfig`). Then they are used on another
+    /// machine's disk too.
     pub fn chosen(self) -> Self {
         Self {
             is_chosen: true,
@@ -54,24 +53,23 @@ impl KubeconfigFiles {
         self.is_chosen
     }
 
-    /// The same, where all of them lie below the root of another machine's disk: what they name is looked for there and nowhere else.
+    /// If all of them are below the root of another machine's disk, files that they name are looked for there and
+    /// nowhere else.
     pub(crate) fn on_disk(self, root: Option<&Path>) -> Self {
         let is_there = |root: &&Path| self.paths.iter().all(|path| path.starts_with(root));
         let disk = root.filter(is_there).map(Path::to_owned);
         Self { disk, ..self }
     }
 
-    /// The root of the other machine's disk that they lie on.
     pub(crate) fn disk(&self) -> Option<&Path> {
         self.disk.as_deref()
     }
 
-    /// The context that counts, where it is not the current one.
     pub(super) fn context(&self) -> Option<&str> {
         self.context.as_deref()
     }
 
-    /// The paths, the one that counts first at the beginning.
+    /// The paths, the most important one first.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }

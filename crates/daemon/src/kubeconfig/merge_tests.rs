@@ -10,7 +10,6 @@ use super::file::{Kubeconfig, ReadFor};
 use super::file_tests::{KubeconfigDir, SERVER, config, known};
 use super::files::KubeconfigFiles;
 
-/// A list of these files of the directory.
 fn list(dir: &KubeconfigDir, names: &[&str]) -> KubeconfigFiles {
     let paths: Vec<PathBuf> = names
         .iter()

@@ -1,7 +1,7 @@
-//! A kubeconfig: what it says of a server and of who asks it, read with lines.
+//! A kubeconfig: its server and its user, read with line numbers.
 //!
-//! The reader is ours (docs/dependencies.md says why). The connection that a kubeconfig describes is made in
-//! [`crate::apiserver`].
+//! The reader is our own (docs/dependencies.md gives the reasons). The connection that a kubeconfig describes is made
+//! in [`crate::apiserver`].
 
 mod authorization;
 mod file;

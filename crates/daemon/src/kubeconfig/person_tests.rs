@@ -1,4 +1,4 @@
-//! What counts for a person and not for the daemon: plugins, `auth-provider`, proxies, another context.
+//! Fields that count for a user and not for the daemon: plugins, `auth-provider`, proxies, another context.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -92,7 +92,7 @@ fn what_is_wrong_with_a_plugin_a_provider_or_a_proxy_is_told_with_its_line() {
         ),
         (
             whole("interactiveMode: never"),
-            "FILE:12: `interactiveMode` is none that is known",
+            "FILE:12: `interactiveMode` is unknown",
         ),
         (
             whole("interactiveMode: Never, args: x"),
@@ -133,10 +133,16 @@ fn what_is_wrong_with_a_plugin_a_provider_or_a_proxy_is_told_with_its_line() {
         ),
         (
             proxy("proxy:3128"),
-            "FILE:9: `proxy-url` is no proxy that can be used: write http://HOST:PORT or",
+            "FILE:9: `proxy-url` is not a valid proxy: write http://HOST:PORT or",
         ),
-        (proxy("https://proxy"), "FILE:9: `proxy-url` is no proxy"),
-        (proxy("socks4://proxy"), "FILE:9: `proxy-url` is no proxy"),
+        (
+            proxy("https://proxy"),
+            "FILE:9: `proxy-url` is not a valid proxy",
+        ),
+        (
+            proxy("socks4://proxy"),
+            "FILE:9: `proxy-url` is not a valid proxy",
+        ),
     ] {
         let why = place.wrong_for(ReadFor::Person, &text);
         assert!(why.contains(expected), "{why}\nnot: {expected}");
@@ -161,7 +167,6 @@ fn what_stands_in_the_kubeconfig_counts_before_what_a_command_would_print() {
     assert!(known(&found).identity.is_some());
 }
 
-/// A JSON Web Token that ends at this time.
 fn token(ends: Timestamp) -> String {
     let part = |value: serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
     let claims = json!({"iss": "https://issuer", "exp": ends.as_second()});
@@ -197,7 +202,7 @@ fn the_token_of_oidc_is_used_until_it_ends_and_then_named_without_being_shown() 
         "{why}"
     );
     assert!(!why.contains(&ended) && !why.contains("hunter2"), "{why}");
-    // The command that it tells to run has the name as one word, whatever stands in it.
+    // The command in the message has the name as one word, no matter which characters it contains.
     let named = |name: &str| {
         let text = user(&ended).replace("user: u}", &format!("user: {name:?}}}"));
         text.replace("- name: u", &format!("- name: {name:?}"))
@@ -274,7 +279,7 @@ fn another_context_than_the_current_one_is_found_by_its_name_or_those_that_there
     assert!(why.ends_with(expected), "{why}");
     place.write("config", "kind: Config\n");
     let why = read("gone").err().unwrap();
-    assert!(why.ends_with("which has none"), "{why}");
+    assert!(why.ends_with("but it has none"), "{why}");
 }
 
 /// A kubeconfig on a mounted disk is that machine's: it neither runs a command here nor has a file of this machine sent away.

@@ -1,6 +1,6 @@
-//! `exec`: the command that a kubeconfig names for a user, and that prints the user's credential.
+//! `exec`: a kubeconfig's command for a user, which prints the user's credential.
 //!
-//! Here it is read; [`crate::apiserver`] runs it, for a person alone. The fields and what counts when one is missing are
+//! Here it is read; [`crate::apiserver`] runs it, only for a verb that a user calls. The fields and their defaults are
 //! client-go's (`tools/clientcmd/api/v1`, `plugin/pkg/client/auth/exec`, 0.36).
 
 use std::path::PathBuf;
@@ -13,30 +13,25 @@ use windrow_model::manifest::{Node, NodeValue};
 
 use super::reader::{KubeconfigReader, MergedFile};
 
-/// What the versions of the field `apiVersion` begin with.
+/// The prefix of the versions in the field `apiVersion`.
 const GROUP: &str = "client.authentication.k8s.io/";
-/// The extension of a cluster that is meant for plugins.
 const EXTENSION: &str = "client.authentication.k8s.io/exec";
 
-/// A command that prints a credential.
 pub struct ExecPlugin {
-    /// Where it stands.
     pub(crate) at: Location,
     /// Whose credential it prints.
     pub(crate) user: String,
     pub(crate) command: PathBuf,
     pub(crate) args: Vec<String>,
-    /// What is added to the environment.
+    /// Additions to the environment.
     pub(crate) env: Vec<(String, String)>,
     pub(crate) api_version: String,
     pub(crate) interaction: Interaction,
-    /// What to do when the command is not there.
     pub(crate) install_hint: Option<String>,
-    /// What it wants to know of the cluster.
+    /// The facts about the cluster that it requires.
     pub(crate) cluster: Option<Value>,
 }
 
-/// Whether it may ask on the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interaction {
     Never,
@@ -45,7 +40,7 @@ pub(crate) enum Interaction {
 }
 
 impl KubeconfigReader {
-    /// The plugin of a user. Only its file is the current one; a cluster may stand in another.
+    /// The plugin of a user. Only its file is the current one; a cluster may be in another.
     pub(super) fn plugin(
         &mut self,
         (user, name): (&Node, &str),
@@ -130,16 +125,12 @@ impl KubeconfigReader {
             "IfAvailable" => Some(Interaction::IfAvailable),
             "Always" => Some(Interaction::Always),
             _ => {
-                self.say(
-                    line,
-                    format!("`interactiveMode` is none that is known: {instead}"),
-                );
+                self.say(line, format!("`interactiveMode` is unknown: {instead}"));
                 None
             }
         }
     }
 
-    /// What the items of a list say; those that are wrong are left out.
     fn list<T>(
         &mut self,
         map: &Node,
@@ -169,7 +160,7 @@ impl KubeconfigReader {
         text
     }
 
-    /// `spec.cluster` of an ExecCredential. The fields have been looked at.
+    /// `spec.cluster` of an ExecCredential. The fields have been checked.
     fn cluster_info(&mut self, cluster: &Node) -> Value {
         let mut info = Map::new();
         for key in ["server", "tls-server-name", "proxy-url"] {
@@ -187,7 +178,7 @@ impl KubeconfigReader {
             let pem = BASE64_STANDARD.encode(pem.bytes);
             info.insert("certificate-authority-data".to_owned(), json!(pem));
         }
-        // It has been said.
+        // It has been reported.
         self.wrong.truncate(said);
         let extensions = cluster.get("extensions").map_or(&[][..], Node::items);
         let mut meant = extensions

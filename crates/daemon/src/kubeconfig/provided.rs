@@ -1,4 +1,4 @@
-//! `auth-provider`: of those that kubectl once had it still knows `oidc`, whose token stands in the kubeconfig.
+//! `auth-provider`: of kubectl's former providers, it still knows `oidc`, whose token is in the kubeconfig.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -67,7 +67,7 @@ impl KubeconfigReader {
     }
 }
 
-/// When a JSON Web Token ends; `None` when that is not known, which is kube-apiserver's to judge.
+/// When a JSON Web Token ends; `None` if unknown: then kube-apiserver decides.
 fn end(token: &str) -> Option<Timestamp> {
     let claims = token.split('.').nth(1)?;
     let claims = BASE64_URL_SAFE_NO_PAD
@@ -75,6 +75,6 @@ fn end(token: &str) -> Option<Timestamp> {
         .ok()?;
     let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
     let seconds = claims.get("exp")?.as_f64()?;
-    // A second that no calendar has is none.
+    // A second that no calendar has is not valid.
     Timestamp::from_second(seconds as i64).ok()
 }

@@ -1,4 +1,4 @@
-//! Through which proxy a person's requests go: the kubeconfig's `proxy-url`, or what the environment says.
+//! The proxy for a user's requests: the kubeconfig's `proxy-url`, or the environment's.
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
@@ -7,11 +7,10 @@ use windrow_model::manifest::Node;
 use super::file::ReadFor;
 use super::reader::KubeconfigReader;
 
-/// A proxy, with who asks it.
 pub(crate) type Proxy = Intercept;
 
 impl KubeconfigReader {
-    /// For the daemon there is none.
+    /// `None` for the daemon.
     pub(super) fn proxy(&mut self, cluster: &Node, server: Option<&Uri>) -> Option<Proxy> {
         if self.reads_for == ReadFor::Daemon {
             let instead = "no proxy is used; name a `server` that can be reached without one";
@@ -28,7 +27,7 @@ impl KubeconfigReader {
         if proxy.is_none() {
             self.say(
                 line,
-                "`proxy-url` is no proxy that can be used: write http://HOST:PORT or socks5://HOST:PORT",
+                "`proxy-url` is not a valid proxy: write http://HOST:PORT or socks5://HOST:PORT",
             );
         }
         proxy
@@ -42,7 +41,8 @@ pub(super) fn is_supported(proxy: &Proxy) -> bool {
     )
 }
 
-/// What `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say. As for kubectl, this machine itself is never asked through a proxy.
+/// The proxy in `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. As for kubectl, requests to this machine itself never use a
+/// proxy.
 fn by_environment(server: &Uri) -> Option<Proxy> {
     let host = server.host()?.trim_matches(['[', ']']);
     let address: Option<std::net::IpAddr> = host.parse().ok();

@@ -1,5 +1,5 @@
-//! Reading fields: text, switches, entries of lists by name, PEM. What is wrong is noted, and counts as absent until
-//! all has been looked at.
+//! Reading fields: text, switches, entries of lists by name, PEM. Errors are noted, and an invalid field counts as
+//! absent until all fields have been read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::sources::Sources;
 use crate::files::read_text;
 use crate::fs;
 
-/// Most of a file's problems as YAML that one message has; what follows mostly comes from these.
+/// Most YAML errors of a file in one message; further ones mostly follow from these.
 const MOST: usize = 8;
 
 /// Longest name that a message shows, in bytes: Amazon's of a cluster have a hundred.
@@ -30,7 +30,7 @@ pub(super) fn shown(name: &str) -> String {
     }
 }
 
-/// The same of names among which a person chooses.
+/// The names that the user can choose from, as a message shows them.
 pub(super) fn listed(names: &[&str]) -> String {
     let shown = names.iter().map(|name| match may_be_shown(name) {
         true => (*name).to_owned(),
@@ -43,8 +43,7 @@ pub(super) fn may_be_shown(name: &str) -> bool {
     name.len() <= LONGEST_NAME && !redact::tells_a_secret(name)
 }
 
-/// What stands between backticks comes from the file, where an alias may be a password that was not
-/// quoted.
+/// A text between backticks comes from the file, where an alias may be a password without quotes.
 fn without_quotes(message: &str) -> String {
     let parts = message.split('`').enumerate();
     let parts: Vec<&str> = parts
@@ -53,7 +52,7 @@ fn without_quotes(message: &str) -> String {
     parts.join("`")
 }
 
-/// The text of a PEM file and where it comes from.
+/// The text of a PEM file and its source.
 pub(super) struct Pem {
     pub(super) line: u32,
     /// The field that has it or names its file.
@@ -61,26 +60,21 @@ pub(super) struct Pem {
     pub(super) bytes: Vec<u8>,
 }
 
-/// One of the files that are merged into a kubeconfig.
 pub(super) struct MergedFile {
     path: PathBuf,
-    /// The whole file, which is a map.
     pub(super) root: Node,
 }
 
 impl MergedFile {
-    /// The entries of one of its lists.
     pub(super) fn items(&self, list: &str) -> &[Node] {
         self.root.get(list).map_or(&[], Node::items)
     }
 
-    /// The names in one of its lists.
     pub(super) fn names_in(&self, list: &str) -> impl Iterator<Item = &str> {
         let items = self.items(list).iter();
         items.filter_map(|item| item.get("name").and_then(Node::as_str))
     }
 
-    /// Does it say which context is the current one?
     pub(super) fn names_context(&self) -> bool {
         self.root
             .get("current-context")
@@ -88,16 +82,13 @@ impl MergedFile {
     }
 }
 
-/// A kubeconfig that is being read.
 pub(super) struct KubeconfigReader {
     pub(super) reads_for: ReadFor,
     /// The file whose fields are being read: errors name it, and paths are relative to it.
     path: PathBuf,
-    /// The root of the other machine's disk that it lies on: nothing is read outside.
+    /// The root of the other machine's disk that has it: nothing outside is read.
     disk: Option<PathBuf>,
-    /// What is wrong, with file and line.
     pub(super) wrong: Vec<String>,
-    /// The files that were read.
     pub(super) sources: Sources,
 }
 
@@ -112,19 +103,18 @@ impl KubeconfigReader {
         }
     }
 
-    /// The next fields are those of this file.
     pub(super) fn enter(&mut self, file: &MergedFile) {
         self.path.clone_from(&file.path);
     }
 
-    /// The files, as far as they count. Of several, those that are not there or are empty say nothing, as for kubectl.
+    /// The files that count. If there are several, missing and empty ones are ignored, as for kubectl.
     ///
     /// # Errors
     ///
-    /// In a line, what is wrong with one, or that none says anything.
+    /// In a line, the error in one of them, or that all are empty.
     pub(super) fn merged(&mut self, files: &KubeconfigFiles) -> Result<Vec<MergedFile>, String> {
         if let Some(disk) = files.disk() {
-            // Another machine's file is no order to this one: no command of it is run.
+            // Another machine's file must not give orders to this one: no command in it is run.
             self.reads_for = ReadFor::Daemon;
             self.disk = Some(disk.to_owned());
         }
@@ -154,11 +144,11 @@ impl KubeconfigReader {
         Ok(merged)
     }
 
-    /// The whole file, which is a map; `None` when there is nothing in it.
+    /// The whole file, which is a map; `None` if it is empty.
     ///
     /// # Errors
     ///
-    /// In a line, why it is none.
+    /// In a line, why it is not a map.
     fn root(&mut self, path: &Path) -> Result<Option<Node>, String> {
         let shown = path.display().to_string();
         let text = read_text(path).map_err(|error| match error.kind() {
@@ -191,7 +181,6 @@ impl KubeconfigReader {
         }
     }
 
-    /// A line of the file that is being read.
     pub(super) fn at(&self, line: u32) -> Location {
         Location::line(self.path.display().to_string(), line)
     }
@@ -206,7 +195,6 @@ impl KubeconfigReader {
         self.wrong.push(format!("{at}: {message}"));
     }
 
-    /// A field's text and line, if it has any.
     pub(super) fn text<'n>(&mut self, map: &'n Node, key: &str) -> Option<(u32, &'n str)> {
         let entry = map.entry(key)?;
         match &entry.value.value {
@@ -225,7 +213,7 @@ impl KubeconfigReader {
         }
     }
 
-    /// The same of a field that has to be there; `instead` says what to do about one that is missing.
+    /// As [`Self::text`], for a required field; `instead` is the action to take if it is missing.
     pub(super) fn needed<'n>(
         &mut self,
         map: &'n Node,
@@ -254,7 +242,8 @@ impl KubeconfigReader {
         })
     }
 
-    /// What a list has under a name, and in which file: the first that has the name counts. `line` is where the name is used.
+    /// A list's entry of this name, and its file: the first file that has the name counts. `line` is the line that uses
+    /// the name.
     pub(super) fn named<'n>(
         &mut self,
         files: &'n [MergedFile],
@@ -287,7 +276,7 @@ impl KubeconfigReader {
             return None;
         }
         match item.entry(kind) {
-            // A user without anything is one, for kubectl too.
+            // A user without any fields is valid, for kubectl too.
             None if kind == "user" => None,
             Some(entry) if kind == "user" && entry.value.is_null() => None,
             Some(entry) if matches!(entry.value.value, NodeValue::Mapping(_)) => {
@@ -304,7 +293,7 @@ impl KubeconfigReader {
         }
     }
 
-    /// Refuses a field that has something in it.
+    /// Refuses a field that is not empty.
     pub(super) fn refuse(&mut self, map: &Node, key: &str, instead: &str) {
         let Some(entry) = map.entry(key) else {
             return;
@@ -328,7 +317,7 @@ impl KubeconfigReader {
     pub(super) fn pem(&mut self, map: &Node, key: &str) -> Option<Pem> {
         let data = format!("{key}-data");
         if let Some((line, text)) = self.text(map, &data) {
-            // Where it breaks off tells nothing; a character of a key would.
+            // The position where it stops reveals nothing; a character of a key would.
             let Ok(bytes) = decode_base64(text.as_bytes()) else {
                 self.say(
                     line,

@@ -59,7 +59,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
             whole.replace("user: u}", "user: w}"),
             "FILE:6: no user is called \"w\"",
         ),
-        // A token where the name should be is not quoted.
+        // A token in place of the name is not quoted.
         (
             whole.replace(
                 "user: u}",
@@ -102,19 +102,19 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
         ),
         (
             config("server: '127.0.0.1:6443'", ""),
-            "FILE:9: `server` is no address",
+            "FILE:9: `server` is not a valid address",
         ),
         (
             config("server: 'unix:///run/x'", ""),
-            "FILE:9: `server` is no address",
+            "FILE:9: `server` is not a valid address",
         ),
         (
             config("server: 'https://'", ""),
-            "FILE:9: `server` is no address",
+            "FILE:9: `server` is not a valid address",
         ),
         (
             config("server: 'https://a b'", ""),
-            "FILE:9: `server` is no address",
+            "FILE:9: `server` is not a valid address",
         ),
         (
             config("server: 'https://me:secret@host'", ""),
@@ -202,11 +202,11 @@ fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
         ),
         (
             user("client-certificate: some.crt"),
-            "FILE:12: `client-certificate` needs `client-key` or `client-key-data` beside it",
+            "FILE:12: `client-certificate` requires `client-key` or `client-key-data`",
         ),
         (
             user("client-key: some.key"),
-            "FILE:12: `client-key` needs `client-certificate` or `client-certificate-data` beside it",
+            "FILE:12: `client-key` requires `client-certificate` or `client-certificate-data`",
         ),
         (
             user("client-certificate: some.crt, client-key: some.crt"),

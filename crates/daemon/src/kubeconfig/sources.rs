@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::files::read_bytes;
 
-/// The files, and what they held. A file with a token is not among them: it is read again whenever it changes.
+/// The files, and digests of their contents. A file with a token is not included: it is read again whenever it changes.
 #[derive(Default)]
 pub struct Sources(Vec<(PathBuf, Digest)>);
 
@@ -17,14 +17,13 @@ impl Sources {
         self.0.push((path.to_owned(), digest(bytes)));
     }
 
-    /// Do they all hold what they held?
     pub(crate) fn are_unchanged(&self) -> bool {
         let mut files = self.0.iter();
         files.all(|(path, held)| read_bytes(path).is_ok_and(|bytes| digest(&bytes) == *held))
     }
 }
 
-/// A digest keeps nothing of a key.
+/// A digest reveals nothing of a key.
 fn digest(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }
