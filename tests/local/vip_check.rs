@@ -199,7 +199,7 @@ fn without_the_right_the_link_or_the_address_nothing_is_claimed() {
         (&[VIP, "--interface", "eth7"], "no Ethernet link eth7", 5),
         (&["2001:db8:1::1"], "--interface", 5),
         (&["2001:db8:1::1", "-o", "json"], r#""state": "unknown""#, 5),
-        (&["fe80::1", "--interface", "eth0"], "is no VIP", 5),
+        (&["fe80::1", "--interface", "eth0"], "cannot be a VIP", 5),
         (&[VIP, "--interface", "lo"], "no Ethernet link lo", 5),
         (
             &["--config", "/nowhere.yaml"],

@@ -1,5 +1,5 @@
-//! What the journal tells of a server that is not set up: rancherd at its Cluster, rke2-server at its starts. It is read only
-//! where something else gives a reason to.
+//! The journal of a server that is not set up: rancherd at its Cluster, rke2-server at its starts. It is only read when
+//! another observation gives a reason.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,11 +13,9 @@ use super::systemd::{RKE2_SERVER, Systemd, Unit};
 use crate::fs;
 use crate::layout::Layout;
 
-/// Fewer restarts are no loop.
+/// Fewer restarts are not a loop.
 const MANY: u32 = 5;
-/// The program that prints the journal.
 const JOURNALCTL: &str = "journalctl";
-/// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How far back it looks, and how much it prints at most.
 const SINCE: &str = "--since=-30min";
@@ -27,12 +25,12 @@ const DONE: &str = "/var/lib/rancher/rancherd/bootstrapped";
 /// How many of the newest logs of a container are read.
 const LOGS: usize = 4;
 
-/// How rancher-webhook broke off over rancherd's Cluster. `None`: rancherd is done or not there, the webhook is not on this
-/// node, or nothing of the kind is in the journal.
+/// How rancher-webhook failed on rancherd's Cluster. `None`: rancherd is done or missing, the webhook is not on this
+/// node, or the journal has no such failure.
 pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
     let is_there = |path: &str| fs::symlink_metadata(layout.path(path)).is_ok();
     let logs = logs(layout, "cattle-system_rancher-webhook-", "rancher-webhook");
-    // Of saved files the journal and the units are nobody's.
+    // For saved files there is no journal and there are no units.
     if !layout.is_this_machine() || is_there(DONE) || logs.is_empty() {
         return None;
     }
@@ -42,8 +40,8 @@ pub async fn webhook_breaks(layout: &Layout) -> Option<WebhookBreaks> {
     Some(WebhookBreaks { panic, ..breaks })
 }
 
-/// How rke2-server's last starts ended. `None`: systemd does not restart it all the time, or that is not known. Once somebody
-/// has stopped it, its count of restarts stays, and it is not started again.
+/// How rke2-server's last starts ended. `None`: systemd does not restart it all the time, or that is unknown. After an
+/// operator has stopped it, its count of restarts stays, and it is not started again.
 pub async fn server_starts(layout: &Layout) -> Option<ServerStarts> {
     if !layout.is_this_machine() {
         return None;
@@ -114,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_journal_of_one_unit_is_asked_for_with_seconds_since_1970() {
-        // `echo` says what journalctl would be asked.
+        // `echo` prints the arguments for journalctl.
         let asked = journal("echo", RKE2_SERVER).await.unwrap();
         for word in ["--unit=rke2-server.service", "--output=short-unix"] {
             assert!(asked.split_whitespace().any(|one| one == word), "{asked}");

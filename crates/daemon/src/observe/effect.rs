@@ -1,5 +1,5 @@
-//! Which feature gates are in effect: what the components on this node report, and what their logs say when they do not
-//! start.
+//! Observes which feature gates are in effect: from the reports of the components on this node, and from their logs if
+//! they do not start.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,7 +20,6 @@ use crate::files::read_text;
 use crate::fs;
 use crate::layout::Layout;
 
-/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 /// The longest answer, in bytes. The metrics of a large cluster's kube-apiserver have tens of MB.
 const LONGEST: usize = 128 << 20;
@@ -50,17 +49,17 @@ pub async fn client(api: &ApiServer, path: &Path, component: Component) -> Resul
     }
 }
 
-/// Does kube-apiserver report that it is ready?
+/// Whether kube-apiserver reports that it is ready.
 ///
 /// # Errors
 ///
-/// In a line, what it reports instead, or why it does not answer.
+/// In a line, its other status, or why it does not answer.
 pub async fn ready(client: &Client) -> Result<(), String> {
     let answer = get(client, "/readyz").await;
     answer.map(drop).map_err(|failure| failure.to_string())
 }
 
-/// What a component reports of its gates.
+/// A component's report of its gates.
 ///
 /// # Errors
 ///
@@ -70,16 +69,13 @@ pub async fn observed(client: &Client) -> Result<ObservedGates, String> {
     metrics.map_or_else(|unseen| Err(unseen.why), |process| Ok(process.gates))
 }
 
-/// A component's process, by its own report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedProcess {
-    /// Its gates.
     pub gates: ObservedGates,
-    /// For how long it has been there, by a clock that nobody sets; `None` if the clock was set during the look.
+    /// The process's age, by a clock that is never set; `None` if the clock was set during the look.
     pub age: Option<Duration>,
 }
 
-/// Why a component did not report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unobserved {
     /// In a line.
@@ -88,7 +84,7 @@ pub struct Unobserved {
     pub is_silent: bool,
 }
 
-/// What a component reports of its gates, and how old its process is.
+/// A component's report of its gates, and the age of its process.
 ///
 /// # Errors
 ///
@@ -139,7 +135,7 @@ pub fn manifest_age(layout: &Layout, component: Component) -> Option<Duration> {
     Some(written.elapsed().unwrap_or(Duration::MAX))
 }
 
-/// Where a component listens, if its static pod names another place than the one that is asked.
+/// The address on which a component listens, if its static pod names another one than Windrow asks.
 pub fn elsewhere(layout: &Layout, component: Component) -> Option<String> {
     let port = port(component)?.to_string();
     let manifest = pod_manifest(layout, component)?;
@@ -154,8 +150,8 @@ pub fn elsewhere(layout: &Layout, component: Component) -> Option<String> {
     Some(format!("{address}, port {port}"))
 }
 
-/// What a component says once it has taken its gates, and before any client has a word in its log (`pkg/server/secure_serving.go` of
-/// k8s.io/apiserver).
+/// The message of a component that has accepted its gates, before any client can write to its log
+/// (`pkg/server/secure_serving.go` of k8s.io/apiserver).
 const SERVES: &str = "Serving securely on ";
 
 /// The last message of a component that did not start because of its gates, at `since` or later, and the file with it.
@@ -178,8 +174,8 @@ pub fn refusal(
     })
 }
 
-/// The latest time of a line that counts. A line that is later than now was written before the clock was set back, maybe by an earlier
-/// start. It counts only if `since` is of that clock too.
+/// The latest time of a line that counts. A line with a later time than now was written before the clock was set back,
+/// maybe by an earlier start. It counts only if `since` is of that clock too.
 fn latest(since: Option<Timestamp>) -> Option<Timestamp> {
     let now = Timestamp::now();
     (since <= Some(now)).then_some(now)

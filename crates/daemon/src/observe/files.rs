@@ -7,7 +7,7 @@
 //!
 //! The directory itself is watched with everything below it, and so is each directory on the `Route` to it: a link can
 //! be changed and a directory renamed, removed and made again. A missing directory is seen when it comes. Events are
-//! hints: what counts is the scan that follows.
+//! hints: only the next scan counts.
 
 mod mounts;
 mod route;
@@ -31,24 +31,20 @@ use crate::locked::lock;
 pub enum FileEvent {
     /// A manifest file is new or being written, and may be incomplete.
     Writing {
-        /// Its path.
         path: ManifestPath,
     },
     /// A manifest file is whole: it was closed after writing, or renamed into place.
     Written {
-        /// Its path.
         path: ManifestPath,
     },
-    /// A directory is new. What is created in it before the watch reaches it raises no event.
+    /// A directory is new. A file that is created in it before the watch reaches it causes no event.
     Directory,
     /// Something else changed: a marker, a removal. Or events were lost.
     Changed,
-    /// A request was written to the spool.
     Request,
 }
 
 impl FileEvent {
-    /// The manifest file that is new or was written.
     pub fn file(&self) -> Option<&ManifestPath> {
         match self {
             Self::Writing { path } | Self::Written { path } => Some(path),
@@ -57,24 +53,20 @@ impl FileEvent {
     }
 }
 
-/// The watch on one directory, and on the spools.
 pub struct FileWatch {
     targets: Targets,
     watcher: RecommendedWatcher,
-    /// Every directory that is watched.
     watched: Vec<PathBuf>,
     aim: Arc<Mutex<Aim>>,
     _mounts: Option<PipeWriter>,
 }
 
-/// The watched paths, absolute.
 #[derive(Debug, Clone)]
 struct Targets {
     manifests: PathBuf,
     spools: [PathBuf; 2],
 }
 
-/// Where the watch points.
 #[derive(Debug, Default)]
 struct Aim {
     routes: Routes,
@@ -82,7 +74,6 @@ struct Aim {
     is_stale: bool,
 }
 
-/// How the watched paths lead to their directories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Routes {
     manifests: Route,
@@ -106,8 +97,8 @@ impl Routes {
 }
 
 impl FileWatch {
-    /// A watch that calls `hear`, on its own threads, about everything below `directory`, once it is aimed, and about
-    /// requests in `spools`. What `hear` takes long for may fill the system's queue of events.
+    /// A watch that calls `hear`, on its own threads, for all events below `directory` after it is aimed, and for
+    /// requests in `spools`. A slow `hear` may fill the system's queue of events.
     ///
     /// # Errors
     ///
@@ -164,8 +155,8 @@ impl FileWatch {
         })
     }
 
-    /// Points the watch at the directory, or at where it would be. To be called before every scan; it costs a few
-    /// `lstat` while nothing changed. True when it points somewhere new.
+    /// Points the watch at the directory, or at its future place. Call it before every scan; it costs a few `lstat`
+    /// while nothing changed. True when it points somewhere new.
     ///
     /// # Errors
     ///
@@ -231,8 +222,8 @@ fn is_denied(error: &notify::Error) -> bool {
     matches!(&error.kind, notify::ErrorKind::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Did a mount change what the paths lead to, or something in the manifests directory? Then the watch has to be set
-/// again.
+/// Whether a mount changed the directories behind the paths, or something in the manifests directory. Then the watch
+/// has to be set again.
 fn is_elsewhere(targets: &Targets, aim: &Mutex<Aim>, known: &mut Vec<String>) -> bool {
     let Ok(routes) = targets.routes() else {
         return true;
@@ -248,7 +239,6 @@ fn is_elsewhere(targets: &Targets, aim: &Mutex<Aim>, known: &mut Vec<String>) ->
     true
 }
 
-/// Translates an event by the directory to which the watch points.
 fn meaning(aim: &Mutex<Aim>, event: &Event) -> Option<FileEvent> {
     let path = event.paths.last();
     let manifests = {
@@ -277,7 +267,7 @@ fn comes_or_goes(kind: EventKind) -> bool {
     )
 }
 
-/// What an inotify event means. Reading is no change, and neither are our own temporary files.
+/// The meaning of an inotify event. Reading is not a change, and neither are our own temporary files.
 fn interpret(directory: &Path, event: &Event) -> Option<FileEvent> {
     if let EventKind::Access(access) = event.kind
         && access != AccessKind::Close(AccessMode::Write)
@@ -401,7 +391,6 @@ mod tests {
         );
     }
 
-    /// A watch on `manifests` in a directory, and the events that it hears.
     struct Watched {
         place: tempfile::TempDir,
         watch: FileWatch,
@@ -430,8 +419,8 @@ mod tests {
             self.place.path().join(below)
         }
 
-        /// Waits until a new file in `directory` is heard of, and aims after each event as the daemon does. After a
-        /// watch is set again, a scan would see the file: then a second file has to be heard of.
+        /// Waits for an event about a new file in `directory`, and aims after each event as the daemon does. After a
+        /// watch is set again, a scan would see the file: then there has to be an event about a second file.
         fn hears_of_a_file_in(&mut self, directory: &str, expected: impl Fn(&str) -> FileEvent) {
             'file: for number in 0.. {
                 let name = format!("{number}.yaml");

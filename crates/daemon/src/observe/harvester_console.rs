@@ -8,19 +8,16 @@ use crate::files::read_text;
 use crate::fs;
 use crate::layout::Layout;
 
-/// Where the kernel lists its terminals.
 const TERMINALS: &str = "/sys/class/tty";
-/// Where Harvester writes its drop-ins. It persists.
+/// The directory of Harvester's drop-ins. It persists.
 const UNITS: &str = "/etc/systemd/system";
-/// The program of Harvester's console.
 const PROGRAM: &str = "start-installer.sh";
 
-/// Where Harvester's console is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleUnits {
-    /// The unit of its terminal; `None` where none of the kernel's consoles will do.
+    /// The unit of its terminal; `None` if none of the kernel's consoles is suitable.
     pub chosen: Option<String>,
-    /// Units that would start it too, by a drop-in from before the command line was changed.
+    /// Units that would start it too, because of a drop-in from before the command line was changed.
     pub left: Vec<String>,
 }
 
@@ -94,7 +91,7 @@ mod tests {
         for unit in ["getty@tty1.service", "serial-getty@ttyS0.service"] {
             write(&format!("{UNITS}/{unit}.d/override.conf"), harvesters);
         }
-        // Somebody else's.
+        // Another program's drop-in.
         write(
             &format!("{UNITS}/getty@tty2.service.d/override.conf"),
             "[Service]\n",

@@ -1,8 +1,8 @@
-//! What kube-vip's log says about the address that it gets from DHCP.
+//! Reads kube-vip's log about the address that it gets from DHCP.
 //!
-//! It asks through a socket of its own on UDP port 68. Where the system's DHCP client has that port to itself, kube-vip
-//! cannot bind it and logs that (harvester#8389). The number of sockets bound to the port proves nothing: wickedd alone
-//! may have two (harvester#1835).
+//! kube-vip uses a separate socket on UDP port 68. If the system's DHCP client has that port exclusively, kube-vip
+//! cannot bind it and logs that (harvester#8389). The number of sockets bound to the port proves nothing: wickedd can
+//! have two (harvester#1835).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,7 +11,7 @@ use crate::layout::Layout;
 
 /// An older complaint proves nothing: kube-vip asks again long before a lease ends.
 const RECENT: SignedDuration = SignedDuration::from_hours(24);
-/// What Go's network library says when the DHCP client's port is taken.
+/// The message of Go's network library when the DHCP client's port is taken.
 const TAKEN: &str = ":68: bind: address already in use";
 
 /// The last line in which kube-vip reports that it cannot bind UDP port 68, in the log of its newest start.

@@ -16,14 +16,12 @@ use crate::layout::Layout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// No machine has this file.
 const NOWHERE: &str = "/nonexistent";
-/// What it prints when it accepts the gates.
+/// The kubelet's output when it accepts the gates.
 const TAKEN: &str = "failed to load kubelet config file";
 
-/// A kubelet that can be asked.
 #[derive(Debug)]
 pub struct Kubelet {
     program: NodeProgram,
-    /// Its version.
     pub version: Version,
 }
 
@@ -41,11 +39,11 @@ impl Kubelet {
         Some(Self { program, version })
     }
 
-    /// Asks it for a list of gates. Up to some minor it names the first that it refuses, later ones name all (1.36 does).
+    /// Asks it for a list of gates. Older minor versions name the first refused gate, later ones name all (1.36 does).
     ///
     /// # Errors
     ///
-    /// In a line, when its answer cannot be understood: then nothing is known.
+    /// In a line, when its answer cannot be understood: then the result is unknown.
     pub async fn refuses(
         &self,
         gates: &[(String, bool)],
@@ -65,7 +63,7 @@ impl Kubelet {
         }
     }
 
-    /// All of these gates that it refuses. They are first tried together, as it takes them all or none. A refusal names
+    /// All of these gates that it refuses. They are first tried together, as it accepts all or none. A refusal names
     /// gates of the list, or only others: those that are on by default and depend on one of the list.
     ///
     /// # Errors
@@ -114,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// It takes New, refuses Old, and says nothing of any other gate.
+    /// It accepts New, refuses Old, and knows no other gate.
     const PROGRAM: &str = r#"#!/bin/sh
 case "$1" in
 --version) echo "Kubernetes v1.34.2+rke2r1" ;;

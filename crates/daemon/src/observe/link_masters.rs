@@ -1,5 +1,5 @@
-//! Which link is a port of which other one (a bridge, a bond), as the kernel tells over rtnetlink. Not out of `/sys/class/net`: in a network
-//! namespace that may be another one's.
+//! Which link is a port of which other one (a bridge, a bond), from the kernel over rtnetlink. Not from
+//! `/sys/class/net`: in a network namespace that may be another one's.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,12 +16,10 @@ const LONGEST: usize = 1 << 16;
 /// A bridge of a bond is two above its NIC; no link is its own master.
 const HIGHEST: usize = 8;
 
-/// The masters of links, by index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkMasters(BTreeMap<usize, usize>);
 
 impl LinkMasters {
-    /// Asks the kernel.
     pub(super) fn read() -> io::Result<Self> {
         let socket = socket_with(
             AddressFamily::NETLINK,
@@ -45,14 +43,14 @@ impl LinkMasters {
         }
     }
 
-    /// The uppermost link that a link is a port of, as far as `is_link` says that it is one that can be asked on; else the link itself.
+    /// The uppermost link that a link is a port of, as long as `is_link` accepts it; else the link itself.
     pub(super) fn top(&self, link: usize, is_link: impl Fn(usize) -> bool) -> usize {
         let above = |link: &usize| self.0.get(link).copied().filter(|master| is_link(*master));
         let ways = std::iter::successors(Some(link), above);
         ways.take(HIGHEST).last().unwrap_or(link)
     }
 
-    /// Takes in messages. True: they were the last ones.
+    /// Takes in messages. True if they were the last ones.
     fn take(&mut self, mut messages: &[u8]) -> io::Result<bool> {
         const ERROR: u16 = 2;
         const DONE: u16 = 3;
@@ -87,7 +85,7 @@ struct Message<'m> {
     body: &'m [u8],
 }
 
-/// The first message, and what follows it: a length, a kind, flags, a number, a port, and the body.
+/// The first message, and the rest: a length, a kind, flags, a number, a port, and the body.
 fn next_message(messages: &[u8]) -> Option<(Message<'_>, &[u8])> {
     const HEADER: usize = 16;
     let length = usize::try_from(u32::from_ne_bytes(*messages.first_chunk()?)).ok()?;
@@ -125,7 +123,7 @@ fn aligned(length: usize) -> usize {
 
 #[cfg(test)]
 impl LinkMasters {
-    /// Of these ports and their masters.
+    /// From these ports and their masters.
     pub(super) fn of(ports: &[(usize, usize)]) -> Self {
         Self(ports.iter().copied().collect())
     }
@@ -179,7 +177,7 @@ mod tests {
         assert_eq!(masters.top(2, |_| true), 5);
         assert_eq!(masters.top(4, |_| true), 5);
         assert_eq!(masters.top(3, |_| true), 3);
-        // A VRF speaks no ARP.
+        // A VRF does not use ARP.
         assert_eq!(masters.top(2, |link| link != 5), 4);
         assert_eq!(masters.top(2, |link| link == 2), 2);
     }

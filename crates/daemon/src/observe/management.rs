@@ -10,24 +10,21 @@ use crate::addresses::interface_addresses;
 use crate::fs;
 use crate::layout::Layout;
 
-/// The interface that Harvester's installer makes.
 const HARVESTER: &str = "mgmt-br";
 
 /// The node, as other machines know it. Unknown values are left empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Management {
-    /// Its name.
     pub hostname: String,
-    /// Hardware address of the management interface.
     pub mac: String,
     /// Its first IPv4 address that other machines can use.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its first IPv6 address. A link-local one is none: it means nothing on another machine.
+    /// Its first IPv6 address. A link-local one does not count: it means nothing on another machine.
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// Asks the kernel; below another root, the files there alone, which have no address. The management interface is Harvester's, or else
-/// the one of the default route.
+/// Asks the kernel; with another root, it reads only the files there, which contain no address. The management
+/// interface is Harvester's, or else the interface of the default route.
 pub fn management(layout: &Layout) -> Management {
     let hostname = host_name_of(layout).unwrap_or_default();
     if !layout.is_this_machine() {
@@ -74,7 +71,7 @@ pub fn management(layout: &Layout) -> Management {
     ours
 }
 
-/// Tells machines with the same name apart: by the system, and by the hardware where a system was copied.
+/// Tells machines with the same name apart: by the system, and by the hardware if a system was copied.
 const MACHINE: &[&str] = &[
     "/etc/machine-id",
     "/sys/class/dmi/id/product_uuid",
@@ -104,7 +101,7 @@ fn holder(layout: &Layout, name: &str) -> String {
     if known.is_empty() {
         known.extend(read(&BOOT));
     }
-    // A digest of its own: the machine's identity is not for others to read (machine-id(5)).
+    // A separate digest: the machine's identity is not for others to read (machine-id(5)).
     let digest = Sha256::digest(format!("windrow lease\n{}", known.join("\n")));
     let digest: String = digest
         .iter()
@@ -114,9 +111,9 @@ fn holder(layout: &Layout, name: &str) -> String {
     format!("{name}_{digest}")
 }
 
-/// Longest serial number that is taken.
+/// Longer serial numbers are ignored.
 const LONGEST_SERIAL: usize = 64;
-/// What boards have in place of a serial number that nobody has written, in lower case.
+/// Values of boards without a serial number, in lower case.
 const NO_SERIAL: &[&str] = &[
     "none",
     "n/a",
@@ -139,7 +136,7 @@ const NO_SERIAL: &[&str] = &[
     "1234567890",
 ];
 
-/// The machine's serial number, as its maker has written it; empty where there is none.
+/// The machine's serial number, as its maker has written it; empty if it has no such number.
 pub fn serial_number(layout: &Layout) -> String {
     let path = layout.path("/sys/class/dmi/id/product_serial");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -151,7 +148,7 @@ pub fn serial_number(layout: &Layout) -> String {
     if is_filler { String::new() } else { serial }
 }
 
-/// For how long the machine has been up, whatever its clock shows.
+/// The machine's uptime, independent of its clock.
 pub fn uptime() -> Option<Duration> {
     let seconds = System::uptime();
     (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -182,13 +179,13 @@ pub fn host_name() -> String {
     own_host_name().unwrap_or_else(|| "windrow".to_owned())
 }
 
-/// The host name, as `hostname` says it; `None` when it has none.
+/// The host name, as `hostname` prints it; `None` when it has none.
 pub fn own_host_name() -> Option<String> {
     let name = nix::unistd::gethostname().ok()?.into_string().ok()?;
     (!name.is_empty()).then_some(name)
 }
 
-/// The host name of the node: below another root as its files say it, if they do.
+/// The host name of the node. With another root, it comes from the files there, if they contain it.
 pub fn host_name_of(layout: &Layout) -> Option<String> {
     let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
     let mut files = files
@@ -228,7 +225,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        // This link is one that this machine has too.
+        // This machine has a link of this name too.
         let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nlo\t00000000\t0\t0003\t0\t0\t0\t00000000\n";
         write("/proc/net/route", route);
         let node = management(&layout);
@@ -266,7 +263,7 @@ mod tests {
         let copied =
             |hardware| machine(&[(id, "4c0a5f9e6d2b4f7e8a9b0c1d2e3f4a5b"), (uuid, hardware)]);
         assert_ne!(copied("03000200-0400"), copied("03000200-0500"));
-        // A machine with neither is known by its boot.
+        // A machine with neither is identified by its boot.
         let fresh = |boot| machine(&[(id, "uninitialized\n"), (BOOT, boot)]);
         assert_ne!(fresh("a"), fresh("b"));
         assert_eq!(fresh("a"), fresh("a"));

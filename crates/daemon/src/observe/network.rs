@@ -1,4 +1,4 @@
-//! The node's links and neighbours, as the kernel lists them to anyone.
+//! The node's links and neighbours, as the kernel lists them to every user.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,8 @@ use crate::fs;
 use crate::layout::Layout;
 use crate::observe::platform::boot_id;
 
-/// The links and neighbours of this node. What cannot be asked is absent: the links of a sandbox, or of another machine's disk.
+/// The links and neighbours of this node. Unavailable values are absent: the links of a sandbox, or of another
+/// machine's disk.
 pub fn own_network(layout: &Layout) -> OwnNetwork {
     let table = fs::read_to_string(layout.path("/proc/net/arp")).unwrap_or_default();
     let links = match has_our_links(layout) {
@@ -29,7 +30,8 @@ pub fn own_network(layout: &Layout) -> OwnNetwork {
     }
 }
 
-/// Are the links that the kernel lists those of the node? Not of every root: only of this machine's, which may be mounted elsewhere.
+/// Whether the kernel's links are those of the node: only with the root of this machine, which may be mounted
+/// elsewhere.
 pub fn has_our_links(layout: &Layout) -> bool {
     layout.is_this_machine()
         || boot_id(&Layout::new("/")).is_some_and(|ours| boot_id(layout) == Some(ours))
@@ -67,7 +69,7 @@ pub(super) fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
     Ok(ethernet.collect())
 }
 
-/// An address with the length of its prefix. One of the link alone is none.
+/// An address with the length of its prefix. A link-local one does not count.
 fn address_of(one: &InterfaceAddress) -> Option<(IpAddr, u8)> {
     let (address, mask) = (one.address.as_ref()?, one.netmask.as_ref());
     if let Some(v4) = address.as_sockaddr_in() {
@@ -82,11 +84,11 @@ fn address_of(one: &InterfaceAddress) -> Option<(IpAddr, u8)> {
     (!is_of_link).then_some((v6.ip().into(), u8::try_from(prefix).unwrap_or(128)))
 }
 
-/// Is there a default route?
+/// Whether there is a default route.
 ///
 /// # Errors
 ///
-/// Which table cannot be read, and why.
+/// The table that cannot be read, and why.
 pub fn has_default_route(layout: &Layout) -> Result<bool, (&'static str, String)> {
     const V4: &str = "/proc/net/route";
     const V6: &str = "/proc/net/ipv6_route";
@@ -113,8 +115,8 @@ fn has_default_v4(table: &str) -> bool {
     })
 }
 
-/// `destination prefix source prefix next-hop metric … device`. The kernel keeps a default route of
-/// its own on `lo`, which leads nowhere.
+/// `destination prefix source prefix next-hop metric … device`. The kernel keeps a separate default route on `lo`,
+/// which leads nowhere.
 fn has_default_v6(table: &str) -> bool {
     table.lines().any(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

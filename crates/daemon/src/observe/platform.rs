@@ -1,4 +1,4 @@
-//! The node's platform, as far as its files show it.
+//! The node's platform, according to its files.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ const HARVESTER: &[&str] = &[
     "/etc/harvester-release.yaml",
     "/etc/rancher/rancherd/config.yaml.d/10-harvester.yaml",
 ];
-/// Where RKE2 is installed, and what it creates.
+/// The paths of RKE2's program and of the files that it creates.
 const RKE2: &[&str] = &[
     "/etc/rancher/rke2",
     "/usr/local/bin/rke2",
@@ -38,7 +38,7 @@ pub fn detect(layout: &Layout) -> Option<Platform> {
     find(layout, &mut false)
 }
 
-/// The same, and what is known of it if the files cannot all be looked at.
+/// As [`detect`]; the `known` platform if some files cannot be read.
 pub fn detect_or(layout: &Layout, known: Option<Platform>) -> Option<Platform> {
     let mut is_doubtful = false;
     let found = find(layout, &mut is_doubtful);
@@ -67,7 +67,7 @@ fn find(layout: &Layout, is_doubtful: &mut bool) -> Option<Platform> {
     is_rke2.then_some(Platform::Rke2)
 }
 
-/// `/oem/9?_custom.yaml`: what the installer leaves for yip.
+/// `/oem/9?_custom.yaml`: the installer's files for yip.
 fn oem_names_harvester(layout: &Layout) -> io::Result<bool> {
     let entries = match fs::read_dir(layout.path("/oem")) {
         Ok(entries) => entries,
@@ -93,14 +93,14 @@ fn oem_names_harvester(layout: &Layout) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The kernel's ID of the node's present boot; `None` if nothing below the root says it.
+/// The kernel's ID of the node's present boot; `None` if no file below the root contains it.
 pub fn boot_id(layout: &Layout) -> Option<String> {
     let text = fs::read_to_string(layout.path("/proc/sys/kernel/random/boot_id")).ok()?;
     let id = text.trim();
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// Now, by the clock of this boot; `None` if the boot is not known.
+/// Now, by the clock of this boot; `None` if the boot is unknown.
 pub fn boot_moment(layout: &Layout) -> Option<BootMoment> {
     let up = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
     Some(BootMoment {
@@ -119,7 +119,8 @@ pub fn cluster(layout: &Layout) -> Option<String> {
 ///
 /// # Errors
 ///
-/// When a file that says so is there and cannot be read: then it is not known whether the cluster is another one.
+/// When a file that identifies the cluster exists and cannot be read: then Windrow cannot tell whether the cluster is
+/// another one.
 pub fn identity(layout: &Layout) -> io::Result<ClusterIdentity> {
     Ok(ClusterIdentity {
         ca: digest_of(&layout.server_ca())?,
@@ -160,7 +161,7 @@ mod tests {
         write(&layout.etcd_name(), "node1-1a2b3c4d");
         let started = identity(&layout).unwrap();
         assert!(started.ca == first.ca && started.datastore.is_some());
-        // A directory is no file that can be read.
+        // A directory cannot be read as a file.
         fs::remove_file(layout.server_ca()).unwrap();
         fs::create_dir(layout.server_ca()).unwrap();
         assert!(identity(&layout).is_err());
@@ -172,7 +173,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
         fs::create_dir_all(layout.path("/etc/rancher/rke2")).unwrap();
-        // Nothing below a link to itself can be looked at.
+        // Nothing below a link to itself can be read.
         std::os::unix::fs::symlink("oem", layout.path("/oem")).unwrap();
         assert_eq!(detect(&layout), Some(Platform::Rke2));
         for known in [None, Some(Platform::Harvester)] {
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(
             detect(&layout),
             Some(Platform::Rke2),
-            "rancherd alone is not Harvester"
+            "rancherd without Harvester's files is not Harvester"
         );
         write("/oem/harvester.config", "");
         assert_eq!(detect(&layout), Some(Platform::Harvester));

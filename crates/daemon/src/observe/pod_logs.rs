@@ -51,7 +51,7 @@ pub(super) fn whole(path: &Path) -> Option<String> {
     if is_part { None } else { tail(path) }
 }
 
-/// The end of a log; `None` where it cannot be read.
+/// The end of a log; `None` if it cannot be read.
 pub(super) fn tail(path: &Path) -> Option<String> {
     let mut file = fs::open(path).ok()?;
     let length = file.metadata().ok().filter(|found| found.is_file())?.len();

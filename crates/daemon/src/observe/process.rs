@@ -1,4 +1,4 @@
-//! Is the process still alive that wrote the status document?
+//! Whether the process that wrote the status document is still alive.
 //!
 //! A document outlives its daemon. A heartbeat would cost a write for every beat; asking the kernel costs none. A
 //! daemon that hangs is ended by its watchdog, so alive means current.
@@ -26,7 +26,7 @@ pub fn this_process() -> std::io::Result<StatusWriter> {
 /// The process with this number, as a [`StatusWriter`].
 ///
 /// # Errors
-/// When there is none, or `/proc` cannot be read.
+/// When there is no such process, or `/proc` cannot be read.
 pub fn writer(pid: u32) -> std::io::Result<StatusWriter> {
     Ok(StatusWriter {
         pid,
@@ -35,20 +35,19 @@ pub fn writer(pid: u32) -> std::io::Result<StatusWriter> {
     })
 }
 
-/// What this process uses.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessUsage {
     /// Resident memory, in bytes.
     pub resident_bytes: u64,
     /// Time on a processor.
     pub cpu: Duration,
-    /// Open files, where they could be counted.
+    /// Open files, if they could be counted.
     pub open_files: Option<usize>,
     /// When it started, to the second.
     pub started: Option<Timestamp>,
 }
 
-/// What this process uses now; `None` where `/proc` does not say.
+/// This process's resources now; `None` if `/proc` does not show them.
 pub fn own_usage() -> Option<ProcessUsage> {
     let own = Pid::from_u32(std::process::id());
     // Not kept: it would keep a file open.
@@ -65,16 +64,16 @@ pub fn own_usage() -> Option<ProcessUsage> {
     })
 }
 
-/// Is the writer alive?
+/// Checks that the writer is alive.
 ///
 /// # Errors
-/// Why it is not, or why that is unknown, as a sentence for people.
+/// Why it is not, or why that is unknown, as a sentence for users.
 pub fn alive(writer: &StatusWriter) -> Result<(), String> {
     match boot_id() {
         Ok(boot) if boot == writer.boot_id => {}
         // systemd-nspawn gives a container its own boot id by mounting a file over /proc. The daemon's unit mounts
         // another /proc (ProtectProc=) and sees the host's. A process with that number, start and name is the daemon
-        // all the same.
+        // nevertheless.
         Ok(_) if is_ours(writer) => return Ok(()),
         Ok(_) => return Err("it is from before the last boot".to_owned()),
         Err(error) => {
@@ -106,8 +105,8 @@ fn boot_id() -> std::io::Result<String> {
 
 fn start_ticks(pid: u32) -> std::io::Result<u64> {
     let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"))?;
-    // The command name stands in parentheses and may hold anything, blanks and parentheses too.
-    // After it come fields 3 and up; a zombie (Z) or dead (X) process keeps nothing true.
+    // The command name is in parentheses and may contain anything, including blanks and parentheses. After it come
+    // fields 3 and up; a zombie (Z) or dead (X) process keeps nothing up to date.
     let mut fields = stat
         .rsplit_once(')')
         .map_or("", |(_, rest)| rest)

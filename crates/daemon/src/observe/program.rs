@@ -1,4 +1,4 @@
-//! The node's own programs, which are run to ask them something.
+//! The node's own programs, which are run for their output.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,10 @@ use crate::layout::Layout;
 pub(super) struct NodeProgram(PathBuf);
 
 impl NodeProgram {
-    /// `None` if the tree belongs to another machine.
     pub(super) fn new(layout: &Layout, path: PathBuf) -> Option<Self> {
         layout.is_this_machine().then_some(Self(path))
     }
 
-    /// A program that a test has written.
     #[cfg(test)]
     pub(super) fn of_test(path: PathBuf) -> Self {
         Self(path)

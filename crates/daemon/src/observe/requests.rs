@@ -1,8 +1,8 @@
-//! Requests of people: one JSON file per request in a spool directory.
+//! Manual requests: one JSON file per request in a spool directory.
 //!
-//! A file and not a socket, so that `windrow hold` and `windrow release` work while the daemon is
-//! down. It is written under a temporary name and renamed to `*.json`. The daemon renames it to `*.taken` before it acts on it,
-//! so whoever wrote it can take it back until then, and not later.
+//! They are files and not messages on a socket, so that `windrow hold` and `windrow release` work while the daemon is
+//! down. A request is written under a temporary name and renamed to `*.json`. The daemon renames it to `*.taken` before
+//! it acts on it. The program that wrote it can take it back until then, and not later.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -23,36 +23,30 @@ const LARGEST: u64 = 64 << 10;
 /// The extension of a request that the daemon has taken, and whose consequences are not on the disk yet.
 const TAKEN: &str = "taken";
 
-/// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RequestAction {
-    /// Keep a file from RKE2.
     Hold,
-    /// Let RKE2 apply it.
     Release,
-    /// Try the feature gates that the configuration asks for.
+    /// Try the requested feature gates of the configuration.
     #[serde(rename = "gates-apply")]
     GatesApply,
     /// Restore the feature gates that were in force before the last change.
     #[serde(rename = "gates-rollback")]
     GatesRollback,
-    /// Take note that a cure was begun.
     #[serde(rename = "repair-begun")]
     RepairBegun,
-    /// Take note that a cure is done, and its incident has ended.
     #[serde(rename = "repair-done")]
     RepairDone,
-    /// Take note that a cure did not finish, or did not help.
+    /// Record that a cure did not finish, or did not help.
     #[serde(rename = "repair-failed")]
     RepairFailed,
-    /// Take note that what a cure changed is undone.
     #[serde(rename = "repair-undone")]
     RepairUndone,
 }
 
 impl RequestAction {
-    /// Is it about feature gates, and not about a manifest file?
+    /// Whether it is about feature gates, and not about a manifest file.
     pub fn is_about_gates(self) -> bool {
         matches!(self, Self::GatesApply | Self::GatesRollback)
     }
@@ -69,18 +63,16 @@ impl RequestAction {
     }
 }
 
-/// One request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SpooledRequest {
-    /// What it asks for.
     pub action: RequestAction,
     /// Path below the manifests directory. It is empty for requests about feature gates; for those about a cure it is
     /// the name of its record.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// Digest of the content that is released: a release counts for that content alone. Without it, the release counts
-    /// for the file's content when the request is taken.
+    /// Digest of the released content: a release counts only for that content. Without it, the release counts for the
+    /// file's content when the request is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The digests of files of that name in other directories, by path: one marker hid all of them.
@@ -89,17 +81,14 @@ pub struct SpooledRequest {
     /// Try feature gates although the check refuses them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
-    /// Who asks.
     pub by: String,
-    /// When it was asked.
     pub at: Timestamp,
-    /// Why.
     #[serde(default)]
     pub reason: String,
 }
 
 impl SpooledRequest {
-    /// A request about nothing in particular, without a reason.
+    /// A request without a file and without a reason.
     pub fn new(action: RequestAction, by: impl Into<String>, at: Timestamp) -> Self {
         Self {
             action,
@@ -113,7 +102,6 @@ impl SpooledRequest {
         }
     }
 
-    /// The request, as a decision takes it.
     pub fn manual(&self) -> Manual {
         Manual {
             hold: self.action == RequestAction::Hold,
@@ -124,10 +112,8 @@ impl SpooledRequest {
     }
 }
 
-/// Why a request was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnreadRequest {
-    /// It can never be carried out.
     Broken(String),
     /// It cannot be read now, but perhaps at the next look.
     NotNow(String),
@@ -136,9 +122,9 @@ pub enum UnreadRequest {
 /// A request's file and its content, or why it was not read.
 pub type Spooled = (PathBuf, Result<SpooledRequest, UnreadRequest>);
 
-/// Makes a request the daemon's: whoever left it can no longer take it back. Returns its new path; `None` if it was taken back.
+/// Takes a request over: its writer can no longer take it back. Returns its new path; `None` if it was taken back.
 ///
-/// A request that cannot be renamed is the daemon's all the same: then nobody can remove it either.
+/// A request that cannot be renamed belongs to the daemon nevertheless: then it cannot be removed either.
 pub fn take(path: PathBuf) -> Option<PathBuf> {
     let taken = path.with_extension(TAKEN);
     match fs::rename(&path, &taken) {
@@ -148,7 +134,7 @@ pub fn take(path: PathBuf) -> Option<PathBuf> {
     }
 }
 
-/// Did an earlier process of the daemon take it?
+/// Whether an earlier process of the daemon took it.
 pub fn is_taken(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == TAKEN)
 }
@@ -194,12 +180,15 @@ pub fn read_spool(spool: &Path) -> io::Result<Vec<Spooled>> {
 ///
 /// # Errors
 ///
-/// Why it is none.
+/// Why it is not a request.
 pub fn parse(content: &[u8]) -> Result<SpooledRequest, String> {
     let request: SpooledRequest =
         serde_json::from_slice(content).map_err(|error| in_brief(&error.to_string()))?;
     if request.file.is_empty() != request.action.is_about_gates() {
-        return Err("a file is named where none is asked for, or none where one is".to_owned());
+        return Err(
+            "a file is given for an action without one, or missing for an action that requires one"
+                .to_owned(),
+        );
     }
     Ok(request)
 }

@@ -23,14 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Configuration files, and those that cannot be read: each with its path and why.
 #[derive(Debug, Default)]
 pub struct FoundConfigFiles {
-    /// The files.
     pub files: Vec<Rke2ConfigFile>,
-    /// What cannot be read.
     pub errors: Vec<String>,
 }
 
 impl FoundConfigFiles {
-    /// Adds one file.
     pub fn file(&mut self, place: ConfigLayer, path: &Path) {
         match read_text(path) {
             Ok(text) => {
@@ -62,7 +59,6 @@ impl FoundConfigFiles {
         }
     }
 
-    /// Every file below a directory.
     fn below(&mut self, directory: &Path, paths: &mut Vec<PathBuf>) {
         let listed: io::Result<Vec<_>> = fs::read_dir(directory).and_then(Iterator::collect);
         match listed {
@@ -98,8 +94,8 @@ pub fn config_files(layout: &Layout) -> FoundConfigFiles {
     found
 }
 
-/// The same and the kubelet's own files: those in RKE2's directory for them, and those that its arguments name. Feature
-/// gates can stand in all of these.
+/// As [`config_files`], with the kubelet's own files: those in RKE2's directory for them, and those in its arguments.
+/// Feature gates can be in all of these.
 pub fn config_and_kubelet_files(layout: &Layout) -> FoundConfigFiles {
     let mut found = config_files(layout);
     let named = KubeletFiles::new(&merge(&found.files));
@@ -152,7 +148,6 @@ pub fn admin_kubeconfig(layout: &Layout) -> PathBuf {
 /// Finds the kubeconfig to use now. A first boot makes it late, and a configuration can move it.
 pub type FindKubeconfig = Arc<dyn Fn() -> PathBuf + Send + Sync>;
 
-/// Which version will start, by what was found.
 pub fn resolved(found: &VersionCandidates) -> ResolvedVersion {
     resolve(found, |release| {
         let release = release.parse::<HarvesterVersion>();
@@ -173,7 +168,7 @@ pub async fn candidates(layout: &Layout, data_dir: &str) -> VersionCandidates {
     found
 }
 
-/// The same from what lies on the disk alone; nothing is run.
+/// As [`candidates`], only from files on the disk; nothing is run.
 pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates {
     let data_dir = layout.path(data_dir);
     let binary = binary(layout);
@@ -197,7 +192,6 @@ pub fn candidates_on_disk(layout: &Layout, data_dir: &str) -> VersionCandidates 
     }
 }
 
-/// The version that the installed binary prints.
 async fn printed_version(rke2: &NodeProgram) -> Option<String> {
     let mut command = rke2.command();
     command.arg("--version");
@@ -205,13 +199,14 @@ async fn printed_version(rke2: &NodeProgram) -> Option<String> {
     version_in(&String::from_utf8_lossy(&output.ok()?.ok()?.stdout))
 }
 
-/// The version of RKE2 whose programs it unpacked last: `bin` of its data directory is a link to them. Nothing is read but that link.
+/// The version of RKE2 whose programs it unpacked last: `bin` of its data directory is a link to them. Only that link
+/// is read.
 pub fn unpacked(layout: &Layout) -> Option<String> {
     let programs = fs::read_link(layout.data_dir().join("bin")).ok()?;
     version_in(programs.to_str()?)
 }
 
-/// Harvester's release, as the image says it.
+/// Harvester's release, according to the image.
 pub fn harvester(layout: &Layout) -> Option<String> {
     let text = read_text(&layout.path("/etc/harvester-release.yaml")).ok()?;
     let release = yaml::parse_configuration(&text).ok()??;

@@ -1,4 +1,4 @@
-//! RKE2's binary on the disk: which one will start, and the version that stands in it. Nothing is run.
+//! RKE2's binary on the disk: the one that will start, and the version in it. Nothing is run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,13 +14,12 @@ use crate::layout::Layout;
 
 /// Where installers put the binary: the archive, on a read-only system, and packages.
 const BINARIES: &[&str] = &["/usr/local/bin/rke2", "/opt/rke2/bin/rke2", "/usr/bin/rke2"];
-/// The installed binary's stamp; `None` when there is none.
 pub fn stamp(layout: &Layout) -> Option<FileStamp> {
     let found = fs::metadata(binary(layout)?).ok()?;
     Some(FileStamp::from(&found))
 }
 
-/// When the content of the installed binary last changed; `None` if there is none.
+/// When the content of the installed binary last changed, if RKE2 is installed.
 pub fn installed_at(layout: &Layout) -> Option<Timestamp> {
     let modified = fs::metadata(binary(layout)?).ok()?.modified().ok()?;
     Timestamp::try_from(modified).ok()
@@ -31,7 +30,7 @@ pub fn installed_on_disk(layout: &Layout) -> Option<String> {
     version_inside(&binary(layout)?)
 }
 
-/// The one that RKE2's units start, or else where installers put it.
+/// The one that RKE2's units start, or else in an installer's directory.
 pub(super) fn binary(layout: &Layout) -> Option<PathBuf> {
     RKE2_UNITS
         .iter()
@@ -41,7 +40,7 @@ pub(super) fn binary(layout: &Layout) -> Option<PathBuf> {
         .find(|path| fs::is_file(path))
 }
 
-/// The `rke2` that a unit starts, by its file and its drop-ins; `None` where it starts something else, or is not there.
+/// The `rke2` that a unit starts, by its file and its drop-ins; `None` if it starts something else, or is missing.
 fn started_by(layout: &Layout, unit: &str) -> Option<String> {
     let unit_file = UNIT_DIRECTORIES
         .iter()
@@ -146,7 +145,7 @@ mod tests {
             "[Service]\nExecStart=\nExecStart=-/data/rke2/bin/rke2 server\n",
         );
         assert_eq!(installed().as_deref(), Some("v1.35.2"));
-        // A script of somebody's: which one it starts is not known, and installers' places count.
+        // An operator's script: it may start any binary, so the installers' directories count.
         write(
             drop_in,
             "[Service]\nExecStart=\nExecStart=/opt/start-rke2.sh\n",
@@ -168,7 +167,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             version_inside(&path)
         };
-        // Strings in a binary have nothing between them.
+        // Strings in a binary have no separators.
         let one = "rke2-runtime:v1.35.6-rke2r1vv1.35.6+rke2r12006-01-02";
         assert_eq!(with(&[one]).as_deref(), Some("v1.35.6"));
         assert_eq!(with(&[one, one]).as_deref(), Some("v1.35.6"));

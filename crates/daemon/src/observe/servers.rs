@@ -1,4 +1,5 @@
-//! Are the cluster's other servers ready? Their Nodes and static pods tell, which every server may list with RKE2's admin credential.
+//! Whether the cluster's other servers are ready. Their Nodes and static pods show it; every server may list them with
+//! RKE2's admin credential.
 
 use std::time::Duration;
 
@@ -9,9 +10,8 @@ use windrow_harvester::restart;
 
 use crate::apiserver::{self, LONGEST, Reply};
 
-/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Servers alone: a cluster may have a thousand agents.
+/// Only servers: a cluster may have a thousand agents.
 const NODES: [&str; 2] = [
     "/api/v1/nodes?labelSelector=node-role.kubernetes.io%2Fcontrol-plane%3Dtrue",
     "/api/v1/nodes?labelSelector=node-role.kubernetes.io%2Fetcd%3Dtrue",
@@ -19,7 +19,8 @@ const NODES: [&str; 2] = [
 /// The label that RKE2 gives its static pods.
 const PODS: &str = "/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane";
 
-/// What the servers lack that are not this Node, each in a line. None, if they all have a ready kube-apiserver and etcd member.
+/// The other servers' missing components, each in a line. Empty if all of them have a ready kube-apiserver and etcd
+/// member.
 ///
 /// # Errors
 ///

@@ -9,15 +9,15 @@ use crate::files::read_text;
 use crate::fs;
 use crate::layout::Layout;
 
-/// Where the partition COS_STATE is mounted while the node runs.
+/// The mount point of the partition COS_STATE while the node runs.
 const STATE: &str = "/run/initramfs/cos-state";
-/// What `st_blocks` counts in, whatever the file system's block is.
+/// The unit of `st_blocks`, independent of the file system's block.
 const BLOCK: u64 = 512;
 
-/// `None`: this is no node of Harvester, or its partition cannot be looked at.
+/// `None`: this is not a node of Harvester, or its partition cannot be examined.
 pub fn system_images(layout: &Layout) -> Option<SystemImages> {
     let state = layout.path(STATE);
-    // Where nothing is mounted, what could be asked for is /run.
+    // Without a mount, the figures would be those of /run.
     image(&state.join("cOS/active.img"))?;
     let found = fs::statvfs(&state).ok()?;
     let bytes = |blocks: u64| blocks * found.fragment_size();

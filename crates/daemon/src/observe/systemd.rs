@@ -26,7 +26,6 @@ pub const RKE2_SERVER: &str = RKE2_UNITS[0];
 /// The agent's.
 pub const RKE2_AGENT: &str = RKE2_UNITS[1];
 
-/// The state of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
     /// `active`, `activating`, `inactive`, `failed` and the like.
@@ -35,9 +34,9 @@ pub struct Unit {
     pub invocation: String,
     /// When its main process was started, in microseconds of the monotonic clock; 0 if it never was.
     pub started: u64,
-    /// How often systemd has restarted it by itself.
+    /// How often systemd has restarted it automatically.
     pub restarts: u32,
-    /// Is a start, stop or restart of it queued or under way?
+    /// Whether a start, stop or restart of it is queued or under way.
     pub job: bool,
 }
 
@@ -52,30 +51,30 @@ pub(super) type SystemdJob = (
 );
 
 impl Unit {
-    /// Does it run, according to systemd? Active is not ready.
+    /// Whether systemd reports it as running. Active is not ready.
     pub fn is_active(&self) -> bool {
         self.active == "active"
     }
 
-    /// For how long its main process has been there, if it was ever started. Setting the wall clock does not change it.
+    /// How long its main process has existed, if it was ever started. Setting the wall clock does not change it.
     pub fn age(&self) -> Option<Duration> {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
         let started = Duration::from_micros(self.started);
         (self.started > 0).then(|| Duration::from(now).saturating_sub(started))
     }
 
-    /// Is it neither running nor being started?
+    /// Whether it is neither running nor being started.
     pub fn is_down(&self) -> bool {
         matches!(self.active.as_str(), "inactive" | "failed")
     }
 
-    /// Was it stopped, or never started, and is nothing about to start it? What failed may be started again by whoever tried it.
+    /// Whether it was stopped, or never started, and nothing is about to start it. An operator may start a failed unit
+    /// again.
     pub fn is_stopped(&self) -> bool {
         self.active == "inactive" && !self.job
     }
 }
 
-/// systemd on the system bus.
 #[derive(Debug, Clone)]
 pub struct Systemd {
     connection: Connection,

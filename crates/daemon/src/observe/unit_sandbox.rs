@@ -13,7 +13,6 @@ use crate::layout::Layout;
 
 /// The units that write markers.
 const UNITS: [&str; 2] = ["windrow.service", "windrow-failsafe.service"];
-/// Where systemd looks for units and their drop-ins.
 const PLACES: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -23,21 +22,19 @@ const PLACES: [&str; 5] = [
 ];
 /// `systemd/prepare` creates this directory before systemd makes the sandbox.
 const PREPARED: &str = "/var/lib/rancher";
-/// Most drop-ins of a unit that are read in a place. A tree of another machine can have any number.
+/// Most drop-ins of a unit in one directory. A tree of another machine can have any number.
 const MOST_DROP_INS: usize = 64;
-/// The name of the suggested drop-in.
 const DROP_IN: &str = "50-data-dir.conf";
 
-/// A directory that cannot be written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOnly {
-    /// The real path, links followed; the nearest directory that exists.
+    /// The real path, with links followed; of the nearest existing directory.
     pub real: PathBuf,
-    /// Is the mount read-only, as in a sandbox, rather than the file system?
+    /// Whether the mount is read-only, as in a sandbox, rather than the file system.
     pub by_sandbox: bool,
 }
 
-/// Is this directory read-only for this process? If it does not exist yet, its nearest existing parent counts.
+/// Whether this directory is read-only for this process. If it does not exist yet, its nearest existing parent counts.
 pub fn read_only(directory: &Path) -> Option<ReadOnly> {
     let real = real(directory)?.0;
     if access(&real, AccessFlags::W_OK) != Err(Errno::EROFS) {
@@ -48,7 +45,7 @@ pub fn read_only(directory: &Path) -> Option<ReadOnly> {
     Some(ReadOnly { real, by_sandbox })
 }
 
-/// The nearest directory that exists with all links followed, and what is missing below it.
+/// The nearest existing directory with all links followed, and the missing rest of the path below it.
 fn real(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     directory.ancestors().find_map(|one| {
         let missing = directory.strip_prefix(one).ok()?.to_owned();
@@ -56,15 +53,15 @@ fn real(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     })
 }
 
-/// Does a sandbox hide this path? systemd mounts an empty directory or file without any permissions there.
+/// Whether a sandbox hides this path. systemd mounts an empty directory or file without any permissions there.
 pub(crate) fn is_hidden(path: &Path) -> bool {
     let mut places = path.ancestors();
     let nearest = places.find_map(|place| fs::metadata(place).ok());
     nearest.is_some_and(|found| found.mode() & 0o7777 == 0 && (found.is_dir() || found.len() == 0))
 }
 
-/// Is the file system under `path` itself read-only, however it is mounted?
-/// proc_pid_mountinfo(5): the fifth field is the mount point; the file system's own options come last.
+/// Whether the file system under `path` itself is read-only, independent of the mount. proc_pid_mountinfo(5): the fifth
+/// field is the mount point; the file system's own options come last.
 fn file_system_read_only(mounts: &str, path: &Path) -> bool {
     let mut best = (0, false);
     for line in mounts.lines() {
@@ -101,14 +98,15 @@ pub fn to_open(layout: &Layout, real_path: &Path) -> PathBuf {
         .unwrap_or_else(|| real_path.to_owned())
 }
 
-/// Does this path mean itself, to a shell, to printf and in a unit's file?
+/// Whether this path needs no escapes for a shell, for printf and in a unit's file.
 fn is_plain(path: &Path) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,=@".contains(byte);
     path.iter().all(is_plain)
 }
 
-/// The mend: commands that can be pasted. None for a path that would mean something else in them: it may be one of another machine's tree.
+/// The fix: commands that can be pasted. Empty for a path with another meaning in commands: it may come from another
+/// machine's tree.
 pub fn way_out(real: &Path, open: &Path) -> String {
     if !is_plain(open) {
         return format!(
@@ -128,9 +126,9 @@ pub fn way_out(real: &Path, open: &Path) -> String {
     )
 }
 
-/// The same for a process outside of the sandbox, from the units' files: why the manifests directory will be read-only
-/// to a unit. `None` where it will not be, or no unit is installed, or the tree is a part of a system, as an image's overlay is: what lies
-/// in the rest of it is not known.
+/// For a process outside of the sandbox, from the units' files: why the manifests directory will be read-only to a
+/// unit. `None` if it will not be, no unit is installed, or the tree is a part of a system, as an image's overlay is:
+/// its remaining files are unknown.
 pub fn closed(layout: &Layout) -> Option<String> {
     if !fs::is_dir(layout.path("/var/lib")) {
         return None;
@@ -158,7 +156,7 @@ pub fn closed(layout: &Layout) -> Option<String> {
     ))
 }
 
-/// Which of the directories the daemon cannot write to, although the settings name them. One that does not exist is not judged.
+/// The directories in the settings that the daemon cannot write to. A missing directory is not judged.
 pub fn closed_by_setting(layout: &Layout, directories: &[(&str, PathBuf)]) -> Vec<String> {
     let daemon = UNITS[0];
     let Some(open) = writable_paths(layout, daemon) else {
@@ -186,7 +184,6 @@ pub fn closed_by_setting(layout: &Layout, directories: &[(&str, PathBuf)]) -> Ve
     closed.map(say).collect()
 }
 
-/// What a unit may write to.
 #[derive(Debug, Default)]
 struct WritablePaths {
     strict: bool,
@@ -335,7 +332,7 @@ mod tests {
         }
         assert_eq!(closed(&elsewhere), None);
 
-        // An empty value takes back what the lines before it opened.
+        // An empty value revokes the lines before it.
         let drop_in = "[Service]\nReadWritePaths=/data\nReadWritePaths=\n";
         let first = root.path().join("etc/systemd/system/windrow.service.d");
         fs::write(first.join(DROP_IN), drop_in).unwrap();

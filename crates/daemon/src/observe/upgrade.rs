@@ -1,5 +1,5 @@
-//! Is an upgrade under way, and to which version? Harvester and the system-upgrade-controller carry upgrades out, so
-//! their objects are read.
+//! Whether an upgrade is under way, and to which version. Harvester and the system-upgrade-controller carry upgrades
+//! out, so their objects are read.
 //!
 //! The fields, and where they are defined:
 //!
@@ -23,18 +23,15 @@ use windrow_plan::version::Version;
 
 use crate::apiserver::{self, LONGEST, Reply, if_found};
 
-/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
-/// The newest Upgrade of Harvester.
 const HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue";
-/// The upgrades of Harvester's upgrade-toolkit, v1.9 and later.
 const UPGRADE_PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradeplans";
 
-/// Looks. `None`: no upgrade is under way.
+/// `None`: no upgrade is under way.
 ///
 /// # Errors
 ///
-/// In a line, when kube-apiserver does not answer; the last known result then stands.
+/// In a line, when kube-apiserver does not answer; then the last known result counts.
 pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
     if let Some(list) = get(client, HARVESTER).await?
         && let Some(upgrade) = of_harvester(&list)
@@ -90,7 +87,7 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     if let Some(kubernetes) = upgrade["status"]["repoInfo"].as_str().and_then(kubernetes) {
         return Some(Upgrade::Rke2(kubernetes));
     }
-    // An Upgrade that was made from an image alone names no version.
+    // An Upgrade that was created only from an image names no version.
     let version = upgrade["spec"]["version"].as_str().unwrap_or_default();
     Some(match version.is_empty() {
         true => Upgrade::Somewhere,
@@ -98,7 +95,7 @@ fn of_harvester(list: &Value) -> Option<Upgrade> {
     })
 }
 
-/// To which Kubernetes it goes is said once its release was read (`status.releaseMetadata`).
+/// The target Kubernetes version is only known after its release was read (`status.releaseMetadata`).
 fn of_toolkit(list: &Value) -> Option<Upgrade> {
     let plan = plans_under_way(list["items"].as_array()?).next()?;
     let kubernetes = plan["status"]["releaseMetadata"]["kubernetes"].as_str();
@@ -124,7 +121,7 @@ fn kubernetes(release: &str) -> Option<String> {
 fn of_plans(plans: &[Value]) -> Option<Upgrade> {
     plans.iter().find_map(|plan| {
         let image = plan["spec"]["upgrade"]["image"].as_str()?;
-        // Has it been carried out on every node that it selects? Older controllers do not report that.
+        // Whether it has been carried out on every selected node. Older controllers do not report that.
         if !image.contains("rke2-upgrade") || is_true(plan, "Complete") {
             return None;
         }
@@ -165,7 +162,7 @@ mod tests {
             of_harvester(&list("PreparingNodes", "")),
             Some(Upgrade::Somewhere)
         );
-        // Harvester has not got to it yet: the version that it brings counts all the same.
+        // Harvester has not got to it yet: its version counts nevertheless.
         assert!(of_harvester(&list("", "v1.7.0")).is_some());
         assert_eq!(of_harvester(&list("Succeeded", "v1.7.0")), None);
         assert_eq!(of_harvester(&json!({"items": []})), None);

@@ -1,4 +1,4 @@
-//! What an upgrade check asks of each node: space, and until when kube-apiserver's certificates are good.
+//! The facts about each node for an upgrade check: space, and the end of kube-apiserver's certificates.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use windrow_harvester::upgrade_check::{NodeReadings, NodeSpace};
 use super::objects::get_object;
 use crate::apiserver::earliest_end;
 
-/// The addresses at which kube-apiserver can be had.
+/// The addresses of kube-apiserver.
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
 
 /// Asks the kubelets, through kube-apiserver, and kube-apiserver at each of its addresses.

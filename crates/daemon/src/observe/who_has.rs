@@ -1,4 +1,4 @@
-//! Asks a link who has an address: by ARP probes, or for IPv6 by solicitations of neighbours. Needs the right CAP_NET_RAW.
+//! Asks a link who has an address: by ARP probes, or for IPv6 by solicitations of neighbours. Requires CAP_NET_RAW.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,31 +16,28 @@ use windrow_harvester::who_has::{Claim, PROBES, claim, groups, probe};
 use super::link_masters::LinkMasters;
 use super::network::links;
 
-/// Longer than any ARP frame, and than what is read of a neighbour's message.
+/// Longer than any ARP frame, and than the useful part of a neighbour's message.
 const LONGEST_FRAME: usize = 256;
 
-/// Who claims an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// The link that was asked.
     pub link: NetworkLink,
-    /// What other machines said.
     pub others: BTreeSet<Claim>,
 }
 
-/// Asks on a link who has an address; instead of a port on its bridge or bond, where the kernel hands up what comes in. Blocks for as long
-/// as `waits` say.
+/// Asks on a link who has an address. For a port, it asks on the port's bridge or bond, where the kernel delivers
+/// packets. Blocks for as long as `waits` say.
 ///
 /// # Errors
 ///
-/// Why it could not be asked, as a sentence for people.
+/// Why it could not be asked, as a sentence for users.
 pub fn ask_who_has(
     address: IpAddr,
     named: Option<&str>,
     waits: [Duration; PROBES + 1],
 ) -> Result<Claims, String> {
     if matches!(address, IpAddr::V6(one) if one.is_unicast_link_local()) {
-        return Err("an address of the link alone is no VIP".to_owned());
+        return Err("a link-local address cannot be a VIP".to_owned());
     }
     let Target { link, at, own } = target(address, named)?;
     let socket = open(address).map_err(|error| match error.kind() {
@@ -62,18 +59,16 @@ pub fn ask_who_has(
         });
         asked.map_err(|error| format!("{}: {error}", link.name))?;
     }
-    // Without a carrier nobody could be heard.
+    // Without a carrier, no answer could arrive.
     if others.is_empty() {
         target(address, Some(&link.name))?;
     }
     Ok(Claims { link, others })
 }
 
-/// Where an address is asked for.
 struct Target {
     link: NetworkLink,
     at: LinkAddr,
-    /// The hardware addresses of all our links.
     own: Vec<MacAddress>,
 }
 
@@ -98,7 +93,8 @@ fn target(address: IpAddr, named: Option<&str>) -> Result<Target, String> {
     })
 }
 
-/// The index of the link that is asked on instead of the named one: the uppermost one that it is a port of. `None` where it is gone.
+/// The index of the link that is used instead of the given one: the uppermost one that it is a port of. `None` if it is
+/// gone.
 fn asked_on<'l>(
     named: &str,
     links: impl Iterator<Item = (&'l NetworkLink, usize)> + Clone,
@@ -109,7 +105,7 @@ fn asked_on<'l>(
     Some(masters.top(index, is_link))
 }
 
-/// A socket for such frames of all links: an answer may come before it could be bound to one.
+/// A socket for such frames from all links: an answer may come before it could be bound to one.
 fn open(address: IpAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let protocol = match address {
@@ -125,7 +121,7 @@ fn open(address: IpAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Has the link take in what is said to these groups, as long as the socket lives. `None` where there are none.
+/// Makes the link receive messages to these groups, as long as the socket lives. `None` without groups.
 fn join(groups: &[Ipv6Addr], at: &LinkAddr) -> io::Result<Option<UdpSocket>> {
     if groups.is_empty() {
         return Ok(None);
@@ -138,7 +134,7 @@ fn join(groups: &[Ipv6Addr], at: &LinkAddr) -> io::Result<Option<UdpSocket>> {
     Ok(Some(socket))
 }
 
-/// Hands over what comes in on a link until a moment.
+/// Passes on the frames of a link until a point in time.
 fn hear(
     socket: &OwnedFd,
     at: &LinkAddr,
@@ -164,7 +160,7 @@ fn hear(
                     Err(error) => return Err(error),
                 }
             }
-            // The link went down: what was heard until then proves nothing.
+            // The link went down: the frames until then prove nothing.
             Err(error) => return Err(error),
         }
     }

@@ -20,7 +20,6 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// Definitions that are not served yet. No cluster has as many.
 const MOST: usize = 5000;
 
-/// A definition whose kind is not reported yet.
 #[derive(Debug, Clone)]
 struct Definition {
     created: Option<Timestamp>,
@@ -65,8 +64,8 @@ impl NewDefinitions {
         groups.map(|(_, group)| group.to_owned()).collect()
     }
 
-    /// Asks for the groups of those that wait: at once, whenever one of them changes, and after growing pauses. Ends when the
-    /// receiver of the sightings is gone.
+    /// Asks for the groups of the waiting definitions: at once, whenever one of them changes, and after growing pauses.
+    /// Ends when the receiver of the sightings is gone.
     pub(super) async fn resolve(&self, source: &Source) {
         let mut pauses = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
         loop {
@@ -102,7 +101,7 @@ impl NewDefinitions {
         let served = match served {
             Ok(served) => served,
             Err(why) => {
-                tracing::trace!("what {group} defines is not known: {why}");
+                tracing::trace!("the kinds of {group} are unknown: {why}");
                 return true;
             }
         };

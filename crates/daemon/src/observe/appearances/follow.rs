@@ -1,4 +1,4 @@
-//! One kind: its list, its watch, and what is reported of its objects.
+//! Lists and watches one kind, and reports its objects.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,7 +15,6 @@ use super::{Sighting, Source};
 use crate::apiserver::RequestFailure;
 use crate::backoff::Backoff;
 
-/// A kind that is watched.
 pub(super) struct WatchedKind {
     group: &'static str,
     kind: &'static str,
@@ -23,14 +22,11 @@ pub(super) struct WatchedKind {
     meaning: Meaning,
 }
 
-/// What an object of it stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     /// Itself.
     Object,
-    /// The kind that it defines.
     Definition,
-    /// A Helm release.
     Release,
 }
 
@@ -47,7 +43,8 @@ const fn kind(group: &'static str, kind: &'static str, path: &'static str) -> Wa
     }
 }
 
-/// What a file can wait for without knowing it: where its objects go, the classes and the policies that they are judged by.
+/// Objects that a file can wait for without naming them: the namespaces of its objects, and the classes and policies
+/// that they are judged by.
 pub(super) const WATCHED: &[WatchedKind] = &[
     WatchedKind {
         meaning: Meaning::Definition,
@@ -104,13 +101,12 @@ pub(super) const WATCHED: &[WatchedKind] = &[
 /// Objects of one kind that are remembered. A cluster has fewer.
 const MOST: usize = 50_000;
 
-/// A kind, and which of its objects were reported.
 pub(super) struct FollowedKind {
     watched: &'static WatchedKind,
-    /// A number for each uid, with one for what was reported of it.
+    /// A hash of the reported state for each uid's hash.
     known: HashMap<u64, u64>,
     numbers: RandomState,
-    /// It was reported once that kube-apiserver refuses.
+    /// Whether a refusal by kube-apiserver was reported.
     told: bool,
 }
 
@@ -139,7 +135,7 @@ impl FollowedKind {
         }
     }
 
-    /// A list, and watches one after the other until one breaks. `Ok` when the receiver of the sightings is gone.
+    /// A list, and one watch after the other until one fails. `Ok` when the receiver of the sightings is gone.
     async fn round(
         &mut self,
         source: &Source,
@@ -167,7 +163,7 @@ impl FollowedKind {
                     return Ok(());
                 }
             }
-            // A server that ends every watch at once is asked again after a pause.
+            // After a server has ended a watch at once, the next request waits.
             if opened.elapsed() < Duration::from_secs(5) {
                 return Err(RequestFailure::Other("watches end at once".to_owned()));
             }
@@ -203,7 +199,7 @@ impl FollowedKind {
         self.numbers.hash_one(text)
     }
 
-    /// What is to be reported of an object, if anything is new about it.
+    /// The report about an object, if anything is new about it.
     fn sighting(
         &mut self,
         object: &ObjectMetadata,
@@ -241,7 +237,7 @@ impl FollowedKind {
                 definitions.add(object, listed);
                 None
             }
-            // An earlier revision tells nothing that the one after it does not.
+            // An earlier revision adds nothing to the one after it.
             Meaning::Release if status == "superseded" => None,
             Meaning::Release => Some(Sighting::Release {
                 release: object.labels.get("name")?.clone(),

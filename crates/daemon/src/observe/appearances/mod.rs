@@ -1,4 +1,5 @@
-//! Observes who brings what into the cluster, while a boot is under way: for the flight alone, no decision rests on it.
+//! Observes who creates objects in the cluster while a boot is under way: only for the flight, no decision depends on
+//! it.
 //!
 //! ```text
 //!   wanted ──> kube-apiserver's version
@@ -7,8 +8,8 @@
 //!   not wanted any more ──> every watch ends
 //! ```
 //!
-//! Of an object nothing is kept but a number for its uid, so that it is reported once. What is refused or fails is tried again with
-//! growing pauses, and is reported nowhere but in a line for debugging: the flight says nothing of it then.
+//! For each object it keeps only a number for its uid, so that it is reported once. A refused or failed request is
+//! retried with growing pauses, and reported only in a debug line: the flight does not contain it then.
 
 mod definitions;
 mod follow;
@@ -29,43 +30,32 @@ use crate::apiserver::{ApiServer, Connection, answer};
 use crate::backoff::Backoff;
 use crate::observe::rke2::FindKubeconfig;
 
-/// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
-    /// kube-apiserver's version.
     Kubernetes(String),
-    /// Something came into the cluster, or is there.
     Appearance {
-        /// What.
         what: Appeared,
-        /// By whom.
         by: Provenance,
-        /// The object's own time.
         created: Option<Timestamp>,
-        /// Was it in the first list since Windrow began to look?
+        /// Whether it was in the first list since Windrow began to look.
         listed: bool,
     },
-    /// A Helm release has a new status.
     Release {
-        /// The release.
         release: String,
-        /// Its namespace.
         namespace: String,
-        /// Helm's word.
         status: String,
         /// When Helm began with it.
         began: Option<Timestamp>,
         /// When Helm changed it last.
         modified: Option<Timestamp>,
-        /// Was it in the first list since Windrow began to look?
+        /// Whether it was in the first list since Windrow began to look.
         listed: bool,
     },
 }
 
-/// Receives what was seen, some at a time.
+/// Receives the sightings in batches.
 pub type Sightings = mpsc::Sender<Vec<Sighting>>;
 
-/// How a kind's requests get to kube-apiserver, and where what they show goes.
 struct Source {
     api: ApiServer,
     kubeconfig: FindKubeconfig,
@@ -73,7 +63,6 @@ struct Source {
 }
 
 impl Source {
-    /// The connection as the credential is now.
     async fn connection(&self) -> Result<Connection, String> {
         self.api.connection(&(self.kubeconfig)()).await
     }
@@ -84,7 +73,7 @@ impl Source {
     }
 }
 
-/// Looks while that is wanted, until nobody wants to know any more.
+/// Watches while the daemon wants it, until the receivers are gone.
 pub async fn watch(
     api: ApiServer,
     kubeconfig: FindKubeconfig,

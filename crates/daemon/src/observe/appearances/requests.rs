@@ -25,7 +25,7 @@ const BOUNDS: ListBounds = ListBounds {
 };
 /// The longest line of a watch. etcd takes no object that is larger.
 const LONGEST_LINE: usize = 4 << 20;
-/// What a buffer keeps of its size between two lines.
+/// The room that a buffer keeps between two lines.
 const ROOM: usize = 16 << 10;
 
 const OBJECT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -56,23 +56,19 @@ enum LineKind {
     Error,
 }
 
-/// A change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// It is new, or was changed.
     There(ObjectMetadata),
-    /// It is gone.
     Gone(ObjectMetadata),
 }
 
-/// What is listed and watched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resource {
-    /// The path of all its objects.
     pub(super) path: &'static str,
-    /// Which of them, as a query that begins with `&`.
+    /// A selector, as a query that begins with `&`.
     pub(super) query: &'static str,
-    /// Take the list from kube-apiserver's memory? It would read every Secret from etcd otherwise.
+    /// Whether to take the list from kube-apiserver's memory. It would read every Secret from etcd otherwise.
     pub(super) from_memory: bool,
 }
 
@@ -88,7 +84,6 @@ impl Resource {
     }
 }
 
-/// A watch that is open.
 pub(super) struct Watch {
     body: Body,
     lines: LineBuffer,
@@ -153,17 +148,16 @@ impl Watch {
     }
 }
 
-/// What came of a watch, taken apart into lines.
 #[derive(Default)]
 struct LineBuffer {
-    /// What came of lines that are not read yet.
+    /// Received bytes whose lines are not read yet.
     received: Vec<u8>,
-    /// Up to where it is known to have no end of a line.
+    /// Up to here there is no end of a line.
     looked: usize,
 }
 
 impl LineBuffer {
-    /// Takes the next whole line from what was received.
+    /// Takes the next whole line from the received bytes.
     fn next(&mut self) -> Result<Option<Line>, RequestFailure> {
         let new = self.received.get(self.looked..).unwrap_or_default();
         let Some(end) = new.iter().position(|byte| *byte == b'\n') else {
@@ -185,7 +179,7 @@ impl LineBuffer {
     }
 }
 
-/// How many lines of a watch can be read that comes in pieces of this size, and what is wrong with the next one.
+/// How many lines of a watch that comes in pieces of this size can be read, and the error in the next one.
 pub fn read_lines(bytes: &[u8], piece: usize) -> (usize, Option<String>) {
     let mut lines = LineBuffer::default();
     let mut read = 0;

@@ -1,4 +1,4 @@
-//! Pages and watches, as an API server sends them that does not spare its reader.
+//! Pages and watches, as a careless API server sends them.
 
 use std::convert::Infallible;
 
@@ -33,7 +33,7 @@ fn thirty(size: usize) -> Connection {
     Connection::with_client(ServedList::thirty(size).client())
 }
 
-/// A connection to a watch that says this, in parts of this size in bytes.
+/// A connection to a watch with this text, in parts of this size in bytes.
 fn watched(text: String, part: usize) -> Connection {
     let serve = tower::service_fn(move |_: Request<Body>| {
         let parts: Vec<Result<Frame<Bytes>, std::io::Error>> = text
@@ -146,7 +146,7 @@ async fn a_list_that_expires_is_begun_again_because_its_watch_goes_on_from_it() 
     assert!(failure.unwrap_err().is_gone());
 }
 
-/// What kube-apiserver says of itself, and of two groups with a kind each.
+/// kube-apiserver's discovery of itself, and of two groups with a kind each.
 fn kubernetes(target: &str) -> ServerReply {
     let path = target.trim_end_matches('?');
     let body = match path.split('/').collect::<Vec<_>>()[..] {
@@ -167,7 +167,6 @@ fn kubernetes(target: &str) -> ServerReply {
     ServerReply::ok(&body.to_string())
 }
 
-/// A source that asks this server, and what it sends.
 pub(super) fn source(
     place: &tempfile::TempDir,
     url: &str,

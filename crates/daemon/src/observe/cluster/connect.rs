@@ -16,28 +16,20 @@ use crate::backoff::{Backoff, spread};
 /// How often the credential is compared with its files: RKE2 renews its certificates when it starts.
 const COMPARE: Duration = Duration::from_secs(30);
 
-/// Why a session ended.
 pub(super) enum SessionEnd {
-    /// The receiver of the events is gone.
     Closed,
-    /// The kubeconfig has changed.
     CredentialChanged,
-    /// kube-apiserver refuses the credential (401).
     Refused,
     /// Everything has to be asked again.
     Renewed,
-    /// One of its tasks panicked.
     Panicked,
 }
 
-/// The result of a session.
 pub(super) struct SessionResult {
-    /// Did kube-apiserver ever answer?
     pub(super) answered: bool,
     pub(super) end: SessionEnd,
 }
 
-/// Runs a session. Its tasks end with it.
 pub(super) async fn run_session(
     connection: Connection,
     interests: &watch::Receiver<Interests>,
@@ -65,7 +57,6 @@ pub(super) async fn run_session(
     }
 }
 
-/// Asks as long as the credential counts.
 async fn ask(session: &Arc<ApiSession>, interests: &watch::Receiver<Interests>) -> SessionResult {
     // No watch starts before kube-apiserver answers at all.
     if let Some(end) = until_answered(session).await {
@@ -88,7 +79,7 @@ async fn ask(session: &Arc<ApiSession>, interests: &watch::Receiver<Interests>) 
     }
 }
 
-/// Compares the credential with its files, and checks whether kube-apiserver is there whenever that is in doubt.
+/// Compares the credential with its files, and checks whether kube-apiserver answers whenever that is in doubt.
 async fn watch_health(session: &ApiSession) -> SessionEnd {
     loop {
         let doubted = timeout(spread(COMPARE), session.doubt.notified())
@@ -111,7 +102,7 @@ async fn until_answered(session: &ApiSession) -> Option<SessionEnd> {
         // Every identity may ask for the version.
         let event = match session.answer(session.client().apiserver_version()).await {
             Ok(_) => ClusterEvent::ApiReachable,
-            // What a credential may read shows with each request; here any answer will do.
+            // Each request shows the permissions of the credential; here any answer is enough.
             Err(failure) if failure.is_forbidden() => ClusterEvent::ApiReachable,
             Err(failure) if failure.is_unauthorized() => return Some(SessionEnd::Refused),
             Err(failure) => ClusterEvent::ApiUnreachable {
@@ -146,7 +137,7 @@ mod tests {
     use super::*;
     use crate::apiserver::ApiServer;
 
-    /// Refuses everything, which counts as an answer, and breaks the connection when RKE2's Addons are asked for.
+    /// Refuses everything, which counts as an answer, and closes the connection on a request for RKE2's Addons.
     async fn breaks(request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path();
         assert!(!path.ends_with("/addons"), "as a bug would");

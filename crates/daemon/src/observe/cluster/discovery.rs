@@ -1,9 +1,9 @@
-//! Which of the kinds that files wait for does the API serve?
+//! Finds out which of the awaited kinds the API serves.
 //!
-//! Only the groups of kinds that are not known to be served are asked: at once, then whenever a
-//! CustomResourceDefinition or an APIService changes, and also after pauses that double up to a minute. Each change
-//! resets the pauses: an established definition takes a while to reach the discovery documents. A kind whose objects are not found
-//! under its version and scope is asked for again.
+//! It only asks for the groups of kinds that may not be served yet: at once, then whenever a CustomResourceDefinition
+//! or an APIService changes, and also after pauses that double up to a minute. Each change resets the pauses: an
+//! established definition takes a while to reach the discovery documents. If a kind's objects are not found under its
+//! version and scope, discovery reads its group again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -31,10 +31,9 @@ pub(super) const SOON: Duration = Duration::from_secs(2);
 pub(super) const SELDOM: Duration = Duration::from_secs(60);
 /// The longest pause while discovery itself fails.
 const UNANSWERED: Duration = Duration::from_secs(10);
-/// For this long further changes of definitions are collected before discovery is asked.
+/// For this long, further changes of definitions are collected before the next discovery.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// What is known about a kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum KindState {
     /// It is served like this.
@@ -42,9 +41,7 @@ pub(super) enum KindState {
         resource: ApiResource,
         namespaced: bool,
     },
-    /// Discovery does not list it.
     NotServed,
-    /// Discovery failed.
     Unknown(String),
 }
 
@@ -63,7 +60,6 @@ impl KindState {
 /// The kinds, for the watches on their objects.
 pub(super) type Kinds = watch::Sender<HashMap<GroupKind, KindState>>;
 
-/// Asks for the kinds of interest for as long as the session lives.
 pub(super) async fn discover(
     session: Arc<ApiSession>,
     kinds: Arc<Kinds>,
@@ -134,7 +130,7 @@ pub(super) async fn discover(
     }
 }
 
-/// A watch on the metadata of whatever defines kinds. It is only a trigger.
+/// A watch on the metadata of objects that define kinds. It is only a trigger.
 fn watch_definitions<K: Resource<DynamicType = ()>>(
     session: &Arc<ApiSession>,
     changed: &Arc<Notify>,
@@ -157,7 +153,7 @@ fn watch_definitions<K: Resource<DynamicType = ()>>(
     })
 }
 
-/// Asks for the groups of kinds that are not known to be served. False when one could not be asked.
+/// Asks for the groups of kinds that may not be served yet. False if one request failed.
 async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<GroupKind>) -> bool {
     let mut answered = true;
     let mut groups: BTreeMap<&str, Vec<&GroupKind>> = BTreeMap::new();
@@ -200,7 +196,6 @@ async fn ask_groups(session: &ApiSession, kinds: &Kinds, needed: &BTreeSet<Group
     answered
 }
 
-/// Why a discovery document could not be read.
 struct Unanswered {
     path: String,
     failure: RequestFailure,
@@ -229,7 +224,7 @@ async fn group_kinds(
             .into_iter()
             .map(|version| version.version)
             .collect();
-        // A stable sort keeps the server's order behind the preferred version.
+        // A stable sort keeps the server's order after the preferred version.
         versions.sort_by_key(|version| Some(version) != preferred.as_ref());
         versions
     };
@@ -270,7 +265,6 @@ async fn group_kinds(
     Ok(kinds)
 }
 
-/// A kind that is served, and how it stands in a path.
 pub(in crate::observe) struct ServedKind {
     pub(in crate::observe) kind: String,
     pub(in crate::observe) plural: String,
@@ -281,7 +275,7 @@ pub(in crate::observe) struct ServedKind {
 ///
 /// # Errors
 ///
-/// Why discovery does not say it, in a line.
+/// Why discovery does not list them, in a line.
 pub(in crate::observe) async fn group_resources(
     connection: &Connection,
     group: &str,

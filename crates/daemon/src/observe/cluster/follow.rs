@@ -1,4 +1,4 @@
-//! The watches of a session: what the one loop (`apiserver`) reports becomes events.
+//! The watches of a session: turns the changes that the one loop (`apiserver`) reports into events.
 
 use windrow_decide::ClusterEvent;
 
@@ -20,10 +20,8 @@ impl ApiSession {
     }
 }
 
-/// Sends the events of a change.
 struct EventSink<'s, F> {
     session: &'s ApiSession,
-    /// What is asked for, in words.
     request: String,
     meaning: F,
 }

@@ -18,9 +18,9 @@ use super::objects::{MOST_WATCHES, WatchScope, WatchedObjects, share_watches, wa
 use super::session::{ApiSession, SessionTask};
 use crate::apiserver::{Followed, WatchChange, name_of};
 
-/// How long further objects are waited for before a shared watch begins again.
+/// How long to wait for further objects before a shared watch begins again.
 const GATHERING: Duration = Duration::from_secs(1);
-/// Where RKE2 keeps its Addons (k3s `pkg/deploy/controller.go`).
+/// The namespace of RKE2's Addons (k3s `pkg/deploy/controller.go`).
 const ADDONS_NAMESPACE: &str = "kube-system";
 /// The reasons of events in which RKE2 reports that it could not apply a file.
 const FAILURES: &[&str] = &[
@@ -30,7 +30,6 @@ const FAILURES: &[&str] = &[
     "ApplyManifestFailed",
 ];
 
-/// Watches the objects of interest as long as the session lives.
 pub(super) async fn watch_interests(
     session: &Arc<ApiSession>,
     mut interests: watch::Receiver<Interests>,
@@ -76,7 +75,7 @@ pub(super) async fn watch_interests(
     }
 }
 
-/// Watches RKE2's Addons: which content of which file was applied.
+/// Watches RKE2's Addons: they show which content of which file was applied.
 async fn watch_addons(session: Arc<ApiSession>) {
     let resource = ApiResource {
         group: "k3s.cattle.io".to_owned(),
@@ -155,7 +154,7 @@ async fn watch_failures(session: Arc<ApiSession>) {
         .await;
 }
 
-/// Longest message that is kept: RKE2 joins the errors of all objects of a file.
+/// The longest message of a failure: RKE2 joins the errors of all objects of a file.
 const MESSAGE: usize = 2048;
 
 /// The order in which objects of a list were written last: by the version that the datastore gave them. The times in events are of

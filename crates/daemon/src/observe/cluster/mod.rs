@@ -1,4 +1,4 @@
-//! Observes the cluster: only what some file waits for.
+//! Observes the cluster: only the dependencies of files.
 //!
 //! ```text
 //!   kubeconfig ──> session ─┬─ health: does kube-apiserver answer?

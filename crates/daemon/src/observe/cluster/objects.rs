@@ -16,10 +16,9 @@ use super::session::ApiSession;
 use crate::apiserver::{Followed, WatchChange, name_of};
 use crate::backoff::Backoff;
 
-/// Most objects that have a watch of their own. Each watch is a request of kube-apiserver's and a connection.
+/// Most objects that have a separate watch. Each watch is a request to kube-apiserver and a connection.
 pub(super) const MOST_WATCHES: usize = 128;
 
-/// What a watch is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchScope {
     kind: GroupKind,
@@ -27,7 +26,6 @@ pub(super) struct WatchScope {
     part: KindPart,
 }
 
-/// Which objects of a kind share a watch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum KindPart {
     Object(ObjectRef),
@@ -89,7 +87,6 @@ pub(super) fn share_watches(
     watches
 }
 
-/// Objects of one kind that share a watch.
 #[derive(Debug, Clone)]
 pub(super) struct WatchedObjects {
     kind: GroupKind,
@@ -106,7 +103,6 @@ impl WatchedObjects {
         }
     }
 
-    /// Are these watched too?
     pub(super) fn covers(&self, objects: &BTreeSet<ObjectRef>) -> bool {
         objects.is_subset(&self.objects)
     }
@@ -136,8 +132,8 @@ impl WatchedObjects {
         }
     }
 
-    /// The wanted objects that this is: two references may mean one object, with and without its namespace. A selector may not be obeyed, and a
-    /// shared watch also has others.
+    /// The wanted objects that match this value: two references may mean one object, with and without its namespace. A
+    /// server may ignore a selector, and a shared watch also has other objects.
     fn find(&self, value: &Value, namespaced: bool) -> impl Iterator<Item = &ObjectRef> {
         let namespace = value["metadata"]["namespace"].as_str();
         self.objects.iter().filter(move |object| {
@@ -147,7 +143,6 @@ impl WatchedObjects {
         })
     }
 
-    /// An event about each of the wanted objects that this is.
     fn events(&self, value: &Value, namespaced: bool, seen: &ObjectSeen) -> Vec<ClusterEvent> {
         let found = self.find(value, namespaced);
         found
@@ -155,7 +150,6 @@ impl WatchedObjects {
             .collect()
     }
 
-    /// The same event about each object.
     fn each(&self, seen: &ObjectSeen) -> Vec<ClusterEvent> {
         let objects = self.objects.iter();
         objects
@@ -182,7 +176,7 @@ pub(super) async fn watch_objects(
             return;
         }
         pauses.reset_if_held(began.elapsed());
-        // Whether an object exists is not known: it may be there in another version or scope.
+        // Whether an object exists is unknown: it may be there in another version or scope.
         let api_version = &resource.api_version;
         let why = format!("{kind} is not served in {api_version} any more");
         let seen = ObjectSeen::Unknown { why: why.clone() };
@@ -203,7 +197,8 @@ pub(super) async fn watch_objects(
     }
 }
 
-/// Waits until the kind is served: as which resource, and whether in namespaces. `None` when nobody listens any more.
+/// Waits until the kind is served. Returns its resource, and whether it is namespaced; `None` when the receiver is
+/// gone.
 async fn until_served(
     session: &ApiSession,
     kinds: &Kinds,
@@ -235,7 +230,7 @@ async fn until_served(
     }
 }
 
-/// Watches objects until their resource is not found any more; false when nobody listens any more.
+/// Watches objects until their resource is not found any more; false when the receiver is gone.
 async fn until_gone(
     session: &ApiSession,
     watched: &WatchedObjects,
@@ -316,7 +311,6 @@ mod tests {
     use super::*;
     use crate::apiserver::Connection;
 
-    /// The watch of one object.
     fn only(object: &ObjectRef) -> WatchedObjects {
         let objects = BTreeMap::from([(object.clone(), Detail::Metadata)]);
         let (scope, objects) = share_watches(&objects, 1).pop_first().unwrap();
@@ -383,7 +377,8 @@ mod tests {
         assert_eq!(watched.events(&value, true, &ObjectSeen::Absent).len(), 2);
     }
 
-    /// Nothing is there at first. Then the object comes and goes, and another one too, as a server sends it that ignores selectors.
+    /// First there are no objects. Then the object appears and disappears, and another one too, as from a server that
+    /// ignores selectors.
     async fn comes_and_goes(request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let line = |kind: &str, name: &str| {
             let metadata = json!({"name": name, "resourceVersion": "6"});
@@ -432,7 +427,7 @@ mod tests {
         }
     }
 
-    /// Serves Widgets in v1 only. The object is there.
+    /// Serves Widgets in v1 only, with the object.
     async fn serves_v1(request: Request<Body>) -> Result<Response<Body>, Infallible> {
         let version = json!({"groupVersion": "example.com/v1", "version": "v1"});
         let query = request.uri().query().unwrap_or_default();

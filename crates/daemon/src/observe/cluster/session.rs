@@ -1,4 +1,4 @@
-//! What the parts of a session share: its connection, the channel for events, and its tasks.
+//! State shared by the parts of a session: its connection, the channel for events, and its tasks.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,18 +11,15 @@ use windrow_decide::ClusterEvent;
 
 use crate::apiserver::{Connection, RequestFailure, answer};
 
-/// Receives every observation.
 pub(super) type Events = mpsc::Sender<ClusterEvent>;
 
 /// A session with kube-apiserver under one credential.
 pub(super) struct ApiSession {
     pub(super) connection: Connection,
     pub(super) events: Events,
-    /// A failure that raises doubt whether kube-apiserver is there.
+    /// A failure that raises doubt whether kube-apiserver answers.
     pub(super) doubt: Notify,
-    /// A kind that was served is not found any more.
     pub(super) kind_gone: Notify,
-    /// One of the session's tasks panicked.
     pub(super) panicked: Notify,
 }
 
@@ -41,7 +38,7 @@ impl ApiSession {
         self.connection.watching_client()
     }
 
-    /// Sends observations; false when nobody listens any more.
+    /// Sends observations; false when the receiver is gone.
     pub(super) async fn send(&self, events: Vec<ClusterEvent>) -> bool {
         for event in events {
             if self.events.send(event).await.is_err() {
@@ -51,7 +48,6 @@ impl ApiSession {
         true
     }
 
-    /// See [`answer`].
     pub(super) async fn answer<T>(
         &self,
         request: impl Future<Output = kube::Result<T>>,
@@ -60,7 +56,6 @@ impl ApiSession {
     }
 }
 
-/// A task of a session. It ends with this handle.
 pub(super) struct SessionTask(AbortHandle);
 
 impl SessionTask {

@@ -1,5 +1,6 @@
-//! What a report takes of Windrow's own directories: the files that one of its readers claims, and of a configuration the keys that
-//! it reads. A note or a token that somebody put there stays on the node, and so does the value of a misspelt key.
+//! The part of Windrow's own directories that a report takes: the files that one of its readers claims, and of a
+//! configuration the keys that it reads. A note or a token that an operator put there stays on the node, and so does
+//! the value of a misspelt key.
 
 use std::path::Path;
 
@@ -18,22 +19,18 @@ const LEFT_OUT: &str = "[left out: Windrow reads no such key]";
 /// It is written by hand.
 const KNOWLEDGE_SCHEMA: &str = include_str!("../../../data/knowledge.schema.json");
 
-/// Who reads a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileReader {
-    /// The settings: `crates/decide/src/settings`.
     Settings,
     /// Rule packs: `crates/plan/src/rules`.
     Rules,
-    /// Knowledge: `crates/plan/src/knowledge`.
     Knowledge,
-    /// What Windrow wrote itself and reads again.
+    /// Files that Windrow wrote and reads again.
     Own,
     /// Records of repairs: `crates/daemon/src/act/repair/records.rs`. They hold whole objects of the cluster.
     Repairs,
 }
 
-/// The files of the configuration directories.
 const CONFIGURATION: &[(&str, FileReader)] = &[
     ("windrow.yaml", FileReader::Settings),
     ("conf.d/*.yaml", FileReader::Settings),
@@ -44,7 +41,6 @@ const CONFIGURATION: &[(&str, FileReader)] = &[
     ("requests/*.json", FileReader::Own),
 ];
 
-/// The files of the state directory.
 const STATE: &[(&str, FileReader)] = &[
     ("flight.jsonl", FileReader::Own),
     ("flight.jsonl.1", FileReader::Own),
@@ -57,7 +53,7 @@ const STATE: &[(&str, FileReader)] = &[
     ("webhooks.json", FileReader::Own),
 ];
 
-/// Who reads this file; nobody if it is none of Windrow's.
+/// The reader of this file; `None` if the file is not Windrow's.
 pub(super) fn reader_of(layout: &Layout, path: &Path) -> Option<FileReader> {
     let configuration = layout.config_dirs().map(|place| (place, CONFIGURATION));
     let state = (layout.state_dir(), STATE);
@@ -88,7 +84,7 @@ impl FileReader {
     }
 }
 
-/// The same for a tree that one of these schemas describes.
+/// Removes the values of unknown keys from a tree with one of these schemas.
 fn leave_out_unknown(root: &Value, schemas: &[&Value], tree: &mut Value, learner: &mut Learner) {
     let mut all = Vec::new();
     for schema in schemas {
@@ -148,7 +144,6 @@ fn learn(value: &Value, learner: &mut Learner) {
     }
 }
 
-/// A schema, and those that it stands for.
 fn add_alternatives<'s>(root: &'s Value, schema: &'s Value, all: &mut Vec<&'s Value>) {
     let named = schema["$ref"]
         .as_str()
@@ -164,7 +159,6 @@ fn add_alternatives<'s>(root: &'s Value, schema: &'s Value, all: &mut Vec<&'s Va
     }
 }
 
-/// Does it take any value?
 fn is_any(schema: &Value) -> bool {
     const TELLING: &[&str] = &[
         "type",
@@ -173,7 +167,7 @@ fn is_any(schema: &Value) -> bool {
         "enum",
         "const",
         "additionalProperties",
-        // A condition on the keys that stand beside it.
+        // A condition on the other keys of the object.
         "required",
     ];
     match schema {

@@ -1,5 +1,5 @@
 //! The cluster's objects, as far as this node may read them: a server uses the admin's credential, any other node its
-//! own identity, and only for what the node authorizer grants.
+//! own identity, and only for objects that the node authorizer grants.
 
 use std::time::Duration;
 
@@ -16,23 +16,20 @@ use crate::archive::{memory_of, objects_path};
 use crate::kubeconfig::{self, KubeconfigFiles};
 use crate::observe::rke2::admin_kubeconfig;
 
-/// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most objects of a list. One that was cut off proves nothing.
 const MOST_OBJECTS: usize = 5000;
 
-/// A kind and where its objects are listed.
 struct ListedKind {
     group: &'static str,
     version: &'static str,
     kind: &'static str,
-    /// Which part of its objects, where it is listed in parts.
     part: &'static str,
-    /// What is kept of an object, where that is some metadata.
+    /// The kept metadata of an object, if only metadata is kept.
     kept: Option<KeptMetadata>,
-    /// The resource, with the namespace before it where only one is read.
+    /// The resource, after the namespace if only one is read.
     resource: &'static str,
-    /// Which objects are wanted: those that any of these selectors finds.
+    /// The wanted objects: those that match any of these selectors.
     selectors: &'static [&'static str],
 }
 
@@ -55,7 +52,7 @@ const fn kind(
     }
 }
 
-/// A kind that diagnosis looks at. A report has more of some.
+/// A kind that diagnosis examines. For some kinds, a report has more objects.
 fn diagnosed(kind: ObjectKind) -> ListedKind {
     ListedKind {
         group: kind.group,
@@ -70,7 +67,7 @@ fn diagnosed(kind: ObjectKind) -> ListedKind {
                 // RKE2's own: some incidents are recognised by events of success.
                 "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
             ],
-            // People who read a report want all of these; what is secret in them is redacted.
+            // Readers of a report want all of these; secrets in them are redacted.
             ObjectKind::SETTING | ObjectKind::BUNDLE_DEPLOYMENT => EVERY_OBJECT,
             _ => kind.queries(),
         },
@@ -79,7 +76,7 @@ fn diagnosed(kind: ObjectKind) -> ListedKind {
 
 const SERVICES: ListedKind = kind("", "v1", "Service", "namespaces/kube-system/services");
 
-/// What people read in a report and diagnosis does not look at.
+/// Kinds that are only for readers of a report, and not for diagnosis.
 const FOR_PEOPLE: &[ListedKind] = &[
     SERVICES,
     kind("apps", "v1", "DaemonSet", "daemonsets"),
@@ -120,7 +117,6 @@ impl ListedKind {
         }
     }
 
-    /// Its name in the archive.
     fn name(&self) -> String {
         match self.part {
             "" => self.kind.to_owned(),
@@ -190,7 +186,7 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     }
 }
 
-/// All that a node's identity may read (KEP-4601).
+/// All objects that a node's identity may read (KEP-4601).
 async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &str) {
     let why = "this node's identity may not ask for them; make a report on a server too";
     collection.missing("most objects of the cluster", why);
@@ -208,7 +204,7 @@ async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &st
     }
 }
 
-/// A client, and the node's name where the credential is its own identity.
+/// A client, and the node's name if the credential is its own identity.
 async fn credential(
     api: &ApiServer,
     collection: &mut Collection<'_>,
@@ -244,7 +240,6 @@ async fn list_all(collection: &mut Collection<'_>, client: &Client, kind: &Liste
     list(collection, client, kind, kind.selectors).await;
 }
 
-/// Lists the objects that any of these queries finds.
 async fn list(
     collection: &mut Collection<'_>,
     client: &Client,
@@ -284,17 +279,15 @@ async fn list(
     collection.add(name, "objects of the cluster", source, found);
 }
 
-/// The objects of a kind, as far as they were read.
 #[derive(Default)]
 struct ListedObjects {
     items: Vec<Value>,
     bytes: usize,
-    /// What they take, in bytes.
+    /// Their memory, in bytes.
     memory: usize,
     truncated: bool,
 }
 
-/// Reads a list page by page, up to a bound.
 async fn pages(
     collection: &Collection<'_>,
     client: &Client,
@@ -313,7 +306,7 @@ async fn pages(
         taken.bytes += page.bytes;
         taken.memory += page.items.iter().map(memory_of).sum::<usize>();
         taken.items.extend(page.items);
-        // Whatever exceeds the archive is not requested.
+        // Objects that exceed the archive are not requested.
         let is_full =
             collection.bytes + taken.bytes > LARGEST_OF_ALL || taken.memory > collection.room;
         if !pages.is_done() && (is_full || taken.items.len() >= most) {
@@ -336,12 +329,11 @@ mod tests {
     use crate::layout::Layout;
     use crate::observe::collect::collection::{MOST_MEMORY, Wanted};
 
-    /// The StorageClasses of a report on such a cluster.
     async fn reported(served: ServedList) -> Result<(usize, bool), String> {
         reported_within(MOST_MEMORY, served).await
     }
 
-    /// The same, if its objects may take this much memory.
+    /// As `reported`, if its objects may take this much memory.
     async fn reported_within(room: usize, served: ServedList) -> Result<(usize, bool), String> {
         let patience = Duration::from_secs(600);
         let wanted = Wanted {
@@ -387,7 +379,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_list_of_large_objects_is_in_the_report_and_one_that_expires_is_whole() {
-        // All thirty exceed what one answer may have.
+        // All thirty exceed the limit of one answer.
         let large = ServedList::thirty(600 << 10);
         assert_eq!(reported(large).await, Ok((30, false)));
         let expires = ServedList {
@@ -405,7 +397,7 @@ mod tests {
             ..ServedList::thirty(1)
         };
         assert_eq!(reported(long).await, Ok((5000, true)));
-        // Pages of fifty, because of what their values take.
+        // Pages of fifty, because of the memory of their values.
         let of_maps = ServedList {
             objects: 200,
             maps: 1000,

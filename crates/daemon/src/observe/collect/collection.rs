@@ -1,4 +1,4 @@
-//! A running collection: what is wanted, what was collected, and its bounds.
+//! A running collection: its options, its results, and its bounds.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,31 +17,28 @@ pub(super) const LARGEST_OF_ALL: usize = 96 << 20;
 /// Most memory of the cluster's objects together, in bytes: small maps take 60 times their length.
 pub(super) const MOST_MEMORY: usize = 1 << 30;
 
-/// What to collect.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Where things live, with the data directory that the settings name.
+    /// The node's paths, with the data directory from the settings.
     pub layout: Layout,
-    /// Does the layout describe the running machine? Otherwise no command is run.
+    /// Whether the layout describes the running machine. Otherwise no command is run.
     pub live: bool,
-    /// The kubeconfig that a person chose, if not the node's own.
+    /// The kubeconfig that the user chose, if not the node's own.
     pub kubeconfig: Option<PathBuf>,
-    /// With the manifests themselves?
     pub manifests: bool,
     /// Files of tokens and keys that the settings name: they are learned, and never collected.
     pub secret_files: Vec<PathBuf>,
-    /// What the node's own files show of known incidents.
+    /// The facts about known incidents from the node's own files.
     pub own: OwnNode,
-    /// The SHA-256 of its manifests without a Secret. Of any other file an Addon's checksum is not sent: it may be one of a Secret.
+    /// The SHA-256 of its manifests without a Secret. An Addon's checksum of any other file is not sent: the file may
+    /// have a Secret.
     pub plain: BTreeSet<String>,
-    /// How long all of it may take.
     pub patience: Duration,
 }
 
-/// Is called with what is being collected.
+/// The callback gets the name of each part before it is collected.
 pub type OnProgress<'a> = &'a mut dyn FnMut(&str);
 
-/// A running collection.
 pub(super) struct Collection<'a> {
     pub(super) wanted: &'a Wanted,
     pub(super) until: Instant,
@@ -57,12 +54,11 @@ impl Collection<'_> {
         (self.on_progress)(what);
     }
 
-    /// How long a step may take that is given `most`: never longer than the time left for all.
+    /// The time limit for a step with the limit `most`: never longer than the time left for all.
     pub(super) fn time(&self, most: Duration) -> Duration {
         most.min(self.until.saturating_duration_since(Instant::now()))
     }
 
-    /// Adds a part, as long as there is room.
     pub(super) fn add(&mut self, path: String, what: &str, source: String, found: CollectedPart) {
         if self.bytes + found.bytes > LARGEST_OF_ALL {
             let why = format!("the report has reached {} MiB", LARGEST_OF_ALL >> 20);
@@ -83,7 +79,6 @@ impl Collection<'_> {
     }
 }
 
-/// A part of the report, before it is added.
 pub(super) struct CollectedPart {
     pub(super) content: CollectedContent,
     pub(super) bytes: usize,

@@ -9,7 +9,6 @@ use tokio::process::Command;
 
 use super::collection::{CollectedPart, Collection, LARGEST};
 
-/// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Units whose journal is taken, and how many of its last lines.
@@ -25,7 +24,6 @@ const JOURNALS: &[(&str, &str)] = &[
     ("NetworkManager.service", "500"),
 ];
 
-/// Units whose state is taken.
 const UNITS: &[&str] = &[
     "windrow.service",
     "windrow-failsafe.service",
@@ -159,7 +157,6 @@ fn properties(text: &str) -> Value {
     Value::Object(unit)
 }
 
-/// A command's output.
 struct CommandOutput {
     text: String,
     truncated: bool,

@@ -16,7 +16,6 @@ use crate::fs;
 use crate::observe::rke2;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
-/// Configuration files, each with its name in the archive.
 const CONFIGURATION: &[(&str, &str)] = &[
     (
         windrow_harvester::INSTALLER_CONFIG,
@@ -30,7 +29,7 @@ const CONFIGURATION: &[(&str, &str)] = &[
     (REGISTRIES, "rke2/registries.yaml"),
 ];
 
-/// Who logs in to registries, among other things. RKE2 reads this file only.
+/// Credentials for registries, among other things. RKE2 reads only this file.
 const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
 
 /// The kernel's command line: an installer's configuration often has an address with a secret.
@@ -152,7 +151,6 @@ fn learn(collection: &mut Collection<'_>) {
     }
 }
 
-/// A file that may exist.
 fn file(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str) {
     match read_text(path) {
         Ok(text) => parsed(collection, path, name, what, &text),
@@ -171,7 +169,7 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
         return collection.add(name.to_owned(), what, source, found);
     }
     match yaml::parse(text, 1, &ReadLimits::default()).map(|node| node.map(|node| node.to_json())) {
-        // A password in a file of its own has this shape, and no configuration has.
+        // A password in a separate file has this shape, and no configuration has.
         Ok(Some(Value::String(_) | Value::Number(_))) => {
             let why = "left out: it is a single value, and no key says which";
             collection.missing(source, why);
@@ -192,7 +190,7 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
             };
             let why: Vec<String> = problems.iter().map(line).collect();
             let why = format!(
-                "left out, as what cannot be read cannot be searched ({})",
+                "left out, because an unreadable file cannot be searched ({})",
                 why.join("; ")
             );
             collection.missing(source, why);
@@ -200,7 +198,7 @@ fn parsed(collection: &mut Collection<'_>, path: &Path, name: &str, what: &str, 
     }
 }
 
-/// Takes away what only some readers of a file may know.
+/// Removes the parts that only some readers of a file may know.
 fn reduce(collection: &mut Collection<'_>, path: &Path, tree: &mut Value) {
     let layout = &collection.wanted.layout;
     let learner = &mut collection.into.learner;
@@ -212,7 +210,7 @@ fn reduce(collection: &mut Collection<'_>, path: &Path, tree: &mut Value) {
     }
 }
 
-/// Hides who logs in to a registry: robot accounts have names that only their owner knows.
+/// Hides the user names for registries: robot accounts have names that only their owner knows.
 fn hide_logins(registries: &mut Value, learner: &mut Learner) {
     let configs = registries.get_mut("configs").and_then(Value::as_object_mut);
     for config in configs.into_iter().flat_map(Map::values_mut) {
@@ -249,7 +247,7 @@ fn without_queries(text: &str, learner: &mut Learner) -> String {
     words.join(" ")
 }
 
-/// A JSON value a line; other lines as text. They stay lines (`stay`) where a reader expects lines.
+/// A JSON value a line; other lines as text. They stay lines (`stay`) if a reader expects lines.
 fn lines(text: &str, stay: bool) -> CollectedPart {
     let trees: Vec<Value> = text
         .lines()
@@ -265,7 +263,8 @@ fn lines(text: &str, stay: bool) -> CollectedPart {
     }
 }
 
-/// Every file below a directory that a reader of Windrow claims, two levels deep. Other files are named, and stay on the node.
+/// Every file below a directory that a reader of Windrow claims, two levels deep. Other files are listed by name, and
+/// stay on the node.
 fn tree(collection: &mut Collection<'_>, directory: &Path, name: &str, what: &str) {
     let mut todo = vec![(directory.to_owned(), name.to_owned(), 0)];
     while let Some((directory, name, depth)) = todo.pop() {
@@ -313,7 +312,7 @@ fn reason_to_leave_out(wanted: &Wanted, path: &Path) -> Option<String> {
     Some(format!("left out: {why}"))
 }
 
-/// Is it a part of Windrow, and neither configuration nor state?
+/// Whether it is a part of Windrow, and neither configuration nor state.
 fn is_of_program(entry: &fs::DirEntry) -> bool {
     const PARTS: &[&str] = &["lock", "status.json", "windrow-orphans.service"];
     let is_script = |found: fs::Metadata| found.permissions().mode() & 0o111 != 0;
@@ -321,7 +320,6 @@ fn is_of_program(entry: &fs::DirEntry) -> bool {
     PARTS.iter().any(|part| name == *part) || entry.metadata().is_ok_and(is_script)
 }
 
-/// The manifests themselves.
 fn manifests(collection: &mut Collection<'_>) {
     let directory = collection.wanted.layout.manifests();
     // Nothing is compared with an earlier look: every file is read, whenever it is.
@@ -346,7 +344,7 @@ fn manifests(collection: &mut Collection<'_>) {
         match String::from_utf8(bytes) {
             Ok(text) => {
                 let documents = manifest::nodes(&text, &limits);
-                // Without keys nothing says what is secret.
+                // Without keys, Windrow cannot tell which parts are secret.
                 let document = |node: &manifest::Node| match node.to_json() {
                     tree @ Value::Object(_) => tree,
                     _ => json!("[left out: it is not an object]"),
@@ -397,7 +395,7 @@ mod tests {
         files.map(|file| layout.path(file)).collect()
     }
 
-    /// What is collected below this root, and what is said to be missing.
+    /// The results of a collection below this root, and the reported gaps.
     fn collected(root: &Path, collect: impl FnOnce(&mut Collection<'_>)) -> Collected {
         let wanted = Wanted {
             kubeconfig: None,

@@ -1,7 +1,8 @@
-//! Collects what `windrow report` sends: files, the output of commands, the cluster's objects. Everything is bounded in
-//! size and in time, and whatever is missing is noted with the reason: a report is wanted most where little works.
+//! Collects the content of `windrow report`: files, the output of commands, the cluster's objects. Everything is
+//! bounded in size and in time, and every gap is noted with the reason: reports are needed most on nodes where little
+//! works.
 //!
-//! It changes nothing and needs nothing: no daemon, no cluster, no writable disk.
+//! It changes nothing and requires nothing: no daemon, no cluster, no writable disk.
 
 mod claims;
 mod cluster;
@@ -18,7 +19,6 @@ use crate::archive::{Collected, OWN_NODE};
 use self::collection::{CollectedPart, Collection, MOST_MEMORY};
 pub use self::collection::{OnProgress, Wanted};
 
-/// Collects the report.
 pub async fn collect(
     api: &ApiServer,
     wanted: &Wanted,

@@ -1,5 +1,5 @@
-//! The part of an object that is worth sending. It leaves out fields that fill pages without saying anything, and
-//! fields that may hold secrets.
+//! The part of an object that is worth sending. It leaves out fields that fill pages without information, and fields
+//! that may hold secrets.
 
 use serde_json::{Map, Value, json};
 use windrow_harvester::objects::KeptMetadata;
@@ -7,7 +7,6 @@ use windrow_model::object::pods::containers_mut;
 
 use crate::observe::objects::leave_out_secrets;
 
-/// An object without those fields.
 pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     drop(object.pointer_mut("/metadata"), &["managedFields"]);
     leave_out_secrets(kind, &mut object);
@@ -41,7 +40,6 @@ pub(super) fn reduce(kind: &str, mut object: Value) -> Value {
     object
 }
 
-/// Reduces every object of the cluster in a value, at any depth.
 pub(super) fn reduce_objects(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(reduce_objects),

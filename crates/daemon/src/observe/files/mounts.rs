@@ -1,5 +1,5 @@
-//! Hears of mounts. There is no inotify event when something is mounted over a directory, or unmounted; the kernel
-//! reports both on `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+//! Reports changes of mounts. There is no inotify event when something is mounted over a directory, or unmounted; the
+//! kernel reports both on `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;

@@ -1,11 +1,11 @@
-//! How a path leads to a directory: through which directories and links, and where it ends.
+//! The route of a path to a directory: its directories and links, and its end.
 //!
 //! ```text
 //!   /a/b/manifests, b -> ../c      steps: a in /, b in /a, c in /, manifests in /c      end: /c/manifests
 //! ```
 //!
-//! The directory behind a path changes when any of these steps changes: a link points elsewhere, a directory is renamed,
-//! or something is mounted.
+//! The directory behind a path changes when any of these steps changes: a link points elsewhere, a directory is
+//! renamed, or something is mounted.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -115,12 +115,11 @@ impl Route {
         self.end.as_ref().map(|end| end.path.as_path())
     }
 
-    /// The directories through which the path leads.
     pub(super) fn directories(&self) -> impl Iterator<Item = &Path> {
         self.steps.iter().map(|step| step.directory.path.as_path())
     }
 
-    /// Does the route lead over this path? If an entry comes or goes there, the route may be a new one.
+    /// Whether the route leads over this path. If an entry appears or disappears there, the route may be a new one.
     pub(super) fn leads_over(&self, path: &Path) -> bool {
         self.end() == Some(path)
             || self.steps.iter().any(|step| {

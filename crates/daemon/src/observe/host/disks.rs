@@ -8,7 +8,7 @@ use super::{cannot_read, names, number, text, text_if_present};
 use crate::fs;
 use crate::layout::Layout;
 
-/// Block devices that are no disks, or are made of others.
+/// Block devices that are not disks, or consist of other ones.
 const NO_DISKS: &[&str] = &[
     "loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd", "mtd", "drbd", "rbd", "ublk",
 ];
@@ -28,7 +28,7 @@ pub(super) fn disks(layout: &Layout) -> Reading<Vec<BlockDevice>> {
     read.into()
 }
 
-/// A disk; `None` for what is not a disk of this machine.
+/// A disk; `None` for a device that is not a disk of this machine.
 fn disk(
     layout: &Layout,
     name: &str,
@@ -37,7 +37,7 @@ fn disk(
     let file = |part: &str| format!("/sys/block/{name}/{part}");
     let device = fs::read_link(layout.path(&format!("/sys/block/{name}")));
     let device = device.map_or_else(|_| String::new(), |path| path.display().to_string());
-    // Made of other disks, or of memory: a zvol, a bcache. An NVMe disk is elsewhere below /sys/devices/virtual.
+    // It consists of other disks, or of memory: a zvol, a bcache. An NVMe disk is elsewhere below /sys/devices/virtual.
     let is_made_of_others = device.contains("/virtual/block/");
     // A path to an NVMe disk, which has its own device.
     let is_hidden = number::<u8>(layout, &file("hidden")) == Ok(1);
@@ -88,7 +88,8 @@ fn disk(
     }))
 }
 
-/// Is it reached by NVMe over TCP or the like? Below a subsystem with several paths each controller has its own directory.
+/// Whether it is reached by NVMe over TCP or the like. Below a subsystem with several paths each controller has its own
+/// directory.
 fn is_nvme_over_network(layout: &Layout, name: &str) -> bool {
     if !name.starts_with("nvme") {
         return false;

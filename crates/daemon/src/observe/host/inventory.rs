@@ -1,4 +1,4 @@
-//! The inventory that the daemon keeps of this machine's hardware, as it lies on the disk.
+//! The daemon's inventory of this machine's hardware on the disk.
 
 use std::io;
 
@@ -7,13 +7,10 @@ use windrow_host::HardwareInventory;
 use crate::files::read_text;
 use crate::layout::Layout;
 
-/// Why there is no inventory to compare with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadInventory {
-    /// The file system does not give it.
     #[error("{0}")]
     Unreadable(String),
-    /// Its content cannot be used.
     #[error("{0}")]
     Unusable(String),
 }

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 /// A machine has fewer of these.
 const MOST: usize = 256;
 
-/// The links that are a device's, a bond's, a bridge's or a VLAN's: those to pods and machines are many.
+/// The links that are a device's, a bond's, a bridge's or a VLAN's: there are many links to pods and VMs.
 pub fn links(layout: &Layout) -> Reading<Vec<HostLink>> {
     let read = names(layout, "/sys/class/net").map(|names| {
         let addresses = match is_this_machine(layout) {
@@ -43,7 +43,7 @@ fn link(
     let file = |part: &str| format!("/sys/class/net/{name}/{part}");
     let exists = |part: &str| fs::symlink_metadata(layout.path(&file(part))).is_ok();
     let physical = exists("device");
-    // Everybody may read this, and only root which VLAN it is.
+    // Every user may read this, and only root may read the VLAN.
     let is_vlan = || {
         let event = text(layout, &file("uevent")).unwrap_or_default();
         event.lines().any(|line| line == "DEVTYPE=vlan")
@@ -61,7 +61,7 @@ fn link(
         let received = count(&format!("statistics/rx_{what}"));
         received.saturating_add(count(&format!("statistics/tx_{what}")))
     };
-    // Where the link is down the kernel refuses to tell the speed, and a driver may not know it (-1).
+    // If the link is down, the kernel refuses to return the speed, and a driver may not know it (-1).
     let speed = number::<i64>(layout, &file("speed")).ok();
     let speed = speed.and_then(|speed| u32::try_from(speed).ok().filter(|speed| *speed > 0));
     Some(HostLink {

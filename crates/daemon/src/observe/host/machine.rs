@@ -1,4 +1,4 @@
-//! Which machine it is, its processors, its memory, its sensors.
+//! The machine's model, processors, memory and sensors.
 
 use jiff::Timestamp;
 use sysinfo::{Components, CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
@@ -11,7 +11,6 @@ use crate::layout::Layout;
 
 /// The firmware's tables. They are smaller.
 const TABLES: &str = "/sys/firmware/dmi/tables/DMI";
-/// Names that hypervisors give their machines.
 const HYPERVISORS: &[(&str, &str)] = &[
     ("qemu", "qemu"),
     ("kvm", "kvm"),
@@ -39,7 +38,7 @@ pub(super) fn identity(layout: &Layout) -> MachineIdentity {
         serial: dmi("product_serial"),
         uuid: dmi("product_uuid"),
         architecture: architecture.into(),
-        // As Harvester's installer tells it.
+        // As Harvester's installer decides.
         firmware: match (exists("/sys/firmware/efi"), exists("/sys/firmware")) {
             (true, _) => Reading::Known(Firmware::Uefi),
             (false, true) => Reading::Known(Firmware::Bios),
@@ -55,7 +54,7 @@ pub(super) fn identity(layout: &Layout) -> MachineIdentity {
     }
 }
 
-/// The hypervisor below the machine: the processors tell that there is one, the firmware tells which.
+/// The hypervisor below the machine: the processors show that there is one, the firmware shows which.
 fn hypervisor(layout: &Layout) -> Result<String, String> {
     let cpuinfo = text(layout, "/proc/cpuinfo")?;
     let named = ["sys_vendor", "product_name", "bios_vendor"]
@@ -78,7 +77,7 @@ fn hypervisor(layout: &Layout) -> Result<String, String> {
     }
 }
 
-/// The features of the first processor, where the architecture lists them.
+/// The features of the first processor, if the architecture lists them.
 fn flags(cpuinfo: &str) -> Option<Vec<&str>> {
     let line = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     let (_, flags) = line.split_once(':')?;

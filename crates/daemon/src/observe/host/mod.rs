@@ -29,7 +29,7 @@ pub use mounts::{file_system_of, nearest_directory};
 pub use servers::{ask_for_time, find_name, look_up, resolver_configuration, takes_connections};
 pub use sockets::listeners;
 
-/// Reads the machine. Quick enough to be asked by a person, and for no loop: some hundred small files.
+/// Reads the machine: some hundred small files. That is quick enough for a request by a user, and too slow for a loop.
 pub fn read_host(layout: &Layout, now: Timestamp) -> HostFacts {
     HostFacts {
         machine: machine::identity(layout),
@@ -48,7 +48,7 @@ pub fn read_host(layout: &Layout, now: Timestamp) -> HostFacts {
     }
 }
 
-/// Is it the machine that this program runs on?
+/// An error unless it is the machine that this program runs on.
 fn is_this_machine(layout: &Layout) -> Result<(), String> {
     match layout.root().as_os_str() == "/" {
         true => Ok(()),
@@ -56,12 +56,13 @@ fn is_this_machine(layout: &Layout) -> Result<(), String> {
     }
 }
 
-/// A small file below the root, without the blanks around it. Firmware and people write bytes that are not UTF-8; they are replaced.
+/// A small file below the root, without surrounding blanks. Firmware and operators write bytes that are not UTF-8; they
+/// are replaced.
 fn text(layout: &Layout, path: &str) -> Result<String, String> {
     read(layout, path).map_err(|error| cannot_read(path, &error))
 }
 
-/// The same; `None` if there is no such file.
+/// As [`text`]; `None` if there is no such file.
 fn text_if_present(layout: &Layout, path: &str) -> Result<Option<String>, String> {
     match read(layout, path) {
         Ok(text) => Ok(Some(text)),
@@ -75,12 +76,11 @@ fn read(layout: &Layout, path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// Is there no such file, or was its device removed meanwhile?
+/// Whether there is no such file, or its device was removed meanwhile.
 fn is_absent(error: &io::Error) -> bool {
     is_missing(error) || error.raw_os_error() == Some(Errno::ENODEV as i32)
 }
 
-/// Why a file of the machine tells nothing.
 fn cannot_read(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("there is no {path}"),
@@ -89,13 +89,11 @@ fn cannot_read(path: &str, error: &io::Error) -> String {
     }
 }
 
-/// A number in a file below the root.
 fn number<T: std::str::FromStr>(layout: &Layout, path: &str) -> Result<T, String> {
     let text = text(layout, path)?;
     text.parse().map_err(|_| format!("{path}: no number"))
 }
 
-/// The names in a directory below the root, in order.
 fn names(layout: &Layout, path: &str) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(layout.path(path)).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| cannot_read(path, &error))?;

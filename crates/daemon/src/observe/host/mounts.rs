@@ -1,4 +1,4 @@
-//! The file systems of the directories that matter.
+//! The file systems of the directories that RKE2 and Harvester use.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use crate::files::is_missing;
 use crate::fs;
 use crate::layout::Layout;
 
-/// How many devices lie one below the other at most: LVM on RAID on an encrypted partition is three.
+/// How many layers of devices there are at most: LVM on RAID on an encrypted partition is three.
 const DEEPEST: usize = 8;
 
-/// The file systems where etcd, images and the rest live or will live, each once. One that cannot be read says why.
+/// The file systems of the data of etcd, images and the rest, each once. An unreadable one has the reason.
 pub(super) fn directories(layout: &Layout) -> Vec<DirectorySpace> {
     let data = layout.data_dir();
     let mut devices = BTreeSet::new();
@@ -81,11 +81,11 @@ fn unknown_room(
     }
 }
 
-/// The directory, or the next one above it that is there.
+/// The directory, or the nearest existing one above it.
 ///
 /// # Errors
 ///
-/// It cannot be told whether it is there: its disk does not answer, or a right is missing.
+/// It is unknown whether it exists: its disk does not answer, or a permission is missing.
 pub fn nearest_directory(path: &Path) -> io::Result<PathBuf> {
     for above in path.ancestors() {
         match fs::metadata(above) {
@@ -102,13 +102,11 @@ pub fn file_system_of(layout: &Layout, path: &Path) -> Option<String> {
     mount_of(layout, path).map(|mount| mount.kind)
 }
 
-/// A line of the kernel's table.
 struct Mount {
     source: String,
     kind: String,
 }
 
-/// The mount that a directory of this machine lies on.
 fn mount_of(layout: &Layout, path: &Path) -> Option<Mount> {
     let read = |table: &str| fs::read(layout.path(table)).ok();
     let table = read("/proc/self/mounts").or_else(|| read("/proc/mounts"))?;
@@ -122,7 +120,7 @@ fn mount_of(layout: &Layout, path: &Path) -> Option<Mount> {
         };
         path.starts_with(&point).then_some((point.len(), mount))
     });
-    // Of two at one place the later one lies above.
+    // Of two mounts at one place, the later one is on top.
     let innermost = mounts.max_by_key(|(length, _)| *length)?;
     Some(innermost.1)
 }
@@ -143,7 +141,7 @@ fn unescaped(field: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// The disks that a directory lies on: below its partition, and below what is made of several.
+/// The disks that contain a directory: below its partition, and below devices that consist of several.
 fn disks_of(layout: &Layout, path: &Path) -> Vec<String> {
     let device = mount_of(layout, path).and_then(|mount| {
         let source = mount.source.strip_prefix("/dev/")?;

@@ -1,4 +1,5 @@
-//! Servers that a node needs: for names, for the time, and those of the cluster that it joins. Each is asked within a time-out.
+//! Servers that a node requires: for names, for the time, and those of the cluster that it joins. Each question has a
+//! time-out.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,9 +17,7 @@ use crate::layout::Layout;
 
 /// How often a question over UDP is sent, since packets get lost.
 const TRIES: usize = 3;
-/// How long an answer to each is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a connection may take.
 const CONNECTING: Duration = Duration::from_secs(5);
 /// Longer answers are cut off.
 const LONGEST: usize = 4096;
@@ -26,10 +25,8 @@ const LONGEST: usize = 4096;
 /// A resolver asks no more name servers (`MAXNS` in resolv.conf(5)).
 const NAME_SERVERS: usize = 3;
 
-/// How a resolver finds names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResolverConfiguration {
-    /// The name servers.
     pub servers: Vec<String>,
     /// The domains in which it looks for a name without a dot first.
     pub search: Vec<String>,
@@ -78,7 +75,8 @@ pub async fn find_name(
     ask_name_server(server, name, id).await
 }
 
-/// Asks a name server for a name's addresses; none where it does not know the name. The root is no name: there, any answer will do.
+/// Asks a name server for a name's addresses; none if it does not know the name. The root is not a name: there, any
+/// answer is enough.
 ///
 /// # Errors
 ///
@@ -110,7 +108,7 @@ pub(super) async fn ask_name_server(
     };
     let found = addresses(AddressFamily::Ipv4).await?;
     match found.is_empty() && name != ROOT {
-        // It may have addresses of IPv6 alone.
+        // It may have only IPv6 addresses.
         true => addresses(AddressFamily::Ipv6).await,
         false => Ok(found),
     }
@@ -142,7 +140,7 @@ async fn ask_over_tcp(server: SocketAddr, question: &[u8]) -> Result<Vec<u8>, Un
 ///
 /// # Errors
 ///
-/// Why it does not tell.
+/// Why there is no usable answer.
 pub async fn ask_for_time(server: SocketAddr, now: fn() -> Timestamp) -> Result<i64, Unanswered> {
     let sent = std::cell::Cell::new(now());
     let question = || {
@@ -156,7 +154,7 @@ pub async fn ask_for_time(server: SocketAddr, now: fn() -> Timestamp) -> Result<
     .await
 }
 
-/// Sends a question until it is answered. What is wrong with an answer is said when no right one comes.
+/// Sends a question until it is answered. If no valid answer arrives, the error in the invalid one is reported.
 async fn ask<T>(
     server: SocketAddr,
     question: impl Fn() -> Vec<u8>,
@@ -168,7 +166,7 @@ async fn ask<T>(
     };
     let not_asked = |error: io::Error| Unanswered::not_asked(format!("cannot be asked: {error}"));
     let socket = UdpSocket::bind((any, 0)).await.map_err(not_asked)?;
-    // Answers of others are not heard then, and a refusal is.
+    // Then answers of others are not received, and a refusal is.
     socket.connect(server).await.map_err(not_asked)?;
     let seconds = PATIENCE.as_secs() * TRIES as u64;
     let mut why = Unanswered::silent(format!("does not answer within {seconds} s"));
@@ -176,7 +174,7 @@ async fn ask<T>(
     for _ in 0..TRIES {
         match socket.send(&question()).await {
             Ok(_) => was_sent = true,
-            // What a packet met on its way is told at the next one.
+            // An error of an earlier packet is reported at the next one.
             Err(error) if was_sent => {
                 why = refused(error);
                 continue;
@@ -199,7 +197,7 @@ async fn ask<T>(
     Err(why)
 }
 
-/// What came back of a packet that was sent: the machine or its network says no.
+/// The error for a packet that was sent: the machine or its network refuses it.
 fn refused(error: io::Error) -> Unanswered {
     Unanswered::silent(match error.kind() {
         io::ErrorKind::ConnectionRefused => "refuses: nothing listens there".to_owned(),
@@ -207,7 +205,7 @@ fn refused(error: io::Error) -> Unanswered {
     })
 }
 
-/// Does a server take connections?
+/// Whether a server accepts connections.
 ///
 /// # Errors
 ///
@@ -217,7 +215,7 @@ pub async fn takes_connections(server: SocketAddr) -> Result<(), Unanswered> {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(match error.kind() {
             io::ErrorKind::ConnectionRefused => Unanswered::silent("it refuses the connection"),
-            // Nobody answers for its address, or it resets or drops the connection.
+            // There is no host at its address, or it resets or drops the connection.
             io::ErrorKind::HostUnreachable
             | io::ErrorKind::TimedOut
             | io::ErrorKind::ConnectionReset
@@ -235,12 +233,12 @@ pub async fn takes_connections(server: SocketAddr) -> Result<(), Unanswered> {
 ///
 /// # Errors
 ///
-/// Why it has no address here, which says nothing of the server.
+/// Why it has no address here, which is not the server's fault.
 pub async fn look_up(name: &str, port: u16) -> Result<SocketAddr, Unanswered> {
     let found = match timeout(CONNECTING, lookup_host((name, port))).await {
         Ok(found) => found.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s", CONNECTING.as_secs())),
     };
     let found = found.and_then(|mut all| all.next().ok_or_else(|| "it has none".to_owned()));
-    found.map_err(|why| Unanswered::not_asked(format!("its address is not known here: {why}")))
+    found.map_err(|why| Unanswered::not_asked(format!("its address is unknown here: {why}")))
 }

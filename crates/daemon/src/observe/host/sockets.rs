@@ -1,4 +1,4 @@
-//! Who listens on this machine.
+//! The listening sockets of this machine.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{text, text_if_present};
 use crate::fs;
 use crate::layout::Layout;
 
-/// The tables, with the protocol of each. Those of IPv6 are not there where it is switched off.
+/// The tables, with the protocol of each. Those of IPv6 are missing if it is switched off.
 const TABLES: [(&str, Protocol, bool); 4] = [
     ("/proc/net/tcp", Protocol::Tcp, true),
     ("/proc/net/tcp6", Protocol::Tcp, false),
@@ -17,7 +17,7 @@ const TABLES: [(&str, Protocol, bool); 4] = [
     ("/proc/net/udp6", Protocol::Udp, false),
 ];
 
-/// Who listens on one of these ports.
+/// The listeners on these ports.
 ///
 /// # Errors
 ///
@@ -46,8 +46,8 @@ pub fn listeners(layout: &Layout, wanted: &[(u16, Protocol)]) -> Result<Vec<Port
     Ok(found.into_iter().map(holder).collect())
 }
 
-/// The processes that hold sockets, by inode: those that may be seen. Root sees all. Of several the first one, which the kernel lists by
-/// their numbers: what a process has started may share its sockets.
+/// The processes that hold sockets, by inode, as far as they are visible. Root sees all. If several processes share a
+/// socket, it returns the first in the kernel's order of numbers: a process may share its sockets with its children.
 fn processes(layout: &Layout, sockets: &[ListeningSocket]) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
     let Ok(entries) = fs::read_dir(layout.path("/proc")) else {

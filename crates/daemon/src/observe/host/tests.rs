@@ -1,4 +1,4 @@
-//! What is read of this machine, against what its own commands say of it; and of a machine made of files.
+//! The facts about this machine, compared with the output of its commands; and those about a machine made of files.
 
 mod servers;
 mod unreadable;
@@ -73,7 +73,7 @@ fn links_are_those_that_ip_lists_with_address_and_mtu() {
                     .is_some_and(|name| name.split('@').next() == Some(&link.name))
             })
             .unwrap_or_else(|| panic!("{} is not in {text}", link.name));
-        // That of a bond's port stands at the end of its line (`permaddr`).
+        // The address of a bond's port is at the end of its line (`permaddr`).
         assert!(line.contains(&link.mac.to_string()), "{line}");
         assert!(line.contains(&format!("mtu {} ", link.mtu)), "{line}");
         let is_up = line.contains("LOWER_UP");
@@ -383,7 +383,7 @@ fn who_listens_on_a_port_is_named() {
         );
         assert_eq!(holder.address.to_string(), "127.0.0.1");
     }
-    // Nothing listens on port 1. What other tests start may have these two for a moment after they are closed here.
+    // Nothing listens on port 1. Servers of other tests may have these two for a moment after they are closed here.
     let unused = [(1, Protocol::Tcp), (1, Protocol::Udp)];
     assert_eq!(listeners(&layout, &unused), Ok(Vec::new()));
 }

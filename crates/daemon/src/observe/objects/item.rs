@@ -5,8 +5,8 @@ use windrow_harvester::objects::text;
 use windrow_model::object::pods::containers_mut;
 use windrow_model::redact;
 
-/// An item with its version and kind, which the API sends once for the whole list. Its managed fields are dropped, and
-/// the values that its messages quote.
+/// An item with its version and kind, which the API sends once for the whole list. Its managed fields, and the values
+/// in its messages, are dropped.
 pub(super) fn complete(mut item: Value, api_version: &str, kind: &str) -> Value {
     if let Some(object) = item.as_object_mut() {
         let text = |text: &str| Value::String(text.to_owned());
@@ -22,9 +22,9 @@ pub(super) fn complete(mut item: Value, api_version: &str, kind: &str) -> Value 
     item
 }
 
-/// Takes away what objects of other kinds hold of Secrets: the copies in a machine's backup (Harvester,
-/// `pkg/apis/harvesterhci.io/v1beta1/backup.go`, `SecretBackup`), and how Fleet shows that a Secret was changed (Fleet,
-/// `bundledeployment_types.go`, `ModifiedStatus`), in a field of its own and in its messages. A ManagedChart has its
+/// Removes the parts of Secrets in objects of other kinds: the copies in a VM's backup (Harvester,
+/// `pkg/apis/harvesterhci.io/v1beta1/backup.go`, `SecretBackup`), and Fleet's reports of a changed Secret (Fleet,
+/// `bundledeployment_types.go`, `ModifiedStatus`), in a separate field and in its messages. A ManagedChart has its
 /// Bundle's status (Rancher, `pkg/controllers/provisioningv2/managedchart`).
 pub fn leave_out_secrets(kind: &str, object: &mut Value) {
     match kind {
@@ -37,7 +37,7 @@ pub fn leave_out_secrets(kind: &str, object: &mut Value) {
     }
 }
 
-/// What nothing reads of a container. In a large cluster it is most of what the pods take.
+/// Fields of a container that nothing reads. In a large cluster they are the largest part of the pods.
 const UNREAD_OF_CONTAINERS: &[&str] = &[
     "args",
     "command",
@@ -52,7 +52,7 @@ const UNREAD_OF_CONTAINERS: &[&str] = &[
     "volumeMounts",
 ];
 
-/// Takes away what nothing reads of an object: most of its containers, or of those that it makes.
+/// Removes the parts of an object that nothing reads: most of its containers, or of those that it creates.
 pub(super) fn leave_out_unread(object: &mut Value) {
     for spec in ["/spec", "/spec/template/spec"] {
         let spec = object.pointer_mut(spec);
@@ -68,14 +68,14 @@ pub(super) fn leave_out_unread(object: &mut Value) {
     }
 }
 
-/// How Fleet's messages begin what they say of a Secret: `secret.v1 NAMESPACE/NAME modified {PATCH}`.
+/// The beginning of Fleet's messages about a Secret: `secret.v1 NAMESPACE/NAME modified {PATCH}`.
 const OF_SECRET: &str = "secret.v1 ";
 
-/// Takes away the patch of every Secret, at whatever depth it stands.
+/// Removes the patch of every Secret, at any depth.
 fn leave_out_patches(value: &mut Value) {
     match value {
         Value::String(said) => {
-            // Where a patch ends cannot be told: what follows it goes too.
+            // The end of a patch cannot be found: the text after it is removed too.
             let of_secret = said.find(OF_SECRET);
             let patch = of_secret.and_then(|at| Some(at + said[at..].find('{')?));
             if let Some(patch) = patch {

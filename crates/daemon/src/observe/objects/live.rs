@@ -31,12 +31,11 @@ impl Room {
         Self(192 << 20)
     }
 
-    /// For a person, who waits for the answer.
+    /// For a user, who waits for the answer.
     pub const fn of_a_person() -> Self {
         Self(2 << 30)
     }
 
-    /// Counts the memory of an object, in bytes.
     fn take(&mut self, bytes: usize) -> Result<(), String> {
         self.0 = self.0.checked_sub(bytes).ok_or(NO_ROOM)?;
         Ok(())
@@ -60,7 +59,7 @@ pub async fn reach(
     }
 }
 
-/// The object at a path; `None` when there is none.
+/// `None` when there is no object at this path.
 ///
 /// # Errors
 ///
@@ -70,14 +69,13 @@ pub async fn get_object(client: &Client, path: &str) -> Result<Option<Value>, St
     if_found(reply.and_then(Reply::value)).map_err(|failure| failure.to_string())
 }
 
-/// Lists these kinds for a person.
 pub async fn list(client: &Client, kinds: &[ObjectKind]) -> Objects {
     let mut objects = Objects::default();
     ask(client, kinds, &mut objects, &mut Room::of_a_person()).await;
     objects
 }
 
-/// Lists these kinds too, as far as there is room.
+/// Also lists these kinds, as far as there is room.
 pub async fn ask(client: &Client, kinds: &[ObjectKind], objects: &mut Objects, room: &mut Room) {
     for kind in kinds {
         let found = all(client, *kind, room).await;
@@ -85,7 +83,7 @@ pub async fn ask(client: &Client, kinds: &[ObjectKind], objects: &mut Objects, r
     }
 }
 
-/// Lists kinds whose version and plural are not known: discovery says where their objects are.
+/// Lists kinds without a known version and plural: discovery returns the paths of their objects.
 pub async fn ask_by_name(
     client: &Client,
     kinds: &[GroupKind],
@@ -130,7 +128,7 @@ async fn by_name(client: &Client, kind: &GroupKind, room: &mut Room) -> Result<V
                 &format!("{root}/{plural}"),
                 ("", ListForm::Objects),
                 (&version, &kind.kind),
-                // Who names a kind may read every field of it.
+                // A user who names a kind may read every field of it.
                 |_| {},
                 room,
             )
@@ -148,7 +146,7 @@ async fn all(client: &Client, kind: ObjectKind, room: &mut Room) -> Result<Vec<V
         Some(kept) => (Some(kept), ListForm::Metadata),
         None => (None, ListForm::Objects),
     };
-    // Whatever answers in place of kube-apiserver: no more is kept.
+    // If another server answers in place of kube-apiserver, no more is kept.
     let reduce = move |object: &mut Value| match kept {
         Some(kept) => kept.reduce(object),
         None => leave_out_unread(object),
@@ -271,7 +269,7 @@ mod tests {
         // Thirty of them exceed one page.
         let read = pods(ServedList::thirty(1 << 19), &mut Room::of_the_daemon()).await;
         assert_eq!(read.unwrap().len(), 30);
-        // This one exceeds a page alone.
+        // This one exceeds a page.
         let giant = ServedList {
             objects: 1,
             ..ServedList::thirty(9 << 20)
@@ -290,7 +288,7 @@ mod tests {
         // A megabyte of JSON takes 80. kube-apiserver accepts three.
         let why = pods(of_maps(1, 100_000), &mut Room::of_the_daemon()).await;
         assert!(why.unwrap_err().contains("more than 64 MiB of memory"));
-        // Of smaller ones fewer are read at once, and their memory counts as it is.
+        // Pages of smaller ones have fewer objects, and their memory is counted exactly.
         let mut room = Room::of_the_daemon();
         let read = pods(of_maps(30, 5000), &mut room).await;
         assert_eq!(read.unwrap().len(), 30);

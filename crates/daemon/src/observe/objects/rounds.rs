@@ -1,4 +1,5 @@
-//! A look that fetches the lists that it wants, and those that follow from them: of a healthy cluster that is little.
+//! A look that fetches the lists that it wants, and the lists that follow from them: for a healthy cluster there are
+//! few.
 
 use std::future::{Ready, ready};
 
@@ -11,10 +12,9 @@ use windrow_harvester::objects::{ObjectKind, Objects};
 
 use super::{Room, ask};
 
-/// Objects, and what was found in them.
 pub(super) type Judged = (Objects, Vec<DetectorResult>);
 
-/// Judges these objects, and again with every list that was wanted.
+/// Judges these objects, and again with every further list.
 pub async fn look_in_rounds<F: Future<Output = Judged>>(
     client: &Client,
     objects: Objects,
@@ -33,7 +33,7 @@ pub async fn look_in_rounds<F: Future<Output = Judged>>(
     (objects, looked)
 }
 
-/// Judges on the thread that asks: a command has nothing else to do.
+/// Judges on the calling thread: a command has nothing else to do.
 pub fn on_this_thread(
     judge: impl Fn(&Objects) -> Vec<DetectorResult>,
 ) -> impl Fn(Objects) -> Ready<Judged> {
@@ -43,8 +43,8 @@ pub fn on_this_thread(
     }
 }
 
-/// Asks for what a look for a person wants. All pods are part of it from the start: the daemon, whose look costs each server
-/// memory every few minutes, has them only where something gives it a reason to.
+/// Fetches the lists of a look for a user. All pods are included from the start: the daemon's look, which costs each
+/// server memory every few minutes, only fetches them when it has a reason.
 pub async fn ask_for_a_person(
     client: &Client,
     judge: impl Fn(&Objects) -> Vec<DetectorResult>,
@@ -56,7 +56,6 @@ pub async fn ask_for_a_person(
         .0
 }
 
-/// Looks for every known incident, for a person.
 pub async fn diagnosed(client: &Client, now: Timestamp) -> Diagnosis {
     let objects = ask_for_a_person(client, |objects| look(objects, now)).await;
     diagnose(&objects, now)

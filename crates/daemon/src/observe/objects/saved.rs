@@ -18,7 +18,7 @@ use crate::archive::{
 use crate::files::read_at_most;
 use crate::fs;
 
-/// Largest saved file that is read, in bytes: as of a report's list, and as much again for the fields that are not kept.
+/// Largest saved file, in bytes: twice the size of a report's list, because of the fields that Windrow drops.
 pub const LARGEST: u64 = 256 << 20;
 /// Most memory that the values of a node's own findings take, in bytes.
 const MOST_OF_OWN: usize = 64 << 20;
@@ -28,14 +28,12 @@ const NO_LIST: &str = "no list of objects in it: save them with `kubectl get KIN
 /// How deep directories are searched.
 const DEEPEST: usize = 4;
 
-/// A saved state.
 #[derive(Debug)]
 pub struct SavedObjects {
-    /// The objects.
     pub objects: Objects,
-    /// When it was saved; `None` where that is not recorded.
+    /// When it was saved; `None` without a record of it.
     pub at: Option<Timestamp>,
-    /// What the files of the reported node showed.
+    /// Facts from the files of the reported node.
     pub own: Option<OwnNode>,
 }
 
@@ -60,7 +58,7 @@ pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     }
 }
 
-/// The same from the bytes of one file: an archive, or a list.
+/// As [`saved`], from the bytes of one file: an archive, or a list.
 ///
 /// # Errors
 ///
@@ -108,7 +106,7 @@ fn packed_within(
     })
 }
 
-/// What the files of the reported node showed; none if it is of another version of Windrow.
+/// Facts from the files of the reported node; none if it has another version of Windrow.
 fn own_node(json: &[u8]) -> Result<Option<OwnNode>, ReadError> {
     match ValueBudget::of(MOST_OF_OWN).parse(json) {
         Ok(value) => Ok(serde_json::from_value(value).ok()),
@@ -117,12 +115,10 @@ fn own_node(json: &[u8]) -> Result<Option<OwnNode>, ReadError> {
     }
 }
 
-/// The name of a list of objects in an archive: `GROUP_KIND`.
 fn name_of_list(path: &str) -> Option<&str> {
     path.strip_prefix("cluster/")?.strip_suffix(".json")
 }
 
-/// Does a file begin as gzip does?
 fn is_packed(path: &Path) -> bool {
     let mut begin = [0; 2];
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
@@ -235,7 +231,7 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
     };
     let of_items = kind.strip_suffix("List").unwrap_or_default();
     if !of_items.is_empty() {
-        // The list's own kind shows what it has none of.
+        // The list's own kind shows which objects are missing.
         let group = version.split_once('/').map_or("", |(group, _)| group);
         let kinds = match (group, of_items) {
             ("", "Secret") => ObjectKind::OF_SECRETS

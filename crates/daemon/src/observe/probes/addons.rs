@@ -1,4 +1,4 @@
-//! Harvester's Addons. Each one that is not settled is followed down to the pods of its Job.
+//! Harvester's Addons. For an Addon that is not settled, it also examines the pods of its Job.
 
 use serde_json::Value;
 use windrow_harvester::addons::{AddonParts, AddonState, is_settled, job_of, judge};
@@ -10,7 +10,6 @@ use super::kubernetes::{Ask, Credential, NamespacedName, items, object};
 /// More Addons in trouble are counted, not named.
 const NAMED: usize = 3;
 
-/// Is each of them settled, or progressing?
 pub(super) async fn settled(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let addons = match items(&context.kubernetes, Ask::Addons, node).await {
         Ok(addons) => addons,

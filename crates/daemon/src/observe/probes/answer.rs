@@ -2,7 +2,6 @@
 
 use windrow_plan::readiness::node::{NodeEvent, ProbeOutcome};
 
-/// A probe's answer, and what else was found.
 pub(super) struct ProbeAnswer {
     pub(super) outcome: ProbeOutcome,
     pub(super) events: Vec<NodeEvent>,
@@ -11,7 +10,8 @@ pub(super) struct ProbeAnswer {
 }
 
 impl ProbeAnswer {
-    /// What the answer to a question says of a probe. What kept the question from being answered is so for all its probes.
+    /// The outcome of a probe in the answer to a question. If the question was not answered, that counts for all its
+    /// probes.
     pub(super) fn outcome_of(&self, question: &str, probe: &str) -> ProbeOutcome {
         let other = self.others.iter().find(|(name, _)| *name == probe);
         match other {

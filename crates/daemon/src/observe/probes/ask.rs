@@ -15,7 +15,7 @@ use super::{
     own_node, platform, rancherd, unit, upgrade, webhooks,
 };
 
-/// What the probes depend on. When it changes, other probes run.
+/// The facts that the probes depend on. When they change, other probes run.
 #[derive(Clone, PartialEq)]
 pub(super) struct ProbedNode {
     pub(super) interest: ProbeInterest,
@@ -25,8 +25,8 @@ pub(super) struct ProbedNode {
 }
 
 impl ProbedNode {
-    /// Is each question answered in the same way on the other? That the node is installed only ends the probes of day 0, and that it
-    /// joined is a part of its role.
+    /// Whether each question is answered in the same way on the other node. That the node is installed only ends the
+    /// probes of day 0, and that it joined is a part of its role.
     pub(super) fn is_asked_like(&self, other: &Self) -> bool {
         let interest = ProbeInterest {
             installed: other.interest.installed,
@@ -41,7 +41,7 @@ impl ProbedNode {
     }
 }
 
-/// Asks probes, and keeps what they remember between questions.
+/// Asks probes, and keeps their memory between questions.
 pub(super) struct Prober {
     context: Arc<ProbeContext>,
     vip: harvester::VipMemory,
@@ -133,7 +133,6 @@ impl Prober {
         }
     }
 
-    /// Looks at the machine's own files.
     async fn look(&self, interest: &ProbeInterest, probe: &str) -> ProbeOutcome {
         let limit = limit_of(probe, &interest.tunings);
         let (context, links) = (self.context.clone(), self.links.clone());
@@ -158,7 +157,7 @@ impl Prober {
             .await
     }
 
-    /// Looks in another way, for a test: the kernel's own files do not hang.
+    /// Reads in another way, for a test: the kernel's own files do not hang.
     #[cfg(test)]
     pub(super) async fn look_as(
         &self,
@@ -168,7 +167,6 @@ impl Prober {
         self.looks.look(probe, look).await
     }
 
-    /// Is a look under way?
     #[cfg(test)]
     pub(super) fn is_looking(&self, probe: &str) -> bool {
         self.looks.is_under_way(probe)

@@ -18,13 +18,12 @@ const TIMEDATE: &str = "org.freedesktop.timedate1";
 const TIMEDATE_PATH: &str = "/org/freedesktop/timedate1";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
-/// The system bus, connected when it is first asked and again after it was lost.
+/// The system bus, connected at the first question and again after the connection was lost.
 pub(super) struct Bus {
     address: Option<String>,
     connection: Mutex<Option<zbus::Connection>>,
 }
 
-/// A unit, as systemd has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct UnitState {
     /// `loaded`, `not-found`, `masked`, `bad-setting`, `error`…
@@ -35,27 +34,25 @@ pub(super) struct UnitState {
     pub(super) sub: String,
     /// `enabled`, `disabled`, `masked`…
     pub(super) file: String,
-    /// How often systemd has restarted it by itself.
+    /// How often systemd has restarted it automatically.
     pub(super) restarts: u32,
     /// `success`, `exit-code`, `signal`…
     pub(super) result: String,
     /// How its main process ended; `None` while it runs, and before its first end.
     pub(super) end: Option<ProcessEnd>,
-    /// Where systemd wants to start it and does not yet: the units that it starts or stops first.
+    /// The units that systemd starts or stops before it starts this one, while its start waits.
     pub(super) waits_for: Vec<String>,
 }
 
 /// How a process ended (`ExecMainCode` and `ExecMainStatus`). systemd resets both when it starts the next process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessEnd {
-    /// It exited with this code.
     Exited(i32),
-    /// This signal ended it.
     Signalled(i32),
 }
 
 impl ProcessEnd {
-    /// Of `waitid(2)`: `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`.
+    /// From `waitid(2)`: `CLD_EXITED`, `CLD_KILLED`, `CLD_DUMPED`.
     fn new(code: i32, status: i32) -> Option<Self> {
         match code {
             1 => Some(Self::Exited(status)),
@@ -78,7 +75,6 @@ impl fmt::Display for ProcessEnd {
 const MOST_JOBS: usize = 200;
 
 impl UnitState {
-    /// What its start is queued behind, in words.
     pub(super) fn queued(&self) -> Option<String> {
         let (first, others) = self.waits_for.split_first()?;
         Some(match others.len() {
@@ -117,7 +113,7 @@ impl Bus {
         let service = service.unwrap_or_default();
         let active = text(&unit, "ActiveState");
         let waits_for = if active == "inactive" {
-            // Without an answer it is only less that can be said.
+            // Without an answer, the message only has less detail.
             self.queued_behind(name).await.unwrap_or_default()
         } else {
             Vec::new()
@@ -140,7 +136,7 @@ impl Bus {
         })
     }
 
-    /// The units whose jobs run now and which the job of `name` is queued behind, directly or not. None where it has no
+    /// The units whose jobs run now and which the job of `name` is queued behind, directly or not. None if it has no
     /// job, or the job runs.
     async fn queued_behind(&self, name: &str) -> Result<Vec<String>, String> {
         let jobs: Vec<SystemdJob> = self
@@ -169,7 +165,6 @@ impl Bus {
         Ok(running.into_iter().collect())
     }
 
-    /// Does the machine shut down?
     pub(super) async fn stopping(&self) -> Result<bool, String> {
         let state: OwnedVariant = self
             .call(
@@ -183,7 +178,6 @@ impl Bus {
         Ok(<&str>::try_from(&state).is_ok_and(|state| state == "stopping"))
     }
 
-    /// Is the clock synchronised?
     pub(super) async fn synchronised(&self) -> Result<bool, String> {
         let value: OwnedVariant = self
             .call(

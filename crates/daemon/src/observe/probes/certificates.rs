@@ -1,8 +1,8 @@
-//! RKE2's certificates: when do they expire? RKE2 renews them when it starts, and only then.
+//! When RKE2's certificates expire. RKE2 renews them when it starts, and only then.
 //!
-//! kube-controller-manager and kube-scheduler serve with certificates in directories of their own. Until RKE2 v1.30.13,
-//! v1.31.9, v1.32.5 and v1.33.1 they make these themselves, valid for a year, and keep the file over every restart of RKE2
-//! (rancher#41125); from those on RKE2 makes and renews them (k3s#12285).
+//! kube-controller-manager and kube-scheduler serve with certificates in separate directories. Until RKE2 v1.30.13,
+//! v1.31.9, v1.32.5 and v1.33.1 they make these themselves, valid for a year, and keep the file over every restart of
+//! RKE2 (rancher#41125); from those on RKE2 makes and renews them (k3s#12285).
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,18 @@ use super::context::ProbeContext;
 use crate::fs;
 
 const DAY: i64 = 24 * 60 * 60;
-/// No certificate is longer.
 const LARGEST: u64 = 1 << 20;
-/// Where components keep what they serve with, below RKE2's data directory.
+/// The directories of the components' serving certificates, below RKE2's data directory.
 const COMPONENTS: [&str; 2] = [
     "server/tls/kube-controller-manager",
     "server/tls/kube-scheduler",
 ];
-/// Where RKE2 keeps its own. Other directories below `server/tls` hold nothing that is served with.
+/// The directories of RKE2's own certificates. Other directories below `server/tls` contain no serving certificates.
 const RKE2S: [&str; 3] = ["server/tls", "server/tls/etcd", "agent"];
 
-/// A certificate file.
 struct CertificateFile {
     path: PathBuf,
-    /// As it is told: below `server/tls` or `agent`.
+    /// Its name in messages: below `server/tls` or `agent`.
     name: String,
     is_components: bool,
 }
@@ -83,7 +81,7 @@ fn judge(
     if more > 0 {
         why = format!("{why} (and {more} more)");
     }
-    // What helps a component's helps RKE2's own as well.
+    // An action that helps a component's certificate helps RKE2's own too.
     match ending.iter().any(|(_, file)| file.is_components) {
         true => ProbeOutcome::failed_as(Code::ComponentCertificateExpiring, why),
         false => ProbeOutcome::failed(why),
@@ -117,7 +115,7 @@ fn files(context: &ProbeContext) -> Vec<CertificateFile> {
     directories.flat_map(|directory| below(directory)).collect()
 }
 
-/// When the certificate ends, in seconds since 1970. Of a chain, the first one: the leaf.
+/// When the certificate ends, in seconds since 1970. For a chain, the first one counts: the leaf.
 ///
 /// # Errors
 ///

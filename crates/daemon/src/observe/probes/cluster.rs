@@ -22,13 +22,13 @@ use super::own_node::{self, HeartbeatMemory};
 use super::upgrade::{self, Sign, SignMemory};
 use crate::apiserver::RequestFailure;
 
-/// kube-apiserver's `/readyz` with the credential that the node has.
+/// kube-apiserver's `/readyz` with the node's credential.
 pub(super) async fn apiserver(context: &ProbeContext, role: NodeRole, node: &str) -> ProbeOutcome {
     let credential = Credential::for_role(role);
     let unknown = |why: String| ProbeOutcome::unknown(asked(Ask::Readyz, credential, node), why);
     match context.kubernetes.ask(Ask::Readyz, credential, node).await {
         Ok(reply) if reply.status == 200 => ProbeOutcome::Passed,
-        // It answers 500 with the checks that fail. Any other error comes before these were made, or from somebody in between.
+        // It answers 500 with the failed checks. Any other error comes before the checks were made, or from a proxy.
         Ok(reply) => match failed_checks(&reply.body) {
             Some(failed) if reply.status == 500 => ProbeOutcome::failed(failed),
             _ => {
@@ -54,7 +54,7 @@ fn failed_checks(body: &[u8]) -> Option<String> {
     (!failed.is_empty()).then(|| format!("{} failed", failed.join(", ")))
 }
 
-/// The node's own Node: its Ready condition, and what else it says. Its upgrades show there too.
+/// The node's own Node: its Ready condition, and its other states. Upgrades of the node show there too.
 pub(super) async fn own_node(
     context: &ProbeContext,
     upgrade: &SignMemory,
@@ -125,7 +125,6 @@ pub(super) async fn own_node(
     }
 }
 
-/// Rancher's Deployment.
 pub(super) async fn rancher(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "Rancher is not installed yet";
     match admin(context, Ask::Rancher, node, absent).await {
@@ -168,7 +167,7 @@ pub(super) async fn ready_endpoint(context: &ProbeContext, node: &str) -> ProbeO
     }
 }
 
-/// Harvester's server keeps its settings. Is Harvester being upgraded?
+/// Harvester's server keeps its settings. Also reports whether Harvester is being upgraded.
 pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer {
     let absent = "Setting server-version does not exist";
     let outcome = match admin(context, Ask::ServerVersion, node, absent).await {
@@ -182,7 +181,7 @@ pub(super) async fn settings(context: &ProbeContext, node: &str) -> ProbeAnswer 
             let upgrade = upgrading(context, node, &list).await.or(plan);
             vec![NodeEvent::Transition(Transition::Upgrade, upgrade)]
         }
-        // Unknown: the last known answer stands for a while.
+        // Unknown: the last known answer counts for a while.
         _ => Vec::new(),
     };
     ProbeAnswer {
@@ -205,7 +204,7 @@ async fn planned(
     }
 }
 
-/// The upgrade that is under way. Without its Jobs, only this process's own observation tells since when.
+/// The upgrade that is under way. Without its Jobs, only this process's own observation shows since when.
 async fn upgrading(context: &ProbeContext, node: &str, list: &Value) -> Option<TransitionSign> {
     let upgrade = under_way(items(list, "/items"))?;
     let jobs = Ask::HookJobs(text(upgrade, "/metadata/name"));

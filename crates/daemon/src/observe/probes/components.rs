@@ -1,7 +1,8 @@
-//! Health of what runs on the node itself: the kubelet, etcd, the supervisor, kube-controller-manager, kube-scheduler.
+//! Health of the components on the node itself: the kubelet, etcd, the supervisor, kube-controller-manager,
+//! kube-scheduler.
 //!
-//! They are asked on the loopback interface. RKE2's certificates name the node, not 127.0.0.1, so the certificate is
-//! not checked, and no secret is sent.
+//! The requests use the loopback interface. RKE2's certificates name the node, not 127.0.0.1, so the certificate is not
+//! checked, and no secret is sent.
 
 use std::sync::Mutex;
 
@@ -25,12 +26,11 @@ use crate::locked::lock;
 /// A leader renews its Lease every few seconds. Another server's clock may differ by a little.
 const LEADS: SignedDuration = SignedDuration::from_mins(2);
 
-/// The URLs at which the kubelet may show its health.
 #[derive(Default)]
 pub(super) struct KubeletMemory(Mutex<Option<String>>);
 
-/// The kubelet's own health: where the configuration has it, where it passed last and where RKE2 has it by default. A configuration that
-/// was changed counts when RKE2 starts again.
+/// The kubelet's own health, at the configured address, the address of the last pass and RKE2's default. A changed
+/// configuration counts when RKE2 starts again.
 pub(super) async fn kubelet(
     context: &ProbeContext,
     memory: &KubeletMemory,
@@ -56,7 +56,7 @@ pub(super) async fn kubelet(
         *lock(&memory.0) = urls.into_iter().nth(passed);
         return ProbeOutcome::Passed;
     }
-    // The configured address is the one to name.
+    // The message names the configured address.
     outcomes.swap_remove(0)
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn supervisor(context: &ProbeContext) -> ProbeOutcome {
     healthy(context, &url, |body| body.starts_with(b"pong"), by_status).await
 }
 
-/// etcd, where this node has it.
+/// etcd, if this node has it.
 pub(super) async fn etcd(context: &ProbeContext) -> ProbeOutcome {
     let pod = context
         .layout()
@@ -114,7 +114,7 @@ pub(super) async fn control_loop(
     }
 }
 
-/// Does the component lead on another server? If kube-apiserver does not answer this, it might.
+/// Whether the component leads on another server. If kube-apiserver does not answer, it might.
 async fn another_leads(context: &ProbeContext, component: Component, node: &str) -> bool {
     let lease = Ask::Leader(component.as_str());
     match admin(context, lease, node, "there is no Lease").await {
@@ -134,7 +134,6 @@ fn is_led_elsewhere(lease: &Value, host_name: &str, now: Timestamp) -> bool {
         && renewed.is_some_and(|renewed| now.duration_since(renewed) <= LEADS)
 }
 
-/// Does etcd say on this node that it is healthy?
 pub async fn etcd_answers() -> bool {
     says_healthy(&Endpoints::default().etcd).await
 }
@@ -150,9 +149,10 @@ fn is_etcds_health(body: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(body).is_ok_and(|answer| answer["health"] == "true")
 }
 
-/// Why etcd is not healthy. From v3.5 on it says so in its answer, and an alarm comes before everything else (etcd
-/// `server/etcdserver/api/etcdhttp`). Every member tells an alarm, whichever raised it, until it is disarmed. Under NOSPACE etcd
-/// refuses whatever puts a key or makes a lease, under CORRUPT every request (`server/etcdserver/apply`).
+/// Why etcd is not healthy. From v3.5 on its answer has the reason, and an alarm comes before everything else (etcd
+/// `server/etcdserver/api/etcdhttp`). Every member reports an alarm, no matter which one raised it, until it is
+/// disarmed. Under NOSPACE etcd refuses every request that puts a key or makes a lease, under CORRUPT every request
+/// (`server/etcdserver/apply`).
 fn etcds_failure(answer: &HttpAnswer) -> ProbeOutcome {
     let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let alarm = |why: &str| ProbeOutcome::Failed {
@@ -175,7 +175,7 @@ fn by_status(answer: &HttpAnswer) -> ProbeOutcome {
     ProbeOutcome::failed(format!("HTTP {}", answer.status))
 }
 
-/// 200 with the expected body. Another answer comes from another program, so nothing is known.
+/// 200 with the expected body. Another answer comes from another program, so the state is unknown.
 async fn healthy(
     context: &ProbeContext,
     url: &str,

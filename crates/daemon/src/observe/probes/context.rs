@@ -1,5 +1,5 @@
-//! What every probe may use: paths, addresses, clients, a clock. All of it is passed in, so that probes run against a
-//! temporary directory and servers on the loopback interface.
+//! The tools of every probe: paths, addresses, clients, a clock. All of them are passed in, so that probes run against
+//! a temporary directory and servers on the loopback interface.
 
 use jiff::Timestamp;
 use windrow_model::manifest::{Node, yaml};
@@ -16,26 +16,17 @@ use crate::observe::platform::boot_id;
 
 const RANCHERD: &str = "/etc/rancher/rancherd/config.yaml";
 
-/// The addresses on a node that probes ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
-    /// RKE2's supervisor.
     pub supervisor: String,
-    /// etcd's health.
     pub etcd: String,
-    /// The kubelet's health.
     pub kubelet: String,
-    /// kube-controller-manager's health.
     pub controller_manager: String,
-    /// kube-scheduler's health.
     pub scheduler: String,
-    /// The VIP's HTTPS port.
     pub vip_https: u16,
-    /// The VIP's supervisor port.
     pub vip_join: u16,
     /// The system bus; `None` for the usual one.
     pub bus: Option<String>,
-    /// The program that shows the journal.
     pub journalctl: String,
 }
 
@@ -90,12 +81,10 @@ impl ProbeContext {
         })
     }
 
-    /// The current layout.
     pub(super) fn layout(&self) -> Layout {
         self.layout.get()
     }
 
-    /// Sets RKE2's data directory from now on.
     pub(super) fn set_data_dir(&self, data_dir: &str) {
         self.layout.set_data_dir(data_dir);
     }
@@ -105,31 +94,28 @@ impl ProbeContext {
         rancherd(&self.layout())
     }
 
-    /// The host's name; empty if the kernel does not tell it.
+    /// The host's name; empty if the kernel does not return it.
     pub(super) fn host_name(&self) -> String {
         fs::read_to_string(self.layout().path("/proc/sys/kernel/hostname"))
             .map(|name| name.trim().to_owned())
             .unwrap_or_default()
     }
 
-    /// Which boot this is.
     pub(super) fn boot(&self) -> String {
         boot_id(&self.layout()).unwrap_or_default()
     }
 }
 
-/// A configuration file of a few lines; `None` when it is not there or cannot be read as one.
+/// A configuration file of a few lines; `None` if it is missing or cannot be parsed.
 pub(super) fn config(layout: &Layout, path: &str) -> Option<Node> {
     let text = fs::read_to_string(layout.path(path)).ok()?;
     yaml::parse_configuration(&text).ok().flatten()
 }
 
-/// rancherd's configuration. It holds the cluster token and is never printed.
 pub(super) fn rancherd(layout: &Layout) -> Option<Node> {
     config(layout, RANCHERD)
 }
 
-/// Is there a configuration of rancherd, whether it can be read or not?
 pub(super) fn has_rancherd(layout: &Layout) -> bool {
     fs::exists(layout.path(RANCHERD))
 }

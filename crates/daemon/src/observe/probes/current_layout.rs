@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use crate::layout::Layout;
 use crate::locked::lock;
 
-/// The layout, shared. RKE2's configuration may name another data directory while the node runs.
 #[derive(Clone)]
 pub(super) struct CurrentLayout(Arc<Mutex<Layout>>);
 

@@ -21,10 +21,8 @@ use crate::files::{is_missing, read_beginning, read_text};
 use crate::fs;
 use crate::observe::unit_sandbox::is_hidden;
 
-/// How much of a file is read.
 const LOOKED_AT: u64 = 256 * 1024;
 
-/// Asks a configured probe.
 pub(super) async fn ask(
     context: &ProbeContext,
     looks: &Looks,

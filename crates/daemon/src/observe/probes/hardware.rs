@@ -1,4 +1,4 @@
-//! Is the machine well, and is all of it still there?
+//! The machine's health, and whether all of its hardware is still there.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,7 +11,6 @@ use super::context::ProbeContext;
 use crate::locked::lock;
 use crate::observe::host::{read_host, read_inventory, read_links, read_temperatures};
 
-/// Is a sensor near what it must not reach?
 pub(super) fn temperature(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOutcome {
     judge_temperature(&read_temperatures(&context.layout()), limit)
 }
@@ -43,11 +42,10 @@ pub(super) fn judge_temperature(
     }
 }
 
-/// What each link had counted when it was judged last, and what came of it.
+/// The counters of each link at the last judgement, and the result.
 #[derive(Default)]
 pub(super) struct LinkMemory(Mutex<BTreeMap<String, (LinkCounts, Option<String>)>>);
 
-/// Does a link lose packets now?
 pub(super) fn link_errors(
     context: &ProbeContext,
     memory: &LinkMemory,
@@ -76,7 +74,7 @@ fn judge_links(links: &[HostLink], memory: &LinkMemory, limit: Option<ProbeLimit
         let (before, said) = known
             .entry(nic.name.clone())
             .or_insert((LinkCounts::default(), None));
-        // Few packets tell nothing: what was seen last stays.
+        // Few packets prove nothing: the last result stays.
         if let Some(judged) = too_many_errors(&nic.name, now.since(*before), most.into()) {
             *before = now;
             *said = judged.err();
@@ -89,7 +87,7 @@ fn judge_links(links: &[HostLink], memory: &LinkMemory, limit: Option<ProbeLimit
     }
 }
 
-/// Is all of the hardware still there, and as fast as it was?
+/// Whether all of the hardware is still there, and as fast as before.
 pub(super) fn hardware(context: &ProbeContext) -> ProbeOutcome {
     let layout = context.layout();
     compare(context, &read_host(&layout, (context.now)()))
@@ -160,7 +158,7 @@ mod tests {
         let failed = || ProbeOutcome::failed("ens3: more than 100 errors in a million packets");
         assert_eq!(look(1_000_000, 50), ProbeOutcome::Passed);
         assert_eq!(look(1_100_000, 5_050), failed());
-        // Not enough has come since to say that it is over.
+        // Not enough packets have come since to show that the errors are over.
         assert_eq!(look(1_100_100, 5_050), failed());
         assert_eq!(look(1_200_000, 5_050), ProbeOutcome::Passed);
         // A driver that was loaded again counts from the beginning.

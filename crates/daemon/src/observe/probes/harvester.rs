@@ -16,7 +16,6 @@ use super::kubernetes::{Ask, Credential, object};
 use crate::locked::lock;
 use crate::observe::kube_vip;
 
-/// How long connecting may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long finding the address may take, so that there is time left to ask it.
 const LOOKUP: Duration = Duration::from_millis(1500);
@@ -41,7 +40,7 @@ impl KnownVip {
     }
 }
 
-/// Does the VIP answer? Also reports its address as an event.
+/// Whether the VIP answers. Also reports its address as an event.
 pub(super) async fn vip_answers(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -66,7 +65,6 @@ pub(super) async fn vip_answers(
     }
 }
 
-/// Does the VIP answer on this port?
 pub(super) async fn vip_port(
     context: &ProbeContext,
     memory: &VipMemory,
@@ -90,8 +88,8 @@ async fn connects(vip: &str, port: u16) -> ProbeOutcome {
 }
 
 /// The VIP: from Harvester's own ConfigMap, which a server may read, else from the Service that carries it, else, on a
-/// node that joined, from the address it joined by. The last address found is kept, because the VIP matters most when
-/// kube-apiserver may be gone. Where the cluster does not show how its address is found, the installer's configuration
+/// node that joined, from the address that it joined. The last known address is kept, because the VIP matters most when
+/// kube-apiserver may be gone. If the cluster does not show how its address is found, the installer's configuration
 /// may.
 async fn vip(
     context: &ProbeContext,
@@ -168,12 +166,12 @@ async fn look_up(
 fn address(object: &Value) -> Option<String> {
     let in_config = object["data"]["ip"].as_str();
     let in_status = object["status"]["loadBalancer"]["ingress"][0]["ip"].as_str();
-    // Nothing else is asked: whoever may write the ConfigMap could otherwise name any host.
+    // No host name is looked up: a client that may write the ConfigMap could otherwise name any host.
     let address: IpAddr = in_config.or(in_status)?.parse().ok()?;
     Some(address.to_string())
 }
 
-/// Can kube-vip get the VIP's address from DHCP? Its own log shows it, where DHCP is used.
+/// Whether kube-vip can get the VIP's address from DHCP. Its own log shows it, if DHCP is used.
 pub(super) fn dhcp_clash(context: &ProbeContext, memory: &VipMemory) -> ProbeOutcome {
     let known = lock(&memory.0).clone().and_then(|known| known.vip.mode);
     if known.or_else(|| installed_mode(context)) != Some(VipMode::Dhcp) {
@@ -191,7 +189,6 @@ fn installed_mode(context: &ProbeContext) -> Option<VipMode> {
     vip_mode(&config).and_then(VipMode::read)
 }
 
-/// The host of `https://host:port`.
 fn host(url: &str) -> Option<String> {
     let rest = url.trim().strip_prefix("https://")?;
     let authority = rest.split('/').next()?;
@@ -202,8 +199,9 @@ fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
-/// Does Harvester answer what its own console asks? `/v1/harvester/readyz` (v1.8.0) would say more, but for the cluster's token: whoever
-/// has that joins as a server, the VIP's certificate proves nothing to this node, and so the token is sent to nobody.
+/// Whether Harvester answers the request that its console sends. `/v1/harvester/readyz` (v1.8.0) would show more, but
+/// requires the cluster's token. A client with that token joins as a server, and the VIP's certificate proves nothing
+/// to this node, so the token is never sent.
 pub(super) async fn ready(
     context: &ProbeContext,
     memory: &VipMemory,

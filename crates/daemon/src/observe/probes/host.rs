@@ -21,7 +21,6 @@ fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
     judged.unwrap_or_else(|unknown| unknown)
 }
 
-/// Is there a default route?
 pub(super) fn default_route(context: &ProbeContext) -> ProbeOutcome {
     match has_default_route(&context.layout()) {
         Ok(true) => ProbeOutcome::Passed,
@@ -30,7 +29,6 @@ pub(super) fn default_route(context: &ProbeContext) -> ProbeOutcome {
     }
 }
 
-/// Has a physical NIC a link?
 pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
     let directory = context.layout().path("/sys/class/net");
     let entries = match fs::read_dir(&directory) {
@@ -57,14 +55,13 @@ pub(super) fn carrier(context: &ProbeContext) -> ProbeOutcome {
     }
 }
 
-/// What of a file system is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scarce {
     Space,
     Inodes,
 }
 
-/// Free space or inodes where RKE2, etcd and images live.
+/// Free space or inodes in the directories of RKE2, etcd and images.
 pub(super) fn disk(
     context: &ProbeContext,
     scarce: Scarce,
@@ -83,7 +80,7 @@ pub(super) fn disk(
         context.layout().path("/var/lib/kubelet"),
         context.layout().path("/var/lib"),
     ] {
-        // By its device: many file systems have no identity of their own (NFS, FUSE).
+        // By its device: many file systems have no separate identity (NFS, FUSE).
         let found = fs::metadata(&path).and_then(|directory| {
             let found = fs::statvfs(&path)?;
             Ok((directory.dev(), found))
@@ -133,7 +130,7 @@ pub(super) fn disk(
     }
 }
 
-/// Can nothing more be written? A file system that counts no inodes cannot run out of them.
+/// Whether nothing more can be written. A file system that counts no inodes cannot run out of them.
 fn is_used_up(scarce: Scarce, free: u64, total: u64) -> bool {
     match scarce {
         Scarce::Space => total > 0 && free < NO_SPACE,
@@ -158,7 +155,7 @@ fn percent(free: u64, total: u64) -> Option<u64> {
         .and_then(|percent| u64::try_from(percent).ok())
 }
 
-/// Less than the limit? A file system that counts no inodes cannot run out of them.
+/// The message if there is less than the limit. A file system that counts no inodes cannot run out of them.
 fn too_little(limit: Option<ProbeLimit>, free: u64, total: u64, word: &str) -> Option<String> {
     let limit = limit?;
     let percent = percent(free, total)?;
@@ -175,7 +172,6 @@ fn too_little(limit: Option<ProbeLimit>, free: u64, total: u64, word: &str) -> O
     low.then(|| format!("{percent}% {word} (less than {limit})"))
 }
 
-/// Memory that is available.
 pub(super) fn memory(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOutcome {
     outcome((|| {
         let text = read(context, "/proc/meminfo")?;
@@ -228,7 +224,6 @@ pub(super) fn load(context: &ProbeContext, limit: Option<ProbeLimit>) -> ProbeOu
     })())
 }
 
-/// Is the clock synchronised?
 pub(super) async fn clock(context: &ProbeContext) -> ProbeOutcome {
     match context.bus.synchronised().await {
         Ok(true) => ProbeOutcome::Passed,
@@ -254,7 +249,7 @@ mod tests {
         assert!(is_used_up(space, 0, 1 << 30) && is_used_up(space, 4096, 1 << 30));
         assert!(!is_used_up(space, 1 << 20, 1 << 30));
         assert!(is_used_up(inodes, 0, 1000) && !is_used_up(inodes, 1, 1000));
-        // Of a file system that says nothing, nothing is known.
+        // If a file system returns nothing, its state is unknown.
         assert!(!is_used_up(space, 0, 0) && !is_used_up(inodes, 0, 0));
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn client() -> Result<reqwest::Client, reqwest::Error> {
     builder().tls_danger_accept_invalid_certs(true).build()
 }
 
-/// The same, but it checks certificates.
+/// As [`client`], but it checks certificates.
 pub(super) fn builder() -> reqwest::ClientBuilder {
     use_ring();
     reqwest::Client::builder()
@@ -27,19 +27,17 @@ pub(super) fn builder() -> reqwest::ClientBuilder {
         .pool_max_idle_per_host(0)
 }
 
-/// An answer.
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no answer.
 pub(super) enum NoAnswer {
     /// The connection was refused or broke: the server is not up.
     Down(String),
     /// It took too long.
     Late,
-    /// The answer was no HTTP, or too long.
+    /// The answer was not HTTP, or too long.
     Garbage(String),
 }
 
@@ -57,7 +55,6 @@ fn seconds(patience: Duration) -> String {
     format!("{} s", patience.as_secs_f32().ceil())
 }
 
-/// A connection that failed, in a line.
 pub(super) fn not_connected(host: &str, port: u16, error: &std::io::Error) -> String {
     let server = authority(host, port);
     match error.kind() {
@@ -72,7 +69,7 @@ pub(super) fn no_connection_within(host: &str, port: u16, patience: Duration) ->
     format!("{server} gives no answer within {}", seconds(patience))
 }
 
-/// A host and a port as they stand in a URL.
+/// A host and a port as in a URL.
 pub(super) fn authority(host: &str, port: u16) -> String {
     match host.contains(':') {
         true => format!("[{host}]:{port}"),
@@ -93,8 +90,8 @@ pub(super) async fn get(
     send(request, PATIENCE).await
 }
 
-/// The same of a health endpoint on this node. On a node whose first address is IPv6, RKE2's components listen on `[::1]` alone (k3s
-/// `Loopback`).
+/// As [`get`], for a health endpoint on this node. On a node whose first address is IPv6, RKE2's components listen only
+/// on `[::1]` (k3s `Loopback`).
 pub(super) async fn get_on_loopback(
     client: &reqwest::Client,
     url: &str,
@@ -112,7 +109,6 @@ pub(super) async fn get_on_loopback(
     }
 }
 
-/// Sends a request and reads the answer, up to a bound.
 pub(super) async fn send(
     request: reqwest::RequestBuilder,
     patience: Duration,
@@ -145,7 +141,7 @@ fn no_answer(error: &reqwest::Error) -> NoAnswer {
     }
 }
 
-/// Who is not reached, and why. Of the URL only host and port are told: the rest may be secret.
+/// The host that cannot be reached, and why. Only host and port of the URL are shown: the rest may be secret.
 fn no_connection(error: &reqwest::Error) -> Option<String> {
     let url = error.url()?;
     let (host, port) = (url.host_str()?, url.port_or_known_default()?);

@@ -1,4 +1,4 @@
-//! Asks kube-apiserver what [`Ask`] lists, with the credential that the node has.
+//! Sends kube-apiserver the requests in [`Ask`], with the node's credential.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,6 @@ pub(super) use super::requests::{Ask, Credential, NamespacedName, object_path};
 use crate::apiserver::{self, ApiServer, LONGEST, Reply, RequestFailure};
 use crate::observe::rke2::admin_kubeconfig;
 
-/// Asks kube-apiserver with the credentials of the node.
 pub(super) struct Kubernetes {
     layout: CurrentLayout,
     api: ApiServer,
@@ -22,7 +21,6 @@ impl Kubernetes {
         Self { layout, api }
     }
 
-    /// Sends the request, if it is allowed.
     pub(super) async fn ask(
         &self,
         ask: Ask<'_>,
@@ -36,10 +34,10 @@ impl Kubernetes {
         }
         let connection = self.api.connection(&self.kubeconfig(credential)).await;
         let connection = connection.map_err(RequestFailure::Other)?;
-        // The next try comes soon, and this one has little time. Without the time that is left: the reason should stay the
-        // same between questions.
+        // The next try comes soon, and this one has little time. The message omits the time that is left: the reason
+        // should stay the same between questions.
         if !connection.left().is_zero() {
-            let why = "kube-apiserver asks to be left alone for a while";
+            let why = "kube-apiserver asks for a pause";
             return Err(RequestFailure::Other(why.to_owned()));
         }
         let client = connection.client();
@@ -54,7 +52,7 @@ impl Kubernetes {
         }
     }
 
-    /// An answer that tells nothing about the node: a refusal is the credential's.
+    /// An answer without information about the node: a refusal concerns the credential.
     pub(super) fn no_usable_answer(
         &self,
         ask: Ask<'_>,
@@ -64,7 +62,7 @@ impl Kubernetes {
     ) -> ProbeOutcome {
         let asked = asked(ask, credential, node);
         match reply.status {
-            // Whatever was asked: the file is the matter.
+            // The request does not matter: the file is the problem.
             401 => ProbeOutcome::refused(
                 self.kubeconfig(credential).display().to_string(),
                 "kube-apiserver refuses this credential (401)",
@@ -75,7 +73,6 @@ impl Kubernetes {
     }
 }
 
-/// The name of a request in an answer.
 pub(super) fn asked(ask: Ask<'_>, credential: Credential, node: &str) -> String {
     let path = ask.path(node);
     let path = path.split('?').next().unwrap_or_default();
@@ -90,8 +87,8 @@ pub(super) fn asked(ask: Ask<'_>, credential: Credential, node: &str) -> String 
     }
 }
 
-/// The object, or what its absence means: an object that does not exist is a failure with `absent`, any other error is
-/// unknown.
+/// The object, or the meaning of its absence: an object that does not exist is a failure with `absent`, any other error
+/// is unknown.
 pub(super) async fn object(
     kubernetes: &Kubernetes,
     ask: Ask<'_>,
@@ -134,7 +131,7 @@ pub(super) async fn items(
     }
 }
 
-/// A list that kube-apiserver does not know.
+/// The outcome for a list that kube-apiserver does not know.
 pub(super) fn not_served(ask: Ask<'_>, node: &str) -> ProbeOutcome {
     ProbeOutcome::unknown(
         asked(ask, Credential::Admin, node),

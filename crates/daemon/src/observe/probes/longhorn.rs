@@ -7,8 +7,8 @@ use super::answer::ProbeAnswer;
 use super::context::ProbeContext;
 use super::kubernetes::{Ask, items};
 
-/// Is Longhorn ready on this node, and can it use the node's disks? That nothing new is scheduled on a node that is drained
-/// is no fault.
+/// Whether Longhorn is ready on this node, and can use the node's disks. On a drained node it is normal that nothing
+/// new is scheduled.
 pub(super) async fn node(context: &ProbeContext, node: &str) -> ProbeAnswer {
     let found = items(&context.kubernetes, Ask::LonghornNode, node).await;
     match found.as_deref() {

@@ -1,7 +1,8 @@
-//! Looks at what may not answer: a file system that hangs, a sensor of a disk that dies, a link whose driver resets.
+//! Reads of objects that may not answer: a file system that hangs, a sensor of a failing disk, a link whose driver
+//! resets.
 //!
-//! Each is on a thread of its own, because the daemon has one for everything else, and a read cannot be interrupted. A look that
-//! hangs blocks one thread, and never a second one.
+//! Each read runs on a separate thread, because the daemon has one for everything else, and a read cannot be
+//! interrupted. A read that hangs blocks one thread, and never a second one.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -10,11 +11,10 @@ use windrow_plan::readiness::node::ProbeOutcome;
 
 use crate::locked::lock;
 
-/// The looks that are under way, by their names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Looks(Arc<Mutex<BTreeSet<String>>>);
 
-/// A look is under way until this goes.
+/// A read is under way until this is dropped.
 struct UnderWay {
     looks: Looks,
     name: String,
@@ -27,7 +27,7 @@ impl Drop for UnderWay {
 }
 
 impl Looks {
-    /// Looks. `name` says at what; while the last look of this name has no answer, nobody looks again.
+    /// Runs a read. `name` identifies it; while the last read of this name has no answer, no other one starts.
     pub(super) async fn look(
         &self,
         name: &str,
@@ -57,7 +57,6 @@ impl Looks {
         }
     }
 
-    /// Is a look of this name under way?
     #[cfg(test)]
     pub(super) fn is_under_way(&self, name: &str) -> bool {
         lock(&self.0).contains(name)

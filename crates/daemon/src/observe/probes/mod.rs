@@ -1,12 +1,12 @@
-//! Probes the node: each question on its own clock, independent of the others, all answers as events.
+//! Probes the node: each question at its own pace, independent of the others, all answers as events.
 //!
 //! ```text
 //!   Interests (on? platform? day 0 over?) ─┐
 //!   role, node name (read again) ──────────┴─> one task per question ──> ClusterEvent::Node
 //! ```
 //!
-//! `schedule` says when a question is asked, which may answer several probes; `ask` finds who can answer it. A probe looks through a
-//! [`ProbeContext`]; what it remembers is its own type, and `ask` keeps it. `requests` lists every request to
+//! `schedule` decides when to ask a question, which may answer several probes; `ask` finds the code that answers it. A
+//! probe uses a [`ProbeContext`]; its memory is a separate type, and `ask` keeps it. `requests` lists every request to
 //! kube-apiserver.
 
 mod addons;
@@ -44,11 +44,11 @@ pub use context::{Endpoints, ProbeContext};
 pub use role::{disabled_components, next_node_name, role_and_name};
 pub use schedule::probe;
 
-/// Does systemd say that the clock is synchronised?
+/// Whether systemd reports that the clock is synchronised.
 ///
 /// # Errors
 ///
-/// Why it does not say.
+/// Why there is no answer.
 pub async fn clock_is_synchronised() -> Result<bool, String> {
     bus::Bus::new(None).synchronised().await
 }

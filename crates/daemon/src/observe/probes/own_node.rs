@@ -1,4 +1,4 @@
-//! What else the own Node says, beside being ready: its other conditions, etcd's membership and KubeVirt's label.
+//! The state of the own Node apart from being ready: its other conditions, etcd's membership and KubeVirt's label.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -46,14 +46,14 @@ impl HeartbeatMemory {
     }
 }
 
-/// What the own Node, or why there is none, says of the probes that the question `node` answers too.
+/// The outcomes of the other probes of the question `node`, from the own Node or from the reason why it is missing.
 pub(super) fn others(
     found: Result<&Value, &ProbeOutcome>,
     now: Timestamp,
 ) -> Vec<(&'static str, ProbeOutcome)> {
     let judge = |judged: &dyn Fn(&Value) -> ProbeOutcome| match found {
         Ok(node) => judged(node),
-        // That there is no Node yet says nothing of what it would say.
+        // A missing Node says nothing about these states.
         Err(ProbeOutcome::Failed { why, .. }) => ProbeOutcome::unknown("the own Node", why),
         Err(unknown) => unknown.clone(),
     };
@@ -64,7 +64,7 @@ pub(super) fn others(
     ]
 }
 
-/// Is this node's etcd a voting member?
+/// Whether this node's etcd is a voting member.
 fn etcd_votes(node: &Value, now: Timestamp) -> ProbeOutcome {
     let unknown = |why: &str| ProbeOutcome::unknown("the own Node's EtcdIsVoter", why);
     let vote = etcd_member::vote(node);
@@ -80,7 +80,7 @@ fn etcd_votes(node: &Value, now: Timestamp) -> ProbeOutcome {
     }
 }
 
-/// Is a condition True that has to be False?
+/// Whether a condition is True that has to be False.
 fn conditions(node: &Value) -> ProbeOutcome {
     let bad = BAD.iter().filter_map(|kind| {
         let is_true = Condition::of(node, kind).filter(Condition::is_true)?;
@@ -96,8 +96,8 @@ fn conditions(node: &Value) -> ProbeOutcome {
     }
 }
 
-/// Has virt-handler reported from this node? It sets the label to true as long as it runs, and virt-controller sets it to
-/// false when it is silent.
+/// Whether virt-handler has reported from this node. It sets the label to true as long as it runs, and virt-controller
+/// sets it to false when it is silent.
 fn virt_handler(node: &Value) -> ProbeOutcome {
     match node["metadata"]["labels"]["kubevirt.io/schedulable"].as_str() {
         Some("true") => ProbeOutcome::Passed,

@@ -1,5 +1,6 @@
-//! The parts of Harvester's platform: KubeVirt, Fleet's charts and Bundles, Rancher's provisioning of its own cluster, and
-//! system-upgrade-controller. All alike from v1.4.0 to v1.8.2; where a kind is not served, nothing is known.
+//! The parts of Harvester's platform: KubeVirt, Fleet's charts and Bundles, Rancher's provisioning of the local
+//! cluster, and system-upgrade-controller. All alike from v1.4.0 to v1.8.2; if a kind is not served, its state is
+//! unknown.
 
 use windrow_harvester::health::{
     bundle_faults, chart_fault, judge_condition, kubevirt_works, provisioned,
@@ -17,7 +18,6 @@ fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
     judged.unwrap_or_else(|unknown| unknown)
 }
 
-/// KubeVirt, as its operator reports it.
 pub(super) async fn kubevirt(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let found = items(&context.kubernetes, Ask::KubeVirts, node).await;
     outcome(found.map(|found| match found.first() {
@@ -26,7 +26,6 @@ pub(super) async fn kubevirt(context: &ProbeContext, node: &str) -> ProbeOutcome
     }))
 }
 
-/// Has Rancher provisioned the cluster that it runs in?
 pub(super) async fn local_cluster(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let found = items(&context.kubernetes, Ask::LocalCluster, node).await;
     outcome(found.map(|found| match found.first() {
@@ -35,7 +34,8 @@ pub(super) async fn local_cluster(context: &ProbeContext, node: &str) -> ProbeOu
     }))
 }
 
-/// The ManagedCharts of the cluster, and the Bundles that are not theirs. What was only modified by hand is deployed.
+/// The ManagedCharts of the cluster, and the Bundles that are not theirs. A chart that was only modified manually is
+/// deployed.
 pub(super) async fn charts(context: &ProbeContext, node: &str) -> ProbeOutcome {
     outcome(charts_of(context, node).await)
 }
@@ -61,7 +61,7 @@ async fn charts_of(context: &ProbeContext, node: &str) -> Result<ProbeOutcome, P
     })
 }
 
-/// system-upgrade-controller, and the Plan with which rancherd ends.
+/// system-upgrade-controller, and the Plan that rancherd creates at its end.
 pub(super) async fn upgrade_controller(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "system-upgrade-controller is not installed yet";
     let available = match admin(context, Ask::UpgradeController, node, absent).await {

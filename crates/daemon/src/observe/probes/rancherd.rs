@@ -1,7 +1,7 @@
-//! rancherd, which makes a Harvester node part of its cluster: has it ended, and if not, at which step is it?
+//! rancherd, which makes a Harvester node part of its cluster: whether it has ended, and otherwise its current step.
 //!
-//! Its files hold the cluster token: they are looked at from outside, and never opened. What it does is told by the
-//! directories that it makes for each instruction of its plan, and by known lines of its journal.
+//! Its files contain the cluster token: they are examined from outside, and never opened. Its progress shows in the
+//! directories that it creates for each instruction of its plan, and in known lines of its journal.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,12 +16,11 @@ use super::context::ProbeContext;
 use crate::fs;
 
 const UNIT: &str = "rancherd.service";
-/// How long `journalctl` may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Its longest steps wait for others, and take minutes.
 const PAUSES: SignedDuration = SignedDuration::from_mins(15);
 const LONGEST_LINE: usize = 200;
-/// How its lines that tell a step begin (rancherd's pkg/rancherd, pkg/plan, pkg/probe). No other is shown.
+/// How its lines about a step begin (rancherd's pkg/rancherd, pkg/plan, pkg/probe). No other line is shown.
 const TOLD: &[&str] = &[
     "Loading config file [",
     "No role defined",
@@ -38,14 +37,12 @@ const TOLD: &[&str] = &[
     "Successfully Bootstrapped Rancher",
 ];
 
-/// An instruction of its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Instruction {
     number: u32,
     begun: Timestamp,
 }
 
-/// Has it bootstrapped the node?
 pub(super) async fn bootstrapped(context: &ProbeContext) -> ProbeOutcome {
     let directory = context.layout().path("/var/lib/rancher/rancherd");
     match fs::try_exists(directory.join("bootstrapped")) {
@@ -60,7 +57,7 @@ pub(super) async fn bootstrapped(context: &ProbeContext) -> ProbeOutcome {
         Err(why) => return ProbeOutcome::unknown(format!("systemd about {UNIT}"), why),
     };
     let state = match (unit.load.as_str(), unit.active.as_str()) {
-        // An image without it is made part of a cluster by something else.
+        // On an image without rancherd, another program makes the node part of a cluster.
         ("not-found", _) => return ProbeOutcome::Passed,
         (_, "failed") => format!("{UNIT} failed ({})", unit.result),
         (_, "inactive") => {
@@ -116,7 +113,7 @@ fn names(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The last line of its journal that tells a step.
+/// The last line of its journal about a step.
 async fn last_line(journalctl: &str) -> Option<String> {
     let mut command = Command::new(journalctl);
     command
@@ -137,7 +134,7 @@ fn step_in(journal: &str) -> Option<String> {
     Some(line)
 }
 
-/// The message of `time="…" level=info msg="…"`; another line is a message itself.
+/// The message of `time="…" level=info msg="…"`; any other line is a message as a whole.
 fn message(line: &str) -> String {
     match line.split_once("msg=\"") {
         Some((_, rest)) => rest.trim_end().trim_end_matches('"').replace("\\\"", "\""),

@@ -16,17 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// mutating one, then the validating one.
 const WEBHOOKS: Duration = Duration::from_secs(24);
 
-/// The credential of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Credential {
-    /// The server's admin kubeconfig.
     Admin,
     /// The node's own identity (`system:node:NAME`), from the kubelet's kubeconfig.
     Node,
 }
 
 impl Credential {
-    /// The one that a node of this role has.
     pub(super) fn for_role(role: NodeRole) -> Self {
         match role.serves_api() {
             true => Self::Admin,
@@ -48,13 +45,12 @@ pub(super) enum Ask<'a> {
     Traefik,
     /// Service `kube-system/ingress-expose`, before Harvester v1.9.
     Expose,
-    /// ConfigMap `harvester-system/vip`: a node may read a ConfigMap only if a pod of its own uses it.
+    /// ConfigMap `harvester-system/vip`: a node may read a ConfigMap only if one of its pods uses it.
     Vip,
     /// Deployment `cattle-system/rancher`.
     Rancher,
     /// ManagedChart `fleet-local/harvester`.
     ManagedChart,
-    /// The ManagedCharts of `fleet-local`.
     ManagedCharts,
     /// The Bundles of `fleet-local`, as a table: an object holds its whole chart.
     Bundles,
@@ -72,14 +68,12 @@ pub(super) enum Ask<'a> {
     WebhookEndpoints,
     /// The configurations of admission webhooks: `validatingwebhookconfigurations`, or the mutating ones.
     WebhookConfigurations(&'a str),
-    /// The first object of a list, by the list's path: its metadata alone.
+    /// The first object of a list, by the list's path: only its metadata.
     First(&'a str),
     /// An update of an object, by its path, that changes nothing and is not kept (`dryRun=All`): it only makes
     /// kube-apiserver call the webhooks.
     Unchanged(&'a str),
-    /// Setting `server-version`.
     ServerVersion,
-    /// Setting `storage-network`.
     StorageNetwork,
     /// The newest Upgrade.
     Upgrades,
@@ -87,19 +81,16 @@ pub(super) enum Ask<'a> {
     UpgradePlans,
     /// The Jobs that system-upgrade-controller created for the node, in any namespace.
     UpgradeJobs,
-    /// The Jobs of the hooks of this Upgrade: two a node. Of those beyond the first 500 no time is known.
+    /// The Jobs of the hooks of this Upgrade: two per node. Jobs after the first 500 have no time.
     HookJobs(&'a str),
-    /// Harvester's Addons, all of them.
     Addons,
-    /// The HelmChart of an Addon.
     HelmChart(NamespacedName<'a>),
-    /// The Job of a HelmChart.
     Job(NamespacedName<'a>),
     /// The pods of such a Job: only they show why one waits for its image.
     JobPods(NamespacedName<'a>),
     /// A configured Service: a node may read Services.
     Service(NamespacedName<'a>),
-    /// What an API version serves (`v1`, `apps/v1`): discovery.
+    /// The resources of an API version (`v1`, `apps/v1`): discovery.
     Resources(&'a str),
     /// A configured object, by its path ([`object_path`]).
     Object(&'a str),
@@ -111,7 +102,6 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 /// The columns that `kubectl get` shows.
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/// A name in a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NamespacedName<'a> {
     pub(super) namespace: &'a str,
@@ -119,7 +109,6 @@ pub(super) struct NamespacedName<'a> {
 }
 
 impl Ask<'_> {
-    /// One of each kind of request.
     #[cfg(test)]
     const ALL: &'static [Ask<'static>] = &[
         Ask::Readyz,
@@ -156,7 +145,6 @@ impl Ask<'_> {
         Ask::Object("/apis/apps/v1/namespaces/some/deployments/thing"),
     ];
 
-    /// Is this credential allowed to send it?
     pub(super) fn allowed(self, credential: Credential) -> bool {
         match credential {
             Credential::Admin => true,
@@ -167,7 +155,6 @@ impl Ask<'_> {
         }
     }
 
-    /// How it is sent.
     pub(super) fn method(self) -> Method {
         match self {
             Ask::Unchanged(_) => Method::PATCH,
@@ -199,7 +186,6 @@ impl Ask<'_> {
         }
     }
 
-    /// Its path, for the node of this name.
     pub(super) fn path(self, node: &str) -> String {
         match self {
             Ask::Readyz => "/readyz".to_owned(),
@@ -283,7 +269,6 @@ impl Ask<'_> {
     }
 }
 
-/// The path of an object.
 pub(super) fn object_path(
     api_version: &str,
     namespace: Option<&str>,
@@ -320,7 +305,7 @@ const NO_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 
 /// A name as one segment of a path: a name from the cluster must not lead elsewhere.
 fn segment(name: &str) -> PercentEncode<'_> {
-    // A name of dots alone would be taken for a directory.
+    // A name that consists of dots would be treated as a directory.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match name.bytes().any(plain) {
         true => utf8_percent_encode(name, NO_NAME),

@@ -24,8 +24,8 @@ const ENVIRONMENTS: [&str; 4] = [
     "/usr/lib/systemd/system/rke2-server.env",
 ];
 
-/// The node's current role in its cluster, and the name of its own Node: as its kubelet's certificate has it, and before there is one,
-/// as RKE2 will derive it.
+/// The node's current role in its cluster, and the name of its Node: the name in its kubelet's certificate, or before
+/// there is one, the name that RKE2 will derive.
 pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
     let config = Config::read(&context.layout());
     let server = context.bus.unit("rke2-server.service").await;
@@ -43,8 +43,8 @@ pub async fn role_and_name(context: &ProbeContext) -> (NodeRole, String) {
     (role, certified.unwrap_or(config.name))
 }
 
-/// The name under which RKE2 registers the node when it starts again, if it is another one than `current`. `None` if anything else than RKE2's
-/// configuration and the host name may name the node.
+/// The name under which RKE2 registers the node when it starts again, if it differs from `current`. `None` if the name
+/// may be set by anything other than RKE2's configuration and the host name.
 pub fn next_node_name(layout: &Layout, current: &str) -> Option<String> {
     let config = Config::read(layout);
     let is_known = config.is_whole
@@ -55,7 +55,7 @@ pub fn next_node_name(layout: &Layout, current: &str) -> Option<String> {
     (is_known && config.name != current).then_some(config.name)
 }
 
-/// What in a unit, or in the environment of one, shows that the node may be named there.
+/// Texts in a unit, or in a unit's environment, that show that the node may be named there.
 const NAMING: [&str; 7] = [
     "node-name",
     "node-id",
@@ -66,7 +66,7 @@ const NAMING: [&str; 7] = [
     "DefaultEnvironment=",
 ];
 
-/// May a unit of RKE2, a drop-in of one, the environment of one, or rancherd say how the node is called?
+/// Whether a unit of RKE2, a drop-in or the environment of one, or rancherd may set the node's name.
 fn is_named_elsewhere(layout: &Layout) -> bool {
     const UNITS: [&str; 4] = [
         "/etc/systemd/system",
@@ -116,12 +116,12 @@ fn files_in(directory: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
-/// The role that the node last had in this boot.
 #[derive(Default)]
 pub(super) struct LastRole(Mutex<NodeRole>);
 
 impl LastRole {
-    /// The role that counts: a node does not lose its role, and does not become the first server because a file cannot be read.
+    /// The role that counts: a node does not lose its role, and does not become the first server because a file cannot
+    /// be read.
     fn next(&self, found: NodeRole, is_certain: bool) -> NodeRole {
         let mut last = lock(&self.0);
         let is_kept =
@@ -133,7 +133,7 @@ impl LastRole {
     }
 }
 
-/// Is it a server? Both units may be installed: the one that is further decides, then the enabled one.
+/// Whether it is a server. Both units may be installed: the one that is further decides, then the enabled one.
 fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
     let ranks: [fn(&UnitState) -> bool; 4] = [
         |unit| matches!(unit.active.as_str(), "active" | "reloading" | "refreshing"),
@@ -149,7 +149,7 @@ fn by_units(server: &UnitState, agent: &UnitState) -> Option<bool> {
             _ => {}
         }
     }
-    // Both or neither: a masked unit still shows which one it was.
+    // Both or neither: a masked unit still shows the former role.
     (server.load == "masked" && agent.load == "not-found").then_some(true)
 }
 
@@ -182,23 +182,19 @@ const DISABLING: [(&str, Component); 3] = [
     ("disable-scheduler", Component::KubeScheduler),
 ];
 
-/// The components that RKE2 does not run on this server. Without a kube-apiserver of its own, RKE2's kubeconfig leads to that of another
-/// server (k3s `pkg/server/server.go`, `writeKubeConfig`).
+/// The components that RKE2 does not run on this server. Without a local kube-apiserver, RKE2's kubeconfig leads to
+/// that of another server (k3s `pkg/server/server.go`, `writeKubeConfig`).
 pub fn disabled_components(layout: &Layout) -> Vec<Component> {
     Config::read(layout).disabled
 }
 
-/// The part of RKE2's configuration that matters here.
 struct Config {
-    /// It names a server to join.
     joins: bool,
-    /// The components that it switches off on this server.
     disabled: Vec<Component>,
     /// The node's own name as a Node.
     name: String,
-    /// Does RKE2 ask the cloud for that name?
+    /// Whether RKE2 asks the cloud for that name.
     name_from_cloud: bool,
-    /// Could all of its files be read?
     is_whole: bool,
 }
 
@@ -258,7 +254,6 @@ impl Environment {
         Self(texts.collect::<Vec<_>>().join("\n"))
     }
 
-    /// The last value of a variable, without quotes.
     fn value(&self, variable: &str) -> Option<String> {
         let mut values = self.0.lines().filter_map(|line| {
             let value = line.trim().strip_prefix(variable)?.strip_prefix('=')?;
@@ -269,7 +264,7 @@ impl Environment {
     }
 }
 
-/// A scalar as RKE2 reads it, whichever type YAML gives it.
+/// A scalar as RKE2 reads it, for any YAML type.
 fn scalar(node: &Node) -> String {
     match &node.value {
         NodeValue::String(text) => text.trim().to_owned(),
@@ -283,8 +278,9 @@ fn is_true(node: &Node) -> bool {
     scalar(node) == "true"
 }
 
-/// As k3s names its Node (`GetHostnameAndIPs` in `pkg/util/net.go`, `ensureNodeID` in `pkg/agent/config/config.go`): the configured
-/// name or the host's, in lower case; `with-node-id` appends an identifier that k3s draws once.
+/// The name that k3s gives its Node (`GetHostnameAndIPs` in `pkg/util/net.go`, `ensureNodeID` in
+/// `pkg/agent/config/config.go`): the configured name or the host's, in lower case; `with-node-id` appends an
+/// identifier that k3s draws once.
 fn node_name(layout: &Layout, configured: Option<String>, with_id: bool) -> String {
     let text_of = |path: &str| {
         let text = fs::read_to_string(layout.path(path));

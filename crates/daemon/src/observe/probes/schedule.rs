@@ -1,12 +1,12 @@
-//! When each probe is asked.
+//! Decides when to ask each probe.
 //!
-//! One question may answer several probes: it is asked when the first of them is due, and answers every one whose period
-//! is over. A probe that hangs is given up after its timeout and is Unknown. The next question comes when its period is over; a
-//! probe is never asked twice at a time. A probe that keeps passing is asked less and less often, down to its rest.
-//! When one stops passing or passes again, all of them are asked at once, and as often as in the beginning, so that the trouble and
-//! its end are seen as soon and as fully as if no probe had ever rested.
+//! One question may answer several probes. It is due with the first of them, and answers every probe whose period is
+//! over. A probe that hangs is cancelled after its timeout and is Unknown. The next question comes when its period is
+//! over; there are never two questions of a probe at a time. The pauses of a probe that keeps passing grow up to its
+//! rest. When one stops passing or passes again, the daemon asks all of them at once, and as often as in the beginning.
+//! It then notices the failure and its end as if no probe had ever rested.
 //!
-//! Probes are asked on a common beat: what is due within a few seconds is asked together, and wakes the machine once.
+//! Probes share a beat: those that are due within a few seconds run together, and wake the machine once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -33,9 +33,8 @@ use crate::layout::Layout;
 use crate::locked::lock;
 use crate::observe::rke2;
 
-/// The time between two beats.
 const BEAT: Duration = Duration::from_secs(5);
-/// How soon a probe of which a single answer counts is asked after something has changed, however long its period is.
+/// The longest pause after a change for a probe that one answer decides, even if its period is long.
 const AFTER_UNREST: Duration = Duration::from_secs(10);
 /// How often the role is read: a node can be promoted.
 const ROLE_EVERY: Duration = Duration::from_secs(20);
@@ -77,7 +76,7 @@ pub async fn probe(
                 _ => false,
             };
             if !is_asked_alike {
-                // Answers about the earlier role are of no use any more.
+                // Answers about the earlier role are useless now.
                 questions.stop_all().await;
             }
             let wanted = now.as_ref().map(wanted).unwrap_or_default();
@@ -104,7 +103,7 @@ pub async fn probe(
     }
 }
 
-/// Where the kubelet serves its health. Its own files may be anywhere: they are read again only when RKE2's change.
+/// The address of the kubelet's health. Its own files may be anywhere: they are read again only when RKE2's change.
 #[derive(Default)]
 struct KubeletConfiguration {
     files: Option<Vec<Rke2ConfigFile>>,
@@ -122,7 +121,6 @@ impl KubeletConfiguration {
     }
 }
 
-/// The questions that are asked now.
 struct Questions {
     prober: Arc<Prober>,
     events: mpsc::Sender<ClusterEvent>,
@@ -210,7 +208,6 @@ fn wanted(node: &ProbedNode) -> Vec<ProbeSpec> {
         .collect()
 }
 
-/// An answer without the words of libraries.
 fn in_plain_words(outcome: ProbeOutcome) -> ProbeOutcome {
     match outcome {
         ProbeOutcome::Passed => outcome,
@@ -227,10 +224,9 @@ fn in_plain_words(outcome: ProbeOutcome) -> ProbeOutcome {
     }
 }
 
-/// What all questions share.
 #[derive(Clone, Default)]
 pub(super) struct Agenda {
-    /// Tells every probe that one has stopped passing, or passes again.
+    /// Notifies every probe that one has stopped passing, or passes again.
     unrest: Arc<watch::Sender<()>>,
     /// Each probe as it was after its last answer. When a question begins again, its probes keep their pace: an answer more would
     /// count.
@@ -238,7 +234,6 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// A probe as it goes on, or a new one.
     fn probe(&self, spec: ProbeSpec, beat: Beat) -> AskedProbe {
         let known = lock(&self.probes).get(&spec.id).cloned();
         match known.filter(|known| known.track.spec == spec) {
@@ -253,21 +248,20 @@ impl Agenda {
         }
     }
 
-    /// Forgets what is not asked any more: the core forgets it too.
+    /// Forgets the probes without a question: the core forgets them too.
     fn keep_only(&self, questions: &BTreeMap<String, Vec<ProbeSpec>>) {
         let is_asked = |id: &ProbeId| questions.values().flatten().any(|spec| spec.id == *id);
         lock(&self.probes).retain(|id, _| is_asked(id));
     }
 }
 
-/// The moments at which probes are asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beat {
     first: Instant,
 }
 
 impl Beat {
-    /// A beat that is this process's own: nodes that start together do not ask together.
+    /// The beat of this process: nodes that start together do not ask together.
     pub(super) fn new() -> Self {
         Self {
             first: Instant::now() + spread(BEAT),
@@ -289,15 +283,12 @@ impl Beat {
     }
 }
 
-/// How long to wait before a probe is asked again.
 #[derive(Clone)]
 pub(super) struct ProbePace {
     pub(super) period: Duration,
-    /// The longest pause.
     pub(super) rest: Duration,
     /// The pause after the next pass.
     pub(super) next: Duration,
-    /// When it is asked.
     pub(super) beat: Beat,
 }
 
@@ -318,22 +309,18 @@ impl ProbePace {
         pause.saturating_sub(self.period)
     }
 
-    /// Something has changed.
     pub(super) fn hurry(&mut self) {
         self.next = self.period;
     }
 }
 
-/// A probe, and when it is asked.
 #[derive(Clone)]
 pub(super) struct AskedProbe {
     track: Track,
     pace: ProbePace,
-    /// Its last answer.
     passed: Option<bool>,
     /// When its period is over.
     earliest: Instant,
-    /// When its pause is over.
     due: Instant,
 }
 
@@ -341,7 +328,7 @@ impl AskedProbe {
     pub(super) fn new(spec: ProbeSpec, pace: ProbePace) -> Self {
         let now = Instant::now();
         Self {
-            // Only its counts are of use here, not its times.
+            // Only its counts are used here, not its times.
             track: Track::new(spec, Timestamp::UNIX_EPOCH),
             pace,
             passed: None,
@@ -350,12 +337,11 @@ impl AskedProbe {
         }
     }
 
-    /// When it is asked next.
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Takes an answer. Does the probe pass no longer, or again?
+    /// Takes an answer. True if the probe stopped passing, or passes again.
     pub(super) fn answered(&mut self, outcome: ProbeOutcome) -> bool {
         let passes = outcome == ProbeOutcome::Passed;
         let before = self.passed.replace(passes);
@@ -380,7 +366,7 @@ impl AskedProbe {
         before.is_some_and(|before| before != passes)
     }
 
-    /// It is asked when its period is over.
+    /// The next question comes when its period is over.
     fn keep_pace(&mut self) {
         self.pace.hurry();
         self.due = self.earliest;
@@ -421,7 +407,7 @@ pub(super) async fn repeat_question(
         let asked = probes.iter().filter(|probe| probe.earliest <= now);
         let timeout = asked.map(|probe| probe.track.spec.timeout).min();
         let timeout = timeout.unwrap_or_default();
-        // Count from here: a change while it is asked may be missing from its answer.
+        // From here on: the answer may not show a change during the question.
         disturbed.mark_unchanged();
         let answer = prober.ask(&node, &question);
         let answer = tokio::time::timeout(timeout, answer)

@@ -26,7 +26,6 @@ use crate::apiserver::ApiServer;
 use crate::layout::Layout;
 use crate::testing::replies::TestServer;
 
-/// A node below a temporary directory.
 struct TestNode {
     root: tempfile::TempDir,
     endpoints: Endpoints,
@@ -61,7 +60,6 @@ impl TestNode {
         path
     }
 
-    /// A kubeconfig at `path` for the server at `url`.
     fn kubeconfig(&self, path: &str, url: &str) {
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: c\n\

@@ -1,4 +1,4 @@
-//! RKE2's unit: is it installed, does it run, does it crash again and again?
+//! RKE2's unit: whether it is installed, runs, or crashes again and again.
 
 use std::sync::Mutex;
 
@@ -13,41 +13,35 @@ use super::context::ProbeContext;
 use super::upgrade::{self, SignMemory};
 use crate::locked::lock;
 
-/// A unit that ends so often while nobody sees it run crashes again and again.
+/// A unit that ends this often without running in between crashes again and again.
 const AGAIN: u32 = 2;
-/// A unit that systemd has restarted this often, and that this process never saw run, is in a crash loop, even if the
-/// count did not rise meanwhile.
+/// A unit that systemd has restarted this often, and that never ran during this process, is in a crash loop, even if
+/// the count did not rise meanwhile.
 const MANY: u32 = 3;
-/// The counts that are shown: a message that changes with every answer would look like progress.
+/// The counts in messages: a message that changes with every answer would look like progress.
 const SHOWN: [u32; 8] = [2, 3, 5, 10, 20, 50, 100, 1000];
 
-/// What is remembered of the unit's restarts between two questions.
+/// The memory of the unit's restarts between two questions.
 #[derive(Default)]
 pub(super) struct RestartMemory(Mutex<RestartHistory>);
 
-/// How often RKE2's unit was restarted, as last seen.
 #[derive(Debug, Clone, Copy, Default)]
 struct RestartHistory {
-    /// Which unit: a promoted node has another one.
+    /// The unit: a promoted node has another one.
     unit: &'static str,
     /// systemd's own count of the restarts that it made.
     last: Option<u32>,
     /// How often that count has risen since the unit last ran.
     rises: u32,
-    /// When the first of these rises was seen.
     since: Option<Timestamp>,
-    /// How its main process last ended.
     end: Option<ProcessEnd>,
-    /// Did this process ever see it run?
     has_run: bool,
-    /// Did it run when last seen?
     ran: bool,
-    /// Is it being restarted by hand?
     by_hand: bool,
 }
 
 impl RestartHistory {
-    /// Has systemd restarted it often before this process came? A count from before it ran is history.
+    /// Whether systemd had restarted it often before this process started. A count from before it ran is history.
     fn is_found_looping(&self, unit: &UnitState) -> bool {
         !self.has_run && unit.restarts >= MANY
     }
@@ -72,7 +66,6 @@ impl RestartHistory {
     }
 }
 
-/// The unit of a role.
 pub(super) fn name_of(role: NodeRole) -> Option<&'static str> {
     match role {
         NodeRole::FirstServer | NodeRole::JoinedServer | NodeRole::Witness => {
@@ -83,7 +76,7 @@ pub(super) fn name_of(role: NodeRole) -> Option<&'static str> {
     }
 }
 
-/// Is it installed? While the role is unknown, either unit will do.
+/// Whether it is installed. While the role is unknown, either unit counts.
 pub(super) async fn installed(context: &ProbeContext, role: NodeRole) -> ProbeOutcome {
     let names: &[&str] = match name_of(role) {
         Some("rke2-agent.service") => &["rke2-agent.service"],
@@ -114,8 +107,8 @@ fn loaded(name: &str, unit: &UnitState) -> ProbeOutcome {
     }
 }
 
-/// Does it run? Also reports whether the machine shuts down (the unit ends then), and whether the unit is being
-/// restarted, by hand or because there is a newer RKE2.
+/// Whether it runs. Also reports whether the machine shuts down (the unit ends then), and whether the unit is being
+/// restarted, manually or because there is a newer RKE2.
 pub(super) async fn service(
     context: &ProbeContext,
     restarts: &RestartMemory,
@@ -124,7 +117,7 @@ pub(super) async fn service(
     platform: Option<Platform>,
 ) -> ProbeAnswer {
     let Some(name) = name_of(role) else {
-        return ProbeOutcome::unknown("RKE2's unit", "the node's role is not known").into();
+        return ProbeOutcome::unknown("RKE2's unit", "the node's role is unknown").into();
     };
     let mut events = Vec::new();
     let outcome = match context.bus.unit(name).await {
@@ -161,7 +154,7 @@ pub(super) async fn service(
     }
 }
 
-/// Judges a unit, with what was seen of its restarts before.
+/// Judges a unit, with the memory of its earlier restarts.
 fn runs(
     name: &'static str,
     unit: &UnitState,
@@ -172,7 +165,7 @@ fn runs(
         .last
         .map_or(0, |last| unit.restarts.saturating_sub(last));
     let rose = more > 0;
-    // A unit that systemd restarts by itself first waits in auto-restart, and is counted.
+    // A unit that systemd restarts automatically first waits in auto-restart, and is counted.
     let in_between = matches!(unit.active.as_str(), "activating" | "deactivating");
     let by_hand = in_between
         && !unit.sub.starts_with("auto-restart")
@@ -188,7 +181,7 @@ fn runs(
         ran: false,
         by_hand,
     };
-    // A line has no room for what everybody knows.
+    // A line has no room for the suffix, which all units have.
     let short = name.trim_end_matches(".service");
     let outcome = match (unit.load.as_str(), unit.active.as_str()) {
         ("loaded", "active" | "reloading" | "refreshing") => {
@@ -320,17 +313,17 @@ mod tests {
         assert!(!first.by_hand, "the first start of a boot");
         let (_, ran) = runs("u", &unit("active", "running", 2), first);
         let (_, stops) = runs("u", &unit("deactivating", "stop-sigterm", 2), ran);
-        // A start by hand counts from 0 again.
+        // A manual start counts from 0 again.
         let (outcome, starts) = runs("u", &unit("activating", "start", 0), stops);
         assert!(stops.by_hand && starts.by_hand);
         assert_eq!(code(&outcome), None, "and is no crash loop");
         let (_, done) = runs("u", &unit("active", "running", 0), starts);
         assert!(!done.by_hand);
-        // It ended by itself.
+        // It ended without a stop.
         let (_, ended) = runs("u", &unit("activating", "auto-restart", 0), done);
         let (_, again) = runs("u", &unit("activating", "start", 1), ended);
         assert!(!ended.by_hand && !again.by_hand);
-        // Stopped by hand, for good.
+        // Stopped manually, permanently.
         let (_, stopped) = runs("u", &unit("inactive", "dead", 0), stops);
         assert!(!stopped.by_hand);
     }

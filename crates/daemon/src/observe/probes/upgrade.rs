@@ -1,8 +1,8 @@
-//! RKE2 being upgraded where Harvester does not do it: by system-upgrade-controller, or by hand.
+//! Upgrades of RKE2 other than by Harvester: by system-upgrade-controller, or manually.
 //!
-//! Three signs, each seen by another probe: a Job of a Plan runs on the node (a server may ask); the binary on the disk
-//! is newer than the running version, and either the unit does not run or the node is cordoned. A newer binary alone is
-//! no sign: it may lie there for weeks.
+//! There are three signs, each observed by another probe: a Job of a Plan runs on the node (a server may ask); the
+//! binary on the disk is newer than the running version, and either the unit does not run or the node is cordoned. Only
+//! a newer binary is not a sign: it may be there for weeks.
 
 use std::sync::Mutex;
 
@@ -15,10 +15,9 @@ use crate::files::FileStamp;
 use crate::locked::lock;
 use crate::observe::rke2_binary;
 
-/// A Job that was seen is doubtful when its list was refused this often in a row.
+/// A Job that was observed is doubtful when its list was refused this often in a row.
 const DOUBTFUL: u32 = 3;
 
-/// The signs that were seen, for the probes that see one each.
 #[derive(Default)]
 pub(super) struct SignMemory(Mutex<Signs>);
 
@@ -28,13 +27,10 @@ struct Signs {
     running: Option<String>,
     /// The version on the disk, and the stamp of that file.
     installed: Option<(FileStamp, Option<String>)>,
-    /// A Job of a Plan.
     job: Option<String>,
-    /// How often in a row the Jobs could not be listed.
     jobs_unknown: u32,
     /// The unit does not run, and will run a newer version.
     restart: Option<String>,
-    /// The node is cordoned, and a newer version lies on the disk.
     cordon: Option<String>,
 }
 
@@ -42,23 +38,20 @@ struct Signs {
 pub(super) enum Sign {
     /// A Job of this Plan runs on the node; `None`: no Job runs.
     Job(Option<String>),
-    /// The Jobs cannot be listed.
     JobUnknown,
-    /// The unit does not run.
     Down(bool),
-    /// The node is cordoned, and this version runs.
     Node {
         cordoned: bool,
         running: Option<String>,
     },
 }
 
-/// Do these signs count here? On a server of Harvester, Harvester's own Upgrade does.
+/// Whether these signs count here. On a server of Harvester, Harvester's own Upgrade counts instead.
 pub(super) fn is_seen_by_signs(platform: Option<Platform>, serves_api: bool) -> bool {
     !(platform == Some(Platform::Harvester) && serves_api)
 }
 
-/// Adds a sign. The event says what they amount to.
+/// Adds a sign. The event has the conclusion from all signs.
 pub(super) fn take_sign(context: &ProbeContext, memory: &SignMemory, sign: Sign) -> NodeEvent {
     let mut signs = lock(&memory.0);
     match sign {

@@ -1,9 +1,9 @@
-//! Do the admission webhooks answer? Without them nothing can be changed.
+//! Whether the admission webhooks answer. Without them nothing can be changed.
 //!
-//! A ready pod proves little. So each webhook is tried as it is used: by an update of an object that it guards. The
-//! update changes nothing (an empty patch) and would not be kept if it did (`dryRun=All`). kube-apiserver calls every
-//! webhook that is registered for such an update, and reports which one does not answer. A webhook with side effects is
-//! not called for a dry run, and one that selects objects may not be called for ours: neither is tried.
+//! A ready pod proves little. So each webhook is tested in its normal use: by an update of an object that it guards.
+//! The update changes nothing (an empty patch) and would not be kept if it did (`dryRun=All`). kube-apiserver calls
+//! every webhook that is registered for such an update, and reports which one does not answer. A webhook with side
+//! effects is not called for a dry run, and one that selects objects may not be called for ours: neither is tried.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ const HARVESTER: &str = "harvester";
 const SETTINGS: &str = "/apis/harvesterhci.io/v1beta1/settings";
 /// How many kinds are searched for an object to try with.
 const TRIED: usize = 8;
-/// How long the configurations found are used while all goes well.
+/// How long the configurations found are used while there is no failure.
 const BELIEVED: Duration = Duration::from_secs(600);
 
 /// Webhooks that the same pods serve.
@@ -36,7 +36,6 @@ struct Answerer {
     harvesters: bool,
     /// Paths of the lists of kinds whose updates they are called for.
     kinds: Vec<String>,
-    /// An object of one of these kinds, once one is found.
     object: Option<String>,
 }
 
@@ -50,21 +49,16 @@ struct KnownWebhooks {
     at: Instant,
 }
 
-/// The result of a try.
 #[derive(Debug, PartialEq)]
 enum Tried {
     Answers,
-    /// It does not answer: why.
     Silent(String),
-    /// Neither is known: the request, and its answer.
+    /// Unknown: the request, and its answer.
     NotKnown(String, String),
-    /// There is no object to try it with.
     Nothing,
-    /// The object does not exist any more.
     Gone,
 }
 
-/// Does each of them answer?
 pub(super) async fn answer(
     context: &ProbeContext,
     memory: &WebhookMemory,
@@ -95,7 +89,7 @@ pub(super) async fn answer(
             (_, Tried::Silent(why)) => ProbeOutcome::failed(why),
             (true, Tried::NotKnown(asked, why)) => ProbeOutcome::unknown(asked, why),
             (true, Tried::Nothing | Tried::Gone) => ready_endpoint(context, node).await,
-            // They alone do not decide the node's readiness: an unknown webhook is no blocker.
+            // They do not decide the node's readiness: an unknown webhook is not a blocker.
             (_, Tried::Answers | Tried::NotKnown(..) | Tried::Nothing | Tried::Gone) => {
                 ProbeOutcome::Passed
             }
@@ -135,7 +129,6 @@ async fn registered(context: &ProbeContext, node: &str) -> Result<Vec<Answerer>,
     Ok(answerers)
 }
 
-/// The first object of these kinds.
 async fn find_object(context: &ProbeContext, node: &str, kinds: &[String]) -> Option<String> {
     for kind in kinds {
         let found = match kind.as_str() {
@@ -171,7 +164,7 @@ async fn attempt(context: &ProbeContext, node: &str, object: Option<&str>) -> Tr
     }
 }
 
-/// Reads from a refusal what it says of the webhooks, in the words of `k8s.io/apiserver`
+/// Reads the state of the webhooks from a refusal, in the words of `k8s.io/apiserver`
 /// (`pkg/admission/plugin/webhook/errors`): `admission webhook "N" denied the request`, `failed calling webhook "N":
 /// failed to call webhook: …`.
 fn judge(asked: String, refusal: &str) -> Tried {
@@ -188,7 +181,6 @@ fn judge(asked: String, refusal: &str) -> Tried {
     Tried::NotKnown(asked, refusal.to_owned())
 }
 
-/// The servers of the webhooks that matter in these configurations.
 fn answerers(configurations: &[Value]) -> Vec<Answerer> {
     let mut found: BTreeMap<String, Answerer> = BTreeMap::new();
     for configuration in configurations {
@@ -275,7 +267,6 @@ fn kinds(rule: &Value) -> Vec<String> {
     paths
 }
 
-/// The path of the first object of a list.
 fn object_in(kind: &str, objects: &Value) -> Option<String> {
     let metadata = &list(&objects["items"]).first()?["metadata"];
     let name = text(&metadata["name"]);

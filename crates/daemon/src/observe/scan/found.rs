@@ -15,61 +15,50 @@ use crate::fs::Metadata;
 /// its stamp proves nothing yet.
 const SETTLES_NANOS: i128 = 2_000_000_000;
 
-/// The result of a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScanResult {
-    /// The directory does not exist: normal before RKE2's first start.
     Missing,
-    /// The directory is there and cannot be read.
     Unreadable {
         /// Why, in the system's words.
         error: String,
     },
-    /// The directory was read.
     Found(ScannedDirectory),
 }
 
-/// The content of the directory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScannedDirectory {
     /// Every manifest file, and every entry that makes RKE2 stop, in the order in which RKE2 applies them.
     pub files: Vec<FileEntry>,
-    /// Every `*.skip`, sorted by path.
     pub markers: Vec<MarkerEntry>,
     /// Every directory below, including the first one: all of them have to be watched.
     pub directories: Vec<PathBuf>,
 }
 
-/// One manifest file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileEntry {
     /// Its path. Bytes that are not UTF-8 are written `\xff`.
     pub path: ManifestPath,
-    /// Its kind.
     pub state: ScannedContent,
-    /// Shows whether it has changed.
+    /// For the detection of changes.
     pub stamp: ScanStamp,
 }
 
-/// A file's content, as far as it had to be read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScannedContent {
     /// Its stamp has not changed since the last scan: it was not read again.
     Unchanged,
-    /// It is new or its stamp changed.
     Read(FileContent),
 }
 
 /// One `<name>.skip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerEntry {
-    /// Its path.
     pub path: MarkerPath,
     /// Windrow's mark in it; `None` when it is not Windrow's.
     pub mark: Option<Arc<Mark>>,
     /// Why it could not be read; whose marker it is, is unknown then.
     pub unreadable: Option<String>,
-    /// Shows whether it has changed.
+    /// For the detection of changes.
     pub stamp: ScanStamp,
 }
 
@@ -77,7 +66,7 @@ pub struct MarkerEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScanStamp {
     pub(super) file: FileStamp,
-    /// Was the last change long enough ago that a later one must show in the times?
+    /// Whether the last change was long enough ago that a later one must show in the times.
     pub(super) settled: bool,
 }
 
@@ -91,8 +80,8 @@ impl ScanStamp {
     }
 }
 
-/// What an earlier scan found, by path. An unchanged file is not opened again: opening takes time, and it is an event
-/// for every watch on the directory, Windrow's own included.
+/// The results of an earlier scan, by path. An unchanged file is not opened again: opening takes time, and it is an
+/// event for every watch on the directory, including Windrow's own.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileStamps {
     pub(super) files: BTreeMap<ManifestPath, ScanStamp>,
@@ -100,21 +89,19 @@ pub struct FileStamps {
 }
 
 impl FileStamps {
-    /// Nothing was seen yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The next scan reads the file at this path, whatever its stamp is.
+    /// The next scan reads the file at this path, even if its stamp is unchanged.
     pub fn forget(&mut self, path: &ManifestPath) {
         self.files.remove(path);
     }
 }
 
 impl ScannedDirectory {
-    /// The stamps, for the next scan.
     pub fn stamps(&self) -> FileStamps {
-        // What there was no room for, or could not be read, is read at a later scan.
+        // A file that was not read, because of missing room or an error, is read at a later scan.
         let was_read = |file: &&FileEntry| {
             !matches!(
                 file.state,
@@ -132,7 +119,6 @@ impl ScannedDirectory {
         }
     }
 
-    /// The result in the form that the core takes.
     pub fn into_directory(self) -> Directory {
         let files = self.files.into_iter().map(|file| FileChange {
             path: file.path,

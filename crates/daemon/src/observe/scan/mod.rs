@@ -38,9 +38,9 @@ pub fn scan(dir: &Path, limits: &ReadLimits, seen: &FileStamps, now: Timestamp) 
 /// How many scans of a large directory are made to read all of it.
 const MOST_LOOKS: usize = 8;
 
-/// Reads the whole directory, in as many scans as it takes, so that no more than `limits.directory_bytes` of it is in
-/// memory. Each file that was read goes to `take`; every marker is returned. Files that no scan had room for go to
-/// `take` last. `None` where the directory does not exist or cannot be read.
+/// Reads the whole directory in several scans, so that no more than `limits.directory_bytes` of it is in memory. `take`
+/// gets each file after it was read; every marker is returned. Files for which no scan had room go to `take` last.
+/// `None` if the directory does not exist or cannot be read.
 pub fn scan_whole(
     dir: &Path,
     limits: &ReadLimits,

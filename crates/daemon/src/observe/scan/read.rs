@@ -12,7 +12,6 @@ use windrow_model::manifest::{FileContent, ManifestPath, MarkerPath};
 
 use crate::fs::{self, File, Metadata, OpenOptions};
 
-/// The mark in a marker, if it is Windrow's.
 pub(super) fn read_mark(
     at: &Path,
     path: &MarkerPath,
@@ -25,8 +24,8 @@ pub(super) fn read_mark(
     Ok(Mark::read(open(at)?, path, now)?.map(Arc::new))
 }
 
-/// Reads a regular file. Anything else that took its place is named, not read. The metadata is older than the content:
-/// a later change will be noticed.
+/// Reads a regular file. If something else took its place, its kind is returned. The metadata is older than the
+/// content: a later change will be noticed.
 pub(super) fn read(at: &Path, limit: u64) -> io::Result<(FileContent, Metadata)> {
     let file = match open(at) {
         Ok(file) => file,
@@ -43,7 +42,7 @@ pub(super) fn read(at: &Path, limit: u64) -> io::Result<(FileContent, Metadata)>
     }
     let mut bytes = Vec::new();
     if metadata.size() <= limit {
-        // A vector that grows by itself would take twice the memory.
+        // A vector that grows step by step would take twice the memory.
         bytes.reserve_exact(usize::try_from(metadata.size()).unwrap_or_default() + 1);
         (&file)
             .take(limit.saturating_add(1))

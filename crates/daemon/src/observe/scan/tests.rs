@@ -1,4 +1,4 @@
-//! Real directories with everything in them that can go wrong.
+//! Scans of real directories with errors of all kinds.
 
 mod bounds;
 
@@ -54,7 +54,6 @@ fn bytes(text: &str) -> FileContent {
     FileContent::Bytes(text.as_bytes().to_vec())
 }
 
-/// A mark of Windrow's for this file.
 fn mark(file: &str) -> Mark {
     Mark {
         by: Mark::BY.to_owned(),
@@ -333,7 +332,7 @@ fn what_has_not_changed_is_not_read_again() {
             .iter()
             .all(|file| file.content.is_none())
     );
-    // Of the same size, under the same name, by rename.
+    // With the same size and name, by rename.
     write(at.join("new"), "2").unwrap();
     fs::rename(at.join("new"), at.join("a.yaml")).unwrap();
     fs::remove_file(at.join("c.yaml")).unwrap();

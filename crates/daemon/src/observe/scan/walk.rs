@@ -19,16 +19,14 @@ use crate::causes::in_words;
 use crate::files::is_missing;
 use crate::fs::{self, Metadata};
 
-/// A directory yet to be walked.
 struct DirectoryToWalk {
     at: PathBuf,
     /// Its path below the manifests directory.
     below: PathBuf,
-    /// Are links to directories in it followed? Not below a link: RKE2 follows by one level.
+    /// Whether links to directories in it are followed. They are not below a link: RKE2 follows by one level.
     follows: bool,
 }
 
-/// A file to be read.
 struct UnreadFile {
     at: PathBuf,
     below: PathBuf,
@@ -37,14 +35,12 @@ struct UnreadFile {
     read_before: Option<ScanStamp>,
 }
 
-/// A walk in progress.
 struct DirectoryWalk<'s> {
     /// The directory without any link in its path.
     inside: PathBuf,
     limits: &'s ReadLimits,
     seen: &'s FileStamps,
     now: Timestamp,
-    /// The files to be read.
     unread: Vec<UnreadFile>,
     found: ScannedDirectory,
 }
@@ -107,7 +103,8 @@ impl DirectoryWalk<'_> {
         Ok(more)
     }
 
-    /// Lists what cannot be read, whatever it is: RKE2 then gives up its whole pass. What is known of it, and below it, stays.
+    /// Lists an unreadable entry of any kind: RKE2 then ends its whole pass. The known state of the entry, and below
+    /// it, stays.
     fn unreadable(&mut self, below: &Path, error: &io::Error) {
         let (path, stamp) = (printable(below.as_os_str()), ScanStamp::default());
         let error = in_words(error);
@@ -202,10 +199,10 @@ impl DirectoryWalk<'_> {
                     return None;
                 }
                 if directory.follows {
-                    // RKE2 stops at such a link whatever its name is.
+                    // RKE2 stops at such a link with any name.
                     self.file(&below, FileContent::DanglingSymlink { target }, metadata);
                 } else if is_manifest(name) {
-                    // RKE2 does not look at what the link leads to, and fails to read this one file.
+                    // RKE2 does not examine the link's target, and fails to read this one file.
                     self.unreadable(&below, &error);
                 }
                 return None;
@@ -240,7 +237,7 @@ impl DirectoryWalk<'_> {
         None
     }
 
-    /// A manifest's name that is no link: `at` is the path to open, `below` its name in the plan.
+    /// An entry with a manifest's name that is not a link: `at` is the path to open, `below` its name in the plan.
     fn regular(&mut self, at: &Path, below: &Path, metadata: &Metadata) {
         if let Some(content) = special(metadata) {
             self.file(below, content, metadata);
@@ -266,7 +263,7 @@ impl DirectoryWalk<'_> {
     }
 
     /// Reads the files until the bound of one scan is reached: first those that were never read, in the order of their
-    /// paths, so that none waits forever behind a file that is written again and again.
+    /// paths, so that none waits forever for a file that is written again and again.
     fn read_files(&mut self) {
         let mut unread = std::mem::take(&mut self.unread);
         unread.sort_by(|one, other| {
@@ -316,7 +313,7 @@ impl DirectoryWalk<'_> {
     }
 
     fn file(&mut self, below: &Path, content: FileContent, metadata: &Metadata) {
-        // RKE2 stops at such an entry whatever its name is.
+        // RKE2 stops at such an entry with any name.
         let content = match content {
             FileContent::Bytes(_) | FileContent::TooLarge { .. } | FileContent::NoRoom { .. }
                 if below.to_str().is_none() =>
@@ -346,7 +343,7 @@ impl DirectoryWalk<'_> {
     }
 }
 
-/// Does this error of following a link say that nothing is there?
+/// Whether this error of following a link means that nothing is there.
 fn leads_nowhere(error: &io::Error) -> bool {
     is_missing(error) || error.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32)
 }

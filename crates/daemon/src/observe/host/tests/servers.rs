@@ -10,7 +10,7 @@ use windrow_host::dns::ROOT;
 use super::super::servers::ask_name_server;
 use super::*;
 
-/// A server on the loopback interface that makes its answer of a question, or stays silent.
+/// A server on the loopback interface that computes its answer from a question, or stays silent.
 fn server(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -83,7 +83,7 @@ fn a_name_server_answers_refuses_or_stays_silent() {
         wait(ask_name_server(right, "time.example", 7)),
         Ok(Vec::new())
     );
-    // A name that has an address of IPv6 alone.
+    // A name that has only an IPv6 address.
     let of_ipv6 = server(|question| {
         let mut packet = answer(question, 0);
         let is_aaaa = question.ends_with(&[0, 28, 0, 1]);
@@ -99,7 +99,7 @@ fn a_name_server_answers_refuses_or_stays_silent() {
         wait(ask_name_server(of_ipv6, "time.example", 7)),
         Ok(vec![Ipv6Addr::LOCALHOST.into()])
     );
-    // Without the internet it finds no root; it refuses it where it answers for its own names alone.
+    // Without the internet it does not find the root; it refuses the root if it answers only for its own names.
     for code in [2, 5] {
         let closed = server(move |question| Some(answer(question, code)));
         assert_eq!(wait(ask_name_server(closed, ROOT, 7)), Ok(Vec::new()));

@@ -1,4 +1,4 @@
-//! Machines with odd files, and with files that cannot be read: what is not known is not a "no".
+//! Machines with odd files, and with files that cannot be read: an unknown fact is not a "no".
 
 use super::*;
 

@@ -113,7 +113,7 @@ impl TimedateInterface {
     }
 }
 
-/// A bus of our own in this directory, and its address; it ends with its owner. `None` where there is no dbus-daemon.
+/// A separate bus in this directory, and its address; it ends with its owner. `None` if there is no dbus-daemon.
 async fn bus(directory: &std::path::Path) -> Option<(Child, String)> {
     let address = format!("unix:path={}/bus", directory.display());
     let daemon = crate::testing::bus::start(&address).await?;
@@ -146,7 +146,6 @@ async fn played(address: &str, active: &'static str, state: &'static str) -> zbu
         .unwrap()
 }
 
-/// A probe of the configuration about a unit.
 async fn custom_unit(context: &ProbeContext, name: &str, state: &str) -> ProbeOutcome {
     let question = CustomQuestion::Unit {
         name: name.to_owned(),
@@ -212,7 +211,7 @@ async fn units_and_the_clock_are_read_over_the_bus() {
         asked.events.last(),
         Some(NodeEvent::Transition(Transition::Shutdown, Some(_)))
     ));
-    // It ran, and was then stopped or started by hand, because systemd counts no restart.
+    // It ran, and was then stopped or started manually, because systemd counts no restart.
     drop(again);
     let _third = played(&address, "deactivating", "running").await;
     let asked = unit::service(&context, &restarts, &upgrade, NodeRole::FirstServer, None).await;
@@ -309,7 +308,7 @@ async fn rancherd_is_followed_from_outside_until_it_has_bootstrapped_the_node() 
         said.ends_with("Z; its journal: will retry failed command [wait-rancher]: exit status 1"),
         "{said}"
     );
-    // Its files hold the token: nobody may read them, and nobody has to.
+    // Its files contain the token: only root may read them, and no probe has to.
     let done = place.write("/var/lib/rancher/rancherd/bootstrapped", "token: s3cret");
     fs::set_permissions(&done, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
     assert_eq!(

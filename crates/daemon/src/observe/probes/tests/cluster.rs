@@ -32,7 +32,7 @@ async fn own_node(place: &TestNode, role: NodeRole) -> ProbeAnswer {
     .await
 }
 
-/// The kubelet where RKE2 has it by default.
+/// The kubelet at RKE2's default address.
 async fn kubelet(context: &ProbeContext) -> ProbeOutcome {
     let memory = components::KubeletMemory::default();
     components::kubelet(context, &memory, &KubeletHealth::default()).await
@@ -342,13 +342,13 @@ async fn readyz_names_what_failed_and_needs_a_credential_that_is_there() {
         head.contains("connection: close"),
         "the next look verifies the certificate again: {head}"
     );
-    // Somebody in between may repeat what it was said.
+    // A proxy may repeat an earlier answer.
     let server =
         TestServer::http(|_| ServerReply::Http(503, "[-]etcd failed: x\n".to_owned())).await;
     place.admin(&server);
     let outcome = cluster::apiserver(&place.context(), NodeRole::FirstServer, "n1").await;
     assert!(unknown(&outcome).ends_with("HTTP 503"));
-    // An error that names no check is no answer.
+    // An error without the name of a check is not an answer.
     for status in [500, 503, 504] {
         let server = TestServer::http(move |_| ServerReply::Http(status, "no".to_owned())).await;
         place.admin(&server);

@@ -10,7 +10,6 @@ use crate::testing::replies::{ServerReply, TestServer};
 const SCHEDULER: Component = Component::KubeScheduler;
 const MANAGER: Component = Component::KubeControllerManager;
 
-/// The static pod, as RKE2 writes it.
 fn lay_pod(place: &TestNode, component: Component, argument: &str) {
     let path = format!("/var/lib/rancher/rke2/agent/pod-manifests/{component}.yaml");
     let text = format!(
@@ -80,7 +79,7 @@ async fn where_no_other_server_leads_a_component_that_is_down_stops_the_whole_cl
             stopped,
         ),
         (ServerReply::Http(404, String::new()), stopped),
-        // It is not known whether another one leads.
+        // Windrow cannot tell whether another one leads.
         (ServerReply::Http(503, String::new()), None),
     ] {
         let place = TestNode::new();

@@ -85,7 +85,7 @@ async fn an_answer_over_http_has_to_have_the_status_and_the_text() {
     assert_eq!(ask(at("/ok")).await, ProbeOutcome::Passed);
     assert_eq!(failed(&ask(at("/other")).await), "HTTP 503");
     assert_eq!(failed(&ask(at("/moved")).await), "HTTP 302", "not followed");
-    // Refused: nothing is known, unless a refusal is what the probe expects.
+    // Refused: the state is unknown, unless the probe expects a refusal.
     assert!(unknown(&ask(at("/login")).await).ends_with("HTTP 401"));
     let mut expected = at("/login");
     expected.status = vec![200, 401];
@@ -210,7 +210,7 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     assert_eq!(ask(text.clone()).await, ProbeOutcome::Passed);
     text.contains = Some("plane".to_owned());
     assert!(failed(&ask(text).await).contains("does not contain"));
-    // Of a large file the beginning is looked at.
+    // Only the beginning of a large file is read.
     for (length, is_found) in [(250 << 10, true), (256 << 10, false)] {
         place.write("/run/large", "-".repeat(length) + "the end");
         let mut large = file("/run/large");
@@ -228,14 +228,14 @@ async fn a_file_is_there_or_not_says_something_and_is_new() {
     let written = fs::File::options().write(true).open(&path).unwrap();
     written.set_modified(long_ago.into()).unwrap();
     assert!(failed(&ask(new).await).contains("not written for too long"));
-    // Links that lead to each other: whether there is a file behind them is not known.
+    // Links that lead to each other: whether there is a file is unknown.
     std::os::unix::fs::symlink("loop", place.layout().path("/run/loop")).unwrap();
     let mut endless = file("/run/loop");
     for exists in [true, false] {
         endless.exists = exists;
         unknown(&ask(endless.clone()).await);
     }
-    // What the sandbox of the unit hides.
+    // A directory that the sandbox of the unit hides.
     let _hidden = hide(&place.layout().path("/root"));
     let mut hidden = file("/root/done");
     for exists in [true, false] {

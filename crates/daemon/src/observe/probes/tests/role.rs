@@ -1,4 +1,4 @@
-//! The role of the node and the name of its own Node.
+//! The role of the node and the name of its Node.
 
 use rcgen::{CertificateParams, DnType, KeyPair};
 
@@ -11,7 +11,7 @@ async fn name_of(place: &TestNode) -> String {
     role_and_name(&place.context()).await.1
 }
 
-/// The kubelet's credential for a Node, as RKE2 lays it out.
+/// The kubelet's credential for a Node, as RKE2 writes it.
 fn certify(place: &TestNode, user: &str) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -122,7 +122,7 @@ async fn role_of(context: &ProbeContext) -> NodeRole {
     role_and_name(context).await.0
 }
 
-/// A server that has run; nothing tells of its units.
+/// A server that has run; systemd does not show its units.
 fn server(config: &str) -> TestNode {
     let place = TestNode::new();
     place.write("/var/lib/rancher/rke2/server/tls/server-ca.crt", "");

@@ -1,4 +1,4 @@
-//! The scheduler: which probes run, and what happens to one that hangs.
+//! The scheduler: the probes that run, and the handling of one that hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,7 +225,7 @@ async fn a_probe_that_hangs_is_unknown_and_keeps_no_other_waiting() {
     }
 }
 
-/// On the one thread that the daemon has.
+/// On the daemon's only thread.
 #[tokio::test]
 async fn a_look_at_the_machine_that_hangs_keeps_nothing_else_waiting() {
     let mut place = TestNode::new();
@@ -422,7 +422,7 @@ async fn questions_that_begin_again_add_no_answer_and_those_of_day_0_end_once_it
         interests.send(interest).unwrap();
         while take(&mut answers).await.is_none() {}
     }
-    // What was asked before the change was answered before this is asked for the first time.
+    // The question before the change was answered before the first question of this one.
     while !answers.contains_key("user/mine") {
         take(&mut answers).await;
     }

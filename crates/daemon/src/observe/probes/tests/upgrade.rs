@@ -1,4 +1,4 @@
-//! The signs that RKE2 is being upgraded where Harvester does not do it.
+//! The signs that RKE2 is being upgraded other than by Harvester.
 
 use windrow_plan::readiness::node::Transition;
 use windrow_plan::rules::Platform;
@@ -25,7 +25,6 @@ fn node(cordoned: bool, running: &str) -> Sign {
     }
 }
 
-/// A Plan's Job on the node, and the Node.
 fn jobs(status: &'static str) -> impl Fn(&str) -> ServerReply {
     move |target| match target.split('?').next().unwrap() {
         "/apis/batch/v1/jobs" => ServerReply::ok(&format!(

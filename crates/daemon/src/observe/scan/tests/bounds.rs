@@ -1,4 +1,4 @@
-//! How much one scan reads, and what it leaves to the next.
+//! The amount that one scan reads, and the rest that it leaves to the next.
 
 use super::*;
 
