@@ -1,8 +1,8 @@
-//! The flight recorder's file. A thread of its own writes it, so that a slow disk delays nothing else.
+//! The flight recorder's file. A separate thread writes it, so that a slow disk delays nothing else.
 //!
-//! `flight.jsonl` grows to a bound and becomes `flight.jsonl.1`. The next file begins with everything that a replay of
-//! it needs. A line is on the disk before the next one is taken. A failed write also begins the file again, so that a
-//! torn line costs only itself.
+//! `flight.jsonl` grows to a bound and becomes `flight.jsonl.1`. The next file begins with all records that a replay of
+//! it requires. A line is on the disk before the next one is taken. A failed write also begins the file again, so that
+//! a torn line costs only itself.
 
 mod file;
 #[cfg(test)]
@@ -40,34 +40,23 @@ const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// The fraction of the file (one in this many) that manifests may take.
 const SHARE_OF_MANIFESTS: u64 = 4;
 
-/// The fraction of the file that may be taken by what came into the cluster, and by what of it was there already.
+/// The fraction of the file for new objects in the cluster, and for older ones.
 const SHARE_OF_SEEN: u64 = 8;
 const SHARE_OF_LISTED: u64 = 16;
 
-/// An item to record.
 pub enum FlightItem {
-    /// The configuration in force.
     Configuration(Box<RecordedConfiguration>, ReadLimits),
-    /// Manifest files that changed.
     Files {
-        /// When they were seen.
         at: Timestamp,
-        /// What each is now.
         changed: Vec<(ManifestPath, Arc<FileContent>)>,
-        /// Those that are gone.
         gone: Vec<ManifestPath>,
     },
-    /// A decision.
     Decision(Box<DecisionToRecord>),
-    /// The result of a cure.
     Repair(Box<RecordedRepair>),
-    /// What the node is and runs.
     Machine(RecordedMachine),
-    /// What came into the cluster, a line each. No replay needs them: they may be left out.
+    /// Objects that appeared in the cluster, a line each. No replay requires them: they may be left out.
     Seen {
-        /// When.
         at: Timestamp,
-        /// The lines.
         lines: Vec<FlightLine>,
     },
     /// Answered when everything before it is on the disk.
@@ -75,7 +64,6 @@ pub enum FlightItem {
 }
 
 impl FlightItem {
-    /// When it happened.
     fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Configuration(configuration, _) => Some(configuration.at),
@@ -88,7 +76,7 @@ impl FlightItem {
     }
 }
 
-/// The recorder, as its owner sees it. It writes until it is dropped.
+/// The owner's handle of the recorder. It writes until it is dropped.
 #[derive(Debug)]
 pub struct FlightWriter {
     items: Sender<FlightItem>,
@@ -125,7 +113,7 @@ impl FlightWriter {
         self.items.send(item).is_ok()
     }
 
-    /// Can more be queued that may be left out? Not when the disk is late already.
+    /// Whether there is room for items that may be left out. A slow disk leaves no room.
     pub fn has_room(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) < MOST_WAITING / 2
     }
@@ -140,47 +128,39 @@ impl FlightWriter {
     }
 }
 
-/// What the writer reports.
 #[derive(Debug, Clone, Copy)]
 pub enum FlightReport<'a> {
-    /// The file can be written again.
     Written,
-    /// The file cannot be written.
     NotWritten(&'a io::Error),
     /// The copy for a failed node was not made.
     NotCopied(&'a io::Error),
 }
 
-/// Where a file's line stands in the flight.
 struct WrittenFile {
     sha256: String,
     at: u64,
     length: usize,
 }
 
-/// The thread's part.
 struct FlightLog {
     file: FlightFile,
     key: DigestKey,
-    /// Where the file ended once its beginning was written.
+    /// The end of the file after its beginning was written.
     begun_at: u64,
     recorder: Recorder,
     configuration: Option<(Timestamp, String)>,
     machine: Option<RecordedMachine>,
-    /// Bytes of this file that what came into the cluster takes.
     seen: u64,
     limits: ReadLimits,
     written: BTreeMap<ManifestPath, WrittenFile>,
-    /// Files that could not be written yet.
     pending: BTreeMap<ManifestPath, RecordedFile>,
-    /// The ledger after the last decision: the first line of a next file carries it.
+    /// The ledger after the last decision: it is in the first line of the next file.
     ledger: Option<Ledger>,
-    /// The last write failed, or there was none yet.
+    /// The last write failed, or nothing was written yet.
     broken: bool,
     failed: bool,
-    /// The node has just failed.
+    /// Whether the node has just failed.
     wants_copy: bool,
-    /// When the newest item happened.
     at: Option<Timestamp>,
     complaint: Option<String>,
 }
@@ -224,7 +204,7 @@ impl FlightLog {
                     waiting.fetch_sub(1, Ordering::Relaxed);
                     self.write_item(item, &mut answers)
                 }
-                // Nothing new: what failed is tried again.
+                // Nothing new: failed writes are retried.
                 Err(RecvTimeoutError::Timeout) => self.at.map_or(Ok(()), |at| self.begin(at)),
                 Err(RecvTimeoutError::Disconnected) => return,
             };
@@ -354,7 +334,7 @@ impl FlightLog {
         self.write_pending(at)
     }
 
-    /// Writes the files that are not written yet; one that cannot be stays for the next beginning.
+    /// Writes the files that are not written yet. A file that cannot be written stays for the next beginning.
     fn write_pending(&mut self, at: Timestamp) -> io::Result<()> {
         while let Some((path, recorded)) = self.pending.pop_first() {
             let sha256 = recorded.sha256.clone();
@@ -377,7 +357,7 @@ impl FlightLog {
         Ok(())
     }
 
-    /// Writes what came into the cluster, as far as there is room for it: the file is for decisions.
+    /// Writes the observed objects, as far as there is room for them: the file is for decisions.
     fn record_seen(&mut self, at: Timestamp, lines: &[FlightLine]) -> io::Result<()> {
         if self.broken {
             self.begin(at)?;
@@ -420,7 +400,7 @@ impl FlightLog {
         Ok(())
     }
 
-    /// Begins the file again, with everything that a replay needs.
+    /// Begins the file again, with all records that a replay requires.
     fn begin(&mut self, at: Timestamp) -> io::Result<()> {
         let kept = self.written.values();
         let lines = kept
@@ -468,7 +448,6 @@ impl FlightLog {
     }
 }
 
-/// A key from the kernel's randomness.
 fn random_key() -> io::Result<DigestKey> {
     let mut bytes = [0; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -4,8 +4,8 @@
 //! elsewhere they are plain lines on standard error. Entries about the node's state also have `WINDROW_READINESS`,
 //! `WINDROW_PHASE` and `WINDROW_GENERATION`; those about a probe have `WINDROW_PROBE` and `WINDROW_STATE`.
 //!
-//! tracing has no level between INFO and WARN, and syslog has one: `notice`, for what is normal and
-//! worth seeing. So INFO is written as *notice*, DEBUG as *info* and TRACE as *debug*.
+//! tracing has no level between INFO and WARN, and syslog has one: `notice`, for normal events that are worth seeing.
+//! So INFO is written as *notice*, DEBUG as *info* and TRACE as *debug*.
 
 mod queue;
 
@@ -36,20 +36,19 @@ use crate::printable::printable;
 
 /// Variable with a filter by target and level, as tracing has it (`windrow=trace,warn`).
 const FILTER: &str = "WINDROW_LOG";
-/// What a daemon writes: our own entries, and warnings of libraries. The cluster's client is left out: it writes a line
-/// for each broken watch and for each 5xx, and Windrow itself reports what that means for the node.
+/// The daemon's filter: our own entries, and warnings of libraries. The cluster's client is left out: it writes a line
+/// for each broken watch and for each 5xx, and Windrow itself reports the effect on the node.
 pub const EVERYTHING: &str = "warn,kube_client=off,windrow=debug";
-/// The filter where the output shows the events in another way.
+/// The filter if the output shows the events in another way.
 pub const WARNINGS: &str = "warn";
 
-/// Starts the journal with the filter `default`, unless the environment sets another. To be called once, by the
-/// program.
+/// Starts the journal with the filter `default`, unless the environment sets another. The program calls it once.
 pub fn start(default: &str) {
     // An entry is written when the call returns.
     let _ = start_with(default, false);
 }
 
-/// The same for a program that must not wait for journald. What is dropped at the end writes the last entries.
+/// As [`start`], for a program that must not wait for journald. Dropping the result at the end writes the last entries.
 pub fn start_queued(default: &str) -> JournalEnd {
     start_with(default, true)
 }
@@ -70,8 +69,8 @@ fn start_with(default: &str, queued: bool) -> JournalEnd {
             let layer = layer
                 .with_field_prefix(None)
                 .with_syslog_identifier("windrow".to_owned())
-                // journald looks a sender's unit up in /proc, too late for what has ended by then (a hook
-                // before RKE2's start). This field says it as well; `journalctl -u` believes root's.
+                // journald looks a sender's unit up in /proc, too late for a process that has ended by then (a hook
+                // before RKE2's start). This field has the unit too; `journalctl -u` accepts it from root.
                 .with_custom_fields(unit_of(&cgroup).map(|unit| ("OBJECT_SYSTEMD_UNIT", unit)))
                 .with_priority_mappings(PriorityMappings {
                     error: Priority::Error,
@@ -88,7 +87,7 @@ fn start_with(default: &str, queued: bool) -> JournalEnd {
                 layer.boxed()
             }
         }
-        // Standard error is no journal, or its socket does not answer: write plain lines there.
+        // Standard error is not the journal, or its socket does not answer: write plain lines there.
         Some(Err(_)) | None => tracing_subscriber::fmt::layer()
             .event_format(PlainFormat {
                 colour: std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
@@ -104,21 +103,20 @@ fn start_with(default: &str, queued: bool) -> JournalEnd {
         .try_init();
     if wrong {
         tracing::warn!(
-            "WINDROW_LOG is no filter and is passed over: write warn,windrow=trace, for example"
+            "WINDROW_LOG is not a valid filter and is ignored: write warn,windrow=trace, for example"
         );
     }
     end
 }
 
-/// Is an entry written, if the filter wants it? In their lines below INFO, libraries quote what goes over the wire: objects,
-/// answers and heads of requests, secrets among them.
+/// Whether an entry that passes the filter is written. In their lines below INFO, libraries quote network traffic:
+/// objects, answers and heads of requests, secrets among them.
 fn is_written(target: &str, level: Level) -> bool {
     let ours =
         target == "windrow" || target.starts_with("windrow::") || target.starts_with("windrow_");
     ours || level <= Level::INFO
 }
 
-/// Writes one event.
 pub fn write_event(event: &Event) {
     let reason = event.code.reason();
     let message = printable(&plain(&event.message));
@@ -190,7 +188,6 @@ pub fn write_readiness_change(change: &ReadinessChange) {
     }
 }
 
-/// Writes that a probe changed its state.
 pub fn write_probe_change(change: &ProbeChange) {
     let code = change.code();
     let reason = change.reason.unwrap_or(code);
@@ -206,13 +203,12 @@ pub fn write_probe_change(change: &ProbeChange) {
     );
 }
 
-/// A phase as the status document names it.
 fn name_of(phase: Phase) -> String {
     let value = serde_json::to_value(phase).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Is standard error the journal? systemd names the stream's device and inode.
+/// Whether standard error is the journal. systemd names the stream's device and inode.
 fn goes_to_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
@@ -267,7 +263,7 @@ where
     }
 }
 
-/// The message alone: the fields are for the journal.
+/// Only the message: the fields are for the journal.
 struct MessageOnly(String);
 
 impl Visit for MessageOnly {

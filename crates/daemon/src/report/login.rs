@@ -1,9 +1,9 @@
 //! The login screens: `/run/issue.d/windrow.issue`, which agetty shows above its prompt, and `/run/motd.d/windrow`,
 //! which `pam_motd` shows after it.
 //!
-//! agetty does not repaint a prompt that is already there, so the text carries its time. Both files are written when
-//! their text changes. When Windrow stops they say that it does not run, and so do those that `tmpfiles.d` lays before it starts
-//! and `not-running` after it was killed: nothing outdated is shown, and silence is no good sign.
+//! agetty does not repaint an existing prompt, so the text carries its time. Both files are written when their text
+//! changes. When Windrow stops, they say that it does not run. `tmpfiles.d` writes the same before it starts, and
+//! `not-running` after it was killed: nothing outdated is shown, and silence is not a good sign.
 
 use std::io;
 use std::path::Path;
@@ -23,16 +23,16 @@ use crate::printable::printable;
 use crate::report::publish::StatusWatch;
 use windrow_model::text::fit;
 
-/// Longest line: what Harvester's own console has room for.
+/// The longest line that fits Harvester's own console.
 const WIDTH: usize = 65;
-/// The line of every outlet that outlives the daemon.
+/// The line of every file that outlives the daemon.
 const NOT_RUNNING: &str = "Unknown: Windrow's daemon does not run";
 /// Shortest time between two writes.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The time between two tries of a write that failed.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Keeps both files until the publisher of the status is gone. `wanted` says whether they are wanted.
+/// Keeps both files until the publisher of the status is gone. `wanted` is true while they are wanted.
 pub async fn serve(
     layout: Layout,
     wanted: impl Fn() -> bool,
@@ -44,7 +44,7 @@ pub async fn serve(
     let mut reported = false;
     let mut on = wanted();
     if !on {
-        // Laid before the first start, when nobody had asked the configuration.
+        // Written before the first start, without knowing the configuration.
         remove(&layout);
     }
     let mut not_before = Instant::now();
@@ -78,11 +78,11 @@ pub async fn serve(
             Ok(()) = configured.changed() => on = wanted(),
             () = sleep(RETRY), if has_failed => {}
         }
-        // Of several quick changes only the newest counts.
+        // After several quick changes, only the newest counts.
         sleep_until(not_before).await;
     }
     if on {
-        // What cannot be written carries its time.
+        // A text that cannot be replaced carries its time.
         let _ = write(&layout, &last_words(now()));
     }
 }
@@ -97,7 +97,7 @@ fn report_failure(path: &str, error: &io::Error) {
     });
 }
 
-/// What is shown from now on.
+/// The text from now on.
 fn last_words(now: Timestamp) -> String {
     let time = now.strftime("%Y-%m-%d %H:%M UTC");
     format!("{NOT_RUNNING}\n({time}; what to do: `systemctl status windrow`)\n")
@@ -148,7 +148,6 @@ fn directory(path: Option<&Path>) -> io::Result<()> {
     }
 }
 
-/// Removes both files, if they exist.
 pub fn remove(layout: &Layout) {
     for path in [layout.issue(), layout.motd()] {
         // A missing file is fine. One that cannot be removed carries its time.
@@ -212,7 +211,7 @@ mod tests {
     async fn a_write_that_failed_is_tried_again_although_the_status_stays_the_same() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
-        // In the place of the directory stands a file, as on a file system without room for a directory.
+        // A file is in the place of the directory, as on a file system without room for a directory.
         let in_the_way = layout.issue().parent().unwrap().to_owned();
         fs::create_dir_all(in_the_way.parent().unwrap()).unwrap();
         fs::write(&in_the_way, "").unwrap();

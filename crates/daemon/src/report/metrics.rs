@@ -6,8 +6,8 @@
 //!   counters ─────┘                   └─> Prometheus' older text ──> /metrics, textfile
 //! ```
 //!
-//! Everything but the counters comes from the status document. What is not known is absent, and never 0. Labels are words of
-//! the program's own tables and the names of configured probes: no file, object or message is one.
+//! All metrics except the counters come from the status document. An unknown value is absent, and never 0. Labels are
+//! words of the program's own tables and the names of configured probes: no file, object or message is one.
 
 mod families;
 mod page;
@@ -30,12 +30,13 @@ use prometheus_client::registry::Registry;
 use self::families::Families;
 use crate::report::publish::StatusWatch;
 
-/// Upper bounds of the buckets of marker latencies, in seconds: the aims are 5 ms on an idle machine and 20 ms on a busy one.
+/// Upper bounds of the buckets of marker latencies, in seconds: the targets are 5 ms on an idle machine and 20 ms on a
+/// busy one.
 const MARKER_LATENCIES: [f64; 11] = [
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0,
 ];
 
-/// What the daemon counts beside its status. A clone counts into the same counters.
+/// The daemon's counters, which are not in its status. A clone counts into the same counters.
 #[derive(Debug, Clone)]
 pub struct DaemonCounters {
     decisions: Counter,
@@ -58,7 +59,6 @@ impl Default for DaemonCounters {
 }
 
 impl DaemonCounters {
-    /// The daemon has decided.
     pub fn decided(&self) {
         self.decisions.inc();
     }
@@ -70,30 +70,26 @@ impl DaemonCounters {
         self.waiting_cluster.set(cluster as f64);
     }
 
-    /// A new file got its first marker so long after the kernel's event about it was read.
+    /// A new file got its first marker this long after the kernel's event about it was read.
     pub fn marked(&self, after: Duration) {
         self.marker_latency.observe(after.as_secs_f64());
     }
 }
 
-/// What is known of the process. What could not be found out is `None`.
+/// The facts about the process. Unknown ones are `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessFacts {
-    /// Memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub resident_bytes: Option<u64>,
-    /// Time on a processor since its start.
+    /// Processor time since its start.
     pub cpu: Option<Duration>,
-    /// Open files.
     pub open_files: Option<usize>,
-    /// When it started.
     pub started: Option<Timestamp>,
     /// Requests to kube-apiserver, except watches.
     pub requests: u64,
-    /// Watches that were opened.
     pub watches: u64,
 }
 
-/// The two forms of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
     /// OpenMetrics 1.0.
@@ -103,7 +99,6 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
-    /// The form for a client with this `Accept` header.
     pub fn accepted(accept: &str) -> Self {
         let media = accept.split(',').filter_map(|one| one.split(';').next());
         let mut media = media.map(str::trim);
@@ -113,7 +108,6 @@ impl TextFormat {
         }
     }
 
-    /// Its media type.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -122,16 +116,11 @@ impl TextFormat {
     }
 }
 
-/// Where the text is made from, whenever somebody asks.
 #[derive(Clone)]
 pub struct MetricsSource {
-    /// The status, as it is published.
     pub status: StatusWatch,
-    /// What the daemon counts.
     pub counters: DaemonCounters,
-    /// Looks at the process.
     pub process: Arc<dyn Fn() -> ProcessFacts + Send + Sync>,
-    /// The node's clock.
     pub now: fn() -> Timestamp,
 }
 
@@ -146,7 +135,7 @@ impl MetricsSource {
     ///
     /// # Errors
     ///
-    /// None is known: a text can always grow.
+    /// None in practice: a text can always grow.
     pub fn text(&self, format: TextFormat) -> Result<String, fmt::Error> {
         let status = self.status.borrow().as_ref().map(|one| one.status.clone());
         let families = Families {
@@ -170,8 +159,8 @@ fn write(families: Families, format: TextFormat) -> Result<String, fmt::Error> {
     })
 }
 
-/// The same in Prometheus' text format 0.0.4, which calls a family of counters or infos by the name of its samples, and has no
-/// end mark.
+/// The text in Prometheus' text format 0.0.4, which calls a family of counters or infos by the name of its samples, and
+/// has no end mark.
 fn in_older_format(text: &str) -> String {
     let mut older = String::with_capacity(text.len());
     let mut help = None;

@@ -1,4 +1,4 @@
-//! Where the status is published: one file per outlet, all fed from one [`windrow_decide::Status`].
+//! Publishes the status: one file per integration, all fed from one [`windrow_decide::Status`].
 
 pub mod cluster;
 pub mod dbus;

@@ -10,22 +10,18 @@ use windrow_decide::Status;
 
 use crate::printable::is_hidden;
 
-/// Longest STATUS line.
 const LINE: usize = 160;
 
-/// The service manager, as the daemon talks to it.
 #[derive(Debug, Default)]
 pub struct ServiceManager {
     last: String,
 }
 
 impl ServiceManager {
-    /// The first scan's markers are on disk.
     pub fn ready(&mut self) {
         send(&[NotifyState::Ready]);
     }
 
-    /// The start may take so long from now on.
     pub fn starts_within(&self, patience: Duration) {
         let micros = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
         send(&[NotifyState::ExtendTimeoutUsec(micros)]);
@@ -40,7 +36,6 @@ impl ServiceManager {
         }
     }
 
-    /// The daemon stops.
     pub fn stopping(&mut self) {
         send(&[
             NotifyState::Stopping,
@@ -48,7 +43,6 @@ impl ServiceManager {
         ]);
     }
 
-    /// One line about the node's state, sent when it changed.
     pub fn status(&mut self, status: &Status) {
         let line = line(status);
         if line != self.last {
@@ -57,7 +51,6 @@ impl ServiceManager {
         }
     }
 
-    /// The loop has completed a tick.
     pub fn alive(&self) {
         send(&[NotifyState::Watchdog]);
     }

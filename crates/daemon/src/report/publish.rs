@@ -13,19 +13,18 @@ use crate::files::{Durability, is_no_space, replace};
 use crate::fs;
 use crate::printable::{json, json_pretty};
 
-/// For outlets that follow the status; `None` before the first.
+/// For followers of the status; `None` before the first.
 pub type StatusWatch = watch::Receiver<Option<PublishedStatus>>;
 
-/// A status, and the text that is sent of it, made once for all who ask.
+/// A status and its text, which is made once for all readers.
 #[derive(Debug, Clone)]
 pub struct PublishedStatus {
-    /// The status.
     pub status: Arc<Status>,
     text: Arc<OnceLock<Result<Arc<str>, String>>>,
 }
 
 impl PublishedStatus {
-    /// Its text is made when somebody asks for it.
+    /// Its text is made for the first reader.
     pub fn new(status: Status) -> Self {
         Self {
             status: Arc::new(status),
@@ -60,16 +59,13 @@ impl Deref for PublishedStatus {
 pub struct Publisher {
     path: PathBuf,
     writer: Option<StatusWriter>,
-    /// The document that an earlier run left, until it is taken.
     earlier: Option<Box<Status>>,
-    /// The generation to continue from.
     generation: u64,
     current: watch::Sender<Option<PublishedStatus>>,
     written: bool,
 }
 
 impl Publisher {
-    /// A publisher that writes to `path` in the name of `writer`.
     pub fn new(path: PathBuf, writer: Option<StatusWriter>) -> Self {
         let earlier = fs::read(&path)
             .ok()
@@ -93,12 +89,11 @@ impl Publisher {
             .filter(|status| boot(&status.writer) == ours)
     }
 
-    /// For outlets that follow the status.
+    /// For followers of the status.
     pub fn subscribe(&self) -> StatusWatch {
         self.current.subscribe()
     }
 
-    /// The status in force.
     pub fn current(&self) -> Option<PublishedStatus> {
         self.current.borrow().clone()
     }
@@ -116,7 +111,7 @@ impl Publisher {
             _ => now,
         };
         let same_phase = last.as_ref().filter(|last| last.phase == status.phase);
-        // Without a bootstrap that is under way: since this process saw it.
+        // Outside of a bootstrap: since this process saw it.
         status.phase_since = status
             .phase_since
             .or_else(|| same_phase.and_then(|last| last.phase_since))
@@ -162,7 +157,6 @@ fn stands_as(last: &Status, status: &Status) -> bool {
     last.readiness == status.readiness && last.phase == status.phase
 }
 
-/// A status for tests.
 #[cfg(test)]
 pub(crate) fn sample(message: &str) -> Status {
     use windrow_decide::{Phase, ProgramVersions, Readiness, StatusReason};

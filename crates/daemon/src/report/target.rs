@@ -10,9 +10,7 @@ use zbus::Connection;
 use crate::backoff::Backoff;
 use crate::report::publish::{PublishedStatus, StatusWatch};
 
-/// The target.
 const TARGET: &str = "windrow-ready.target";
-/// Longest wait for systemd's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -85,7 +83,6 @@ mod tests {
     use crate::report::publish::sample;
     use crate::testing::bus;
 
-    /// systemd, as far as these tests need it.
     struct FakeSystemd {
         jobs: mpsc::UnboundedSender<(String, String)>,
     }
@@ -110,7 +107,7 @@ mod tests {
         let address = format!("unix:path={}/bus", place.path().display());
         let (publisher, receiver) = watch::channel(None);
         let following = tokio::spawn(follow(Some(address.clone()), receiver));
-        // The node works, which is what units wait for, and there is no bus yet.
+        // The node works, so units may start, and there is no bus yet.
         publisher.send_replace(status(Readiness::Degraded));
         let Some(_daemon) = bus::start(&address).await else {
             eprintln!("skipped: there is no dbus-daemon");

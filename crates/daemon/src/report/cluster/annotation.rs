@@ -1,8 +1,9 @@
 //! The annotation with details for which the condition has no room. Pure.
 //!
-//! It is written with the condition, in one request. Rancher copies all annotations of a Node into an object of its own, and writes
-//! that object again after each change. So the annotation is small, and has neither counters nor ages nor sentences: it changes only
-//! with the phase, the pace, a finding or the partition of the system images. The blocker is in the condition's message. Names are those of the CloudEvent's data.
+//! It is written with the condition, in one request. Rancher copies all annotations of a Node into a separate object,
+//! and writes that object again after each change. So the annotation is small, and has neither counters nor ages nor
+//! sentences: it changes only with the phase, the pace, a finding or the partition of the system images. The blocker is
+//! in the condition's message. Names are those of the CloudEvent's data.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use windrow_model::reasons::{Code, Severity};
 
 /// Largest text, in bytes.
 const LARGEST: usize = 512;
-/// Most findings that are named, the worst first.
+/// Most findings in it, the worst first.
 const NAMED: usize = 3;
 /// Longest subject of a finding, in characters.
 const LONGEST: usize = 64;
@@ -27,7 +28,6 @@ struct Bootstrap<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pace: Option<Pace>,
     since: Timestamp,
-    /// How many there are.
     finding_count: usize,
     findings: Vec<NamedFinding>,
     version: &'s str,
@@ -45,7 +45,6 @@ struct NamedFinding {
     subject: String,
 }
 
-/// The annotation's value for a status.
 pub(super) fn annotation(status: &Status, system_partition: Option<SystemPartition>) -> String {
     let mut findings: Vec<NamedFinding> = status.findings.iter().map(named).collect();
     findings.sort();
@@ -85,7 +84,7 @@ fn named(finding: &Finding) -> NamedFinding {
     }
 }
 
-/// A text for people who look at the Node: in one line, and not too long.
+/// A text for readers of the Node: in one line, and not too long.
 pub(super) fn line(text: &str, most: usize) -> String {
     windrow_model::text::fit(&text.replace(crate::printable::is_hidden, " "), most)
 }
@@ -135,7 +134,7 @@ mod tests {
         assert_eq!(value["phase"], "api");
         assert_eq!(value["pace"], "stalled");
         assert_eq!(value["findingCount"], status.findings.len());
-        // Another sentence, another file, another number: the condition's message has them.
+        // Another sentence, another file or another number: the condition's message has them.
         let mut later = status.clone();
         later.generation += 1;
         later.headline = "Setting up (api, 20+ min, stalled)".to_owned();

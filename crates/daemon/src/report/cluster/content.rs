@@ -13,18 +13,15 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::annotation::{annotation, line};
 
-/// Longest message, in characters: a core/v1 Event takes 1024 bytes at most, and people read it as one line of `kubectl
-/// describe`.
+/// Longest message, in characters: a core/v1 Event takes 1024 bytes at most, and it is one line of `kubectl describe`.
 const LONGEST: usize = 256;
 
-/// The condition, without its times, and the annotation that is written with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeCondition {
     /// `True`, `False` or `Unknown`.
     pub(super) status: &'static str,
     pub(super) reason: String,
     pub(super) message: String,
-    /// `None`: nothing is known that it could say.
     pub(super) annotation: Option<String>,
 }
 
@@ -41,12 +38,12 @@ impl NodeCondition {
         }
     }
 
-    /// For when Windrow stops.
     pub(super) fn stopped() -> Self {
         Self {
             status: "Unknown",
             reason: camel(Code::Stopping),
-            message: "Windrow was stopped: nothing is known of this node's bootstrap".to_owned(),
+            message: "Windrow was stopped: the state of this node's bootstrap is unknown"
+                .to_owned(),
             annotation: None,
         }
     }
@@ -64,24 +61,20 @@ impl NodeCondition {
         }, deletion(FORMER_CONDITION)]}})
     }
 
-    /// The patch that removes all of it.
     pub(super) fn removal() -> Value {
         let conditions = [deletion(CONDITION), deletion(FORMER_CONDITION)];
         json!({"metadata": {"annotations": {ANNOTATION: null}}, "status": {"conditions": conditions}})
     }
 }
 
-/// The entry of a patch that removes the condition of this type, if there is one.
 fn deletion(condition: &str) -> Value {
     json!({"$patch": "delete", "type": condition})
 }
 
-/// What a Node has of Windrow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NodeEntries {
-    /// The condition's status, and since when.
     pub(super) condition: Option<(String, Timestamp)>,
-    /// It has the condition, the former condition or the annotation.
+    /// Whether it has the condition, the former condition or the annotation.
     pub(super) any: bool,
 }
 
@@ -100,7 +93,6 @@ fn condition_on_node(node: &Value) -> Option<(String, Timestamp)> {
     (!own.status.is_empty()).then(|| (own.status.to_owned(), since))
 }
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Notice {
     pub(super) reason: String,
@@ -136,14 +128,13 @@ impl Notice {
         })
     }
 
-    /// The patch that counts one more occurrence.
     pub(super) fn again(count: u32, at: Timestamp) -> Value {
         json!({"count": count, "lastTimestamp": seconds(at)})
     }
 }
 
-/// What a person who looks at the Node wants to know of a change. The state at the daemon's start is reported too,
-/// except the readiness: the condition has that.
+/// The changes that a reader of the Node should know. The state at the daemon's start is reported too, except the
+/// readiness: the condition has that.
 pub(super) fn notices(before: Option<&Status>, now: &Status) -> Vec<Notice> {
     let mut notices = Vec::new();
     if let Some(before) = before

@@ -1,12 +1,12 @@
-//! The cluster: condition `windrow.dev/BootstrapIncomplete` on the node's own Node, with an annotation for the details, and Events,
-//! for `kubectl describe node`.
+//! The cluster: condition `windrow.dev/BootstrapIncomplete` on the node's own Node, with an annotation for the details,
+//! and Events, for `kubectl describe node`.
 //!
-//! [`NodeOutletPolicy`] decides what is written and when; here it is sent.
+//! [`NodeOutletPolicy`] decides on the writes and their times; here they are sent.
 //!
-//! A change of status or reason is written at once, a change of the message or the annotation alone at most every 30
-//! seconds, and an unchanged condition every ten minutes (the kubelet writes its own every five). An older heartbeat shows a reader
-//! that Windrow no longer keeps the condition true. When Windrow stops it writes `Unknown` itself. Whichever credential
-//! is used, all requests are ones that a node identity may make.
+//! A change of status or reason is written at once, a change of only the message or the annotation at most every 30
+//! seconds, and an unchanged condition every ten minutes (the kubelet writes its own every five). An older heartbeat
+//! shows a reader that Windrow no longer keeps the condition true. When Windrow stops, it writes `Unknown`. With any
+//! credential, it only sends requests that a node identity may send.
 
 mod annotation;
 mod content;
@@ -38,44 +38,31 @@ use super::journal;
 use crate::apiserver::{self, ApiServer, LONGEST};
 use crate::report::publish::StatusWatch;
 
-/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the outlet writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeOutletSwitches {
-    /// The condition.
     pub condition: bool,
-    /// The events.
     pub events: bool,
 }
 
-/// The credential and the Node to write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeWriter {
-    /// The kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The Node's name.
     pub node: String,
 }
 
-/// What the outlet gets from the daemon.
 pub trait NodeOutletContext: Send + Sync + 'static {
-    /// The published configuration.
     fn switches(&self) -> NodeOutletSwitches;
 
-    /// The node's role and name now: it can be promoted.
     fn writer(&self) -> BoxFuture<'_, NodeWriter>;
 
-    /// The connection with this kubeconfig, or in a line why there is none.
     fn client(&self, kubeconfig: &Path) -> BoxFuture<'_, Result<Client, String>>;
 
-    /// The partition of the system images, if this is a node of Harvester.
     fn system_partition(&self) -> Option<SystemPartition> {
         None
     }
 
-    /// The time.
     fn now(&self) -> Timestamp;
 }
 
@@ -134,7 +121,6 @@ pub async fn remove_condition(api: &ApiServer, writer: &NodeWriter) -> Result<()
 struct NodeOutlet {
     context: Arc<dyn NodeOutletContext>,
     policy: NodeOutletPolicy,
-    /// The connection, while it works.
     writer: Option<NodeWriter>,
     reported: Option<String>,
 }
@@ -149,7 +135,6 @@ impl NodeOutlet {
         }
     }
 
-    /// The configuration was read again.
     fn configured(&mut self) {
         self.policy.configured(self.context.switches());
         self.writer = None;
@@ -237,7 +222,6 @@ impl NodeOutlet {
     }
 }
 
-/// One request, and its answer.
 async fn send(
     client: &Client,
     method: Method,

@@ -1,4 +1,4 @@
-//! What the outlet writes, and when. Pure: the caller passes the time in and sends the requests.
+//! Decides on the outlet's writes, and their times. Pure: the caller passes the time in and sends the requests.
 //!
 //! ```text
 //!   observe(status) ──> condition (the newest only) ──┐
@@ -24,12 +24,11 @@ use crate::backoff::{spread, up_to};
 const HEARTBEAT: Duration = Duration::from_secs(10 * 60);
 /// How long another message of the same reason waits.
 const MESSAGE: Duration = Duration::from_secs(30);
-/// The first write after a start is put off by up to this, where nothing is wrong: the daemons of many nodes may start in one second,
-/// after an upgrade of all of them.
+/// The first write after a start is put off by up to this, if there is no problem: the daemons of many nodes may start
+/// in one second, after an upgrade of all of them.
 const FIRST: Duration = Duration::from_secs(5);
-/// First and longest pause while kube-apiserver, the credential or the Node is not there.
+/// First and longest pause while kube-apiserver, the credential or the Node is missing.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// Pause after a refusal.
 const REFUSED: Duration = Duration::from_secs(30 * 60);
 /// Events that may be written at once, and then the time for each further one.
 const BURST: u32 = 10;
@@ -39,14 +38,12 @@ const WAITING: usize = 20;
 /// Events that are remembered, so that a repeated one is counted.
 const REMEMBERED: usize = 50;
 
-/// A request to kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutletRequest(pub(super) Work);
 
-/// What it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Work {
-    /// What has an earlier run of the daemon left?
+    /// Reads the entries of an earlier run of the daemon.
     ReadNode,
     WriteCondition {
         condition: NodeCondition,
@@ -60,7 +57,6 @@ pub(super) enum Work {
         at: Timestamp,
         suffix: String,
     },
-    /// One that came again.
     CountEvent {
         suffix: String,
         count: u32,
@@ -69,27 +65,22 @@ pub(super) enum Work {
 }
 
 impl OutletRequest {
-    /// Does it change anything?
     #[cfg(test)]
     pub fn is_write(&self) -> bool {
         self.0 != Work::ReadNode
     }
 }
 
-/// Why something was not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteError {
-    /// The credential is not allowed to.
     Refused(String),
-    /// The object does not exist.
     Missing,
-    /// It will be refused however often it is sent.
+    /// It would be refused again.
     Invalid,
     /// Anything else: no answer, no credential yet, an error of the server.
     Down,
 }
 
-/// An event that was written, so that it can be counted.
 #[derive(Debug)]
 struct SentEvent {
     notice: Notice,
@@ -97,7 +88,6 @@ struct SentEvent {
     count: u32,
 }
 
-/// The state of the Node, as far as this process wrote it.
 #[derive(Debug)]
 struct WrittenCondition {
     condition: NodeCondition,
@@ -105,7 +95,6 @@ struct WrittenCondition {
     at: Instant,
 }
 
-/// What one node's outlet knows.
 #[derive(Debug)]
 pub struct NodeOutletPolicy {
     switches: NodeOutletSwitches,
@@ -113,7 +102,7 @@ pub struct NodeOutletPolicy {
     partition: Option<SystemPartition>,
     wanted: Option<NodeCondition>,
     written: Option<WrittenCondition>,
-    /// What the Node had before the first write, once it was read.
+    /// The Node's entries before the first write, after they were read.
     standing: Option<NodeEntries>,
     waiting: VecDeque<(Notice, Timestamp)>,
     sent: VecDeque<SentEvent>,
@@ -121,17 +110,18 @@ pub struct NodeOutletPolicy {
     tokens: u32,
     refill: Instant,
     heartbeat: Duration,
-    /// When a node on which nothing is wrong writes for the first time.
+    /// When a node without problems writes for the first time.
     first_write: Instant,
     /// Nothing is written before this time, after a failure.
     pause: Option<Instant>,
-    /// No event is, after one was refused: who may not write events may write the Node.
+    /// No event is written before this time, after one was refused: a credential that may not write events may still
+    /// write the Node.
     events_pause: Option<Instant>,
     next_pause: Duration,
 }
 
 impl NodeOutletPolicy {
-    /// One that has written nothing yet.
+    /// Nothing is written yet.
     pub fn new(switches: NodeOutletSwitches, now: Instant) -> Self {
         Self {
             switches,
@@ -152,12 +142,11 @@ impl NodeOutletPolicy {
         }
     }
 
-    /// Takes how large the partition of the system images is: the next status is written with it.
+    /// Takes the size of the partition of the system images: the next status is written with it.
     pub(super) fn observe_partition(&mut self, partition: Option<SystemPartition>) {
         self.partition = partition;
     }
 
-    /// Takes a new status.
     pub fn observe(&mut self, status: &Arc<Status>, now: Timestamp) {
         if self
             .last
@@ -228,13 +217,12 @@ impl NodeOutletPolicy {
         })
     }
 
-    /// Does the node say that something is wrong?
     fn is_wrong(&self) -> bool {
         let readiness = self.last.as_ref().map(|last| last.readiness);
         matches!(readiness, Some(Readiness::Failed | Readiness::Degraded))
     }
 
-    /// The next request to send now. One at a time: its answer comes back before the next is asked for.
+    /// The next request to send now. Requests are sent one at a time: the answer comes back before the next call.
     pub fn next(&mut self, now: Instant, time: Timestamp) -> Option<OutletRequest> {
         self.refill(now);
         if self.due(now).is_none_or(|due| due > now) {
@@ -256,7 +244,7 @@ impl NodeOutletPolicy {
         }
     }
 
-    /// The write of a condition, or what has to be known before.
+    /// The write of a condition, or the read that has to come before it.
     fn write(&self, condition: NodeCondition, time: Timestamp) -> Work {
         let standing = match (&self.written, &self.standing) {
             (Some(written), _) => Some((written.condition.status, written.transition)),
@@ -298,7 +286,6 @@ impl NodeOutletPolicy {
         })
     }
 
-    /// Takes the answer to a request: the object, or why there is none.
     pub fn answered(
         &mut self,
         request: OutletRequest,
@@ -384,7 +371,7 @@ impl NodeOutletPolicy {
         }
     }
 
-    /// The last write: once it is not kept true, the condition must not keep its last value.
+    /// The last write: after it, the condition is not kept up to date, so it must not keep its last value.
     pub(super) fn stopped(&self, time: Timestamp) -> Option<OutletRequest> {
         let is_kept = self.written.is_some() && self.switches.condition;
         is_kept.then(|| OutletRequest(self.write(NodeCondition::stopped(), time)))

@@ -55,7 +55,6 @@ impl Node {
         Timestamp::UNIX_EPOCH + jiff::SignedDuration::try_from(at).unwrap()
     }
 
-    /// Sends what is due at this time.
     fn send(&mut self, at: Duration) {
         let now = self.began + at;
         while let Some(request) = self.policy.next(now, Self::time(at)) {
@@ -64,7 +63,7 @@ impl Node {
         }
     }
 
-    /// The node says this, and time passes until then.
+    /// The node reports this, and time passes until then.
     fn say(&mut self, at: Duration, status: &Arc<Status>, until: Duration) {
         self.policy.observe(status, Self::time(at));
         let mut at = at;
@@ -158,7 +157,7 @@ fn nodes_that_start_together_do_not_go_on_together() {
         let writes = node.sent.iter().filter(|(_, one)| one.is_write());
         second.push(writes.map(|(at, _)| at.as_secs()).nth(1).unwrap());
     }
-    // Within 150 s: a heap of one second is a tenth of them only where nothing is spread.
+    // Within 150 s: only without spreading could one second have a tenth of them.
     let most = (450..=600)
         .map(|at| second.iter().filter(|one| **one == at).count())
         .max();

@@ -1,8 +1,8 @@
-//! Harvester's promotion beside Windrow: with Windrow's condition on the Nodes, in every state, Harvester promotes the node that it
-//! promotes without it.
+//! Harvester's promotion together with Windrow: with Windrow's condition on the Nodes, in every state, Harvester
+//! promotes the same node as without it.
 //!
-//! The stand-in of Harvester's decision follows what v1.4.0 to v1.9.0-rc6 do (`promote_controller.go`); `tests/kubernetes` asks
-//! Harvester's own controller.
+//! The stand-in for Harvester's decision follows v1.4.0 to v1.9.0-rc6 (`promote_controller.go`); `tests/kubernetes`
+//! uses Harvester's own controller.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -47,7 +47,6 @@ fn is_healthy(node: &Value) -> bool {
     })
 }
 
-/// The node that Harvester would promote next.
 fn promoted(nodes: &[Value]) -> Option<&str> {
     let (servers, others): (Vec<&Value>, Vec<&Value>) =
         nodes.iter().partition(|node| is_management(node));
@@ -114,7 +113,6 @@ fn counted_for_storage(nodes: &[Value]) -> usize {
         .count()
 }
 
-/// A Node without Windrow.
 fn node(number: usize, labels: &[(&str, &str)], promotion: Option<&str>, ready: &str) -> Value {
     let mut conditions = vec![
         json!({"type": "MemoryPressure", "status": "False"}),
@@ -139,7 +137,6 @@ fn node(number: usize, labels: &[(&str, &str)], promotion: Option<&str>, ready: 
     node
 }
 
-/// What can stand on a Node of Windrow.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     Absent,

@@ -19,7 +19,6 @@ use crate::fs;
 use crate::printable::{is_hidden, printable};
 use crate::report::publish::{PublishedStatus, StatusWatch};
 
-/// The values of the properties at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AgentProperties {
     readiness: String,
@@ -40,7 +39,7 @@ pub(super) struct AgentProperties {
 }
 
 impl AgentProperties {
-    /// Before there is a status nothing is known.
+    /// Before the first status, everything is unknown.
     pub(super) fn from_status(status: Option<&Status>) -> Self {
         let Some(status) = status else {
             return Self {
@@ -68,7 +67,6 @@ impl AgentProperties {
         }
     }
 
-    /// Each property with its value.
     pub(super) fn properties(&self) -> [(&'static str, Variant<'_>); 15] {
         [
             ("Readiness", self.readiness.as_str().into()),
@@ -89,7 +87,6 @@ impl AgentProperties {
         ]
     }
 
-    /// The properties that have changed.
     pub(super) fn differs_from(&self, before: &Self) -> HashMap<&'static str, Variant<'_>> {
         let pairs = self.properties().into_iter().zip(before.properties());
         pairs
@@ -115,32 +112,21 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Never changes while the daemon runs.
 pub(super) const VERSION: (&str, &str) = ("Version", env!("CARGO_PKG_VERSION"));
 
-/// The calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AgentCall {
-    /// Does the daemon answer?
     Ping,
-    /// Which machine is it?
     MachineId,
-    /// What is at this path?
     Introspect(String),
-    /// Reads one property.
     Get(String),
-    /// Reads all properties.
     GetAll,
-    /// The status document.
     Status,
-    /// Why a file or an object is as it is.
     Why(String),
-    /// Hold or release files.
     Order(ManualVerb, Vec<String>, String),
 }
 
 impl AgentCall {
-    /// Reads a call; the error is for the caller.
     pub(super) fn read(call: &Message) -> fdo::Result<Self> {
         let header = call.header();
         let path = header.path().map(ToString::to_string).unwrap_or_default();
@@ -220,12 +206,11 @@ fn ours(interface: &str) -> fdo::Result<()> {
     }
 }
 
-/// Is it the object's path, or one above it?
+/// Whether it is the object's path, or one above it.
 fn leads_here(path: &str) -> bool {
     below(path).is_some() || path == PATH
 }
 
-/// The next part of the object's path, from one above it.
 fn below(path: &str) -> Option<&'static str> {
     let rest = PATH.strip_prefix(path.trim_end_matches('/'))?;
     rest.strip_prefix('/')?.split('/').next()
@@ -278,7 +263,6 @@ pub(super) fn introspection(path: &str) -> String {
     format!("{DOCTYPE}<node>\n{EVERY_OBJECT}{within}</node>\n")
 }
 
-/// The object.
 pub(super) struct Agent {
     status: StatusWatch,
     handler: Arc<dyn AgentHandler>,
@@ -289,7 +273,6 @@ impl Agent {
         Self { status, handler }
     }
 
-    /// Answers a call.
     pub(super) async fn answer(
         &self,
         connection: &Connection,
@@ -366,7 +349,8 @@ impl Agent {
     }
 }
 
-/// An answer of `Why`, unless it is too long: every user may ask for it, and the bus keeps what its reader does not take.
+/// An answer of `Why`, unless it is too long: every user may call it, and the bus keeps replies that their reader does
+/// not take.
 pub(super) fn bounded_answer(answer: String) -> fdo::Result<String> {
     /// Longest answer, in bytes.
     const LONGEST: usize = 1 << 20;
@@ -378,7 +362,6 @@ pub(super) fn bounded_answer(answer: String) -> fdo::Result<String> {
     }
 }
 
-/// Where an answer is sent.
 struct CallReply<'a> {
     connection: &'a Connection,
     header: &'a Header<'a>,
@@ -418,7 +401,7 @@ fn machine_id() -> fdo::Result<String> {
     }
 }
 
-/// The caller's text goes into the journal and into markers.
+/// The caller's text in one line: it goes into the journal and into markers.
 fn one_line(reason: &str) -> String {
     const LONGEST: usize = 200;
     let line: String = reason

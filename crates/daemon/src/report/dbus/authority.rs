@@ -1,5 +1,5 @@
-//! Who is calling, and is that user allowed to? root is, and others are if PolicyKit allows it. Without PolicyKit only
-//! root is.
+//! Who is calling, and whether that user is allowed to. root is, and others are if PolicyKit allows it. Without
+//! PolicyKit, only root is.
 
 use std::collections::HashMap;
 
@@ -14,16 +14,14 @@ const BUS_PATH: &str = "/org/freedesktop/DBus";
 const POLICY_KIT: &str = "org.freedesktop.PolicyKit1";
 const AUTHORITY_PATH: &str = "/org/freedesktop/PolicyKit1/Authority";
 const AUTHORITY: &str = "org.freedesktop.PolicyKit1.Authority";
-/// `AllowUserInteraction` of CheckAuthorization: a person may be asked for a password.
+/// `AllowUserInteraction` of CheckAuthorization: the user may be asked for a password.
 const ASK_THE_USER: u32 = 1;
 
-/// A caller, as the bus identifies it.
 pub(super) struct Caller<'c> {
     connection: &'c Connection,
-    /// Its unique name.
     name: String,
     uid: Uid,
-    /// Can a person be asked for a password?
+    /// Whether the user can be asked for a password.
     interactive: bool,
 }
 
@@ -48,7 +46,6 @@ impl<'c> Caller<'c> {
         })
     }
 
-    /// The caller's name for the record, if it is allowed.
     pub(super) async fn may(self, verb: ManualVerb) -> fdo::Result<String> {
         let action = action(verb);
         if !self.uid.is_root() {
@@ -93,7 +90,6 @@ impl<'c> Caller<'c> {
     }
 }
 
-/// The user of a connection's unique name.
 pub(super) async fn uid_of(connection: &Connection, name: &str) -> zbus::Result<u32> {
     let answer = connection
         .call_method(
@@ -124,7 +120,6 @@ pub(super) async fn take_name(connection: &Connection, name: &str) -> zbus::Resu
     Ok(answer == PRIMARY_OWNER)
 }
 
-/// The action of `dev.windrow.policy`.
 fn action(verb: ManualVerb) -> &'static str {
     match verb {
         ManualVerb::Hold => "dev.windrow.hold",

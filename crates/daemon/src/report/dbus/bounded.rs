@@ -1,8 +1,8 @@
 //! A connection to the bus that skips long messages.
 //!
 //! The library reads a whole message before it can be refused, and a bus lets every user send 32 MB (dbus-daemon) or
-//! 128 MB (dbus-broker). So the head of a message is read first. The body of a long one is thrown away as it arrives,
-//! and the library gets the head alone, which is enough to answer a call ([`is_cut`]).
+//! 128 MB (dbus-broker). So the head of a message is read first. The body of a long one is dropped as it arrives, and
+//! the library only gets the head, which is enough to answer a call ([`is_cut`]).
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -22,13 +22,12 @@ pub(super) const LONGEST: usize = 16 << 10;
 /// The part of a message that gives the length of the rest: of the body at byte 4, of the fields at byte 12.
 const HEAD: usize = 16;
 
-/// Was its body thrown away? Then it is empty, although the head describes one.
+/// Whether its body was dropped. Then it is empty, although the head describes one.
 pub(super) fn is_cut(message: &Message) -> bool {
     let header = message.header();
     header.primary().body_len() == 0 && !header.signature().to_string().is_empty()
 }
 
-/// Connects to the bus at this address.
 pub(super) async fn connect(address: Address) -> zbus::Result<Connection> {
     let builder = match address.transport() {
         Transport::Unix(unix) => match unix.path() {
@@ -59,9 +58,8 @@ impl Socket for BoundedSocket {
 #[derive(Debug)]
 struct BoundedReader<R> {
     from: R,
-    /// What was read and not passed on yet.
     held: Vec<u8>,
-    /// How many bytes of the message are still passed on as they come.
+    /// How many bytes of the message still have to be passed on.
     rest: usize,
     /// A line of the handshake is not complete yet.
     in_line: bool,
@@ -150,7 +148,6 @@ impl<R: tokio::io::AsyncRead + Unpin> BoundedReader<R> {
     }
 }
 
-/// What gets through of these bytes, asked for in pieces of this size.
 pub async fn passed_on(bytes: &[u8], piece: usize) -> io::Result<Vec<u8>> {
     let mut reader = BoundedReader::new(bytes);
     let (mut all, mut buffer) = (Vec::new(), vec![0; piece.max(1)]);

@@ -1,16 +1,16 @@
 //! The calls on the bus, answered one after the other.
 //!
 //! ```text
-//!   call ──> whose is it? ──> may he, now? ──> Status, Why, properties ──> reply, and then the next call
-//!                 │                │     └────> Hold, Release ──> a task of its own, a few at once
-//!                 └── asked of the bus, once    │
-//!                                  └── no: LimitsExceeded
+//!   call ──> which user? ──> allowed now? ──> Status, Why, properties ──> reply, and then the next call
+//!                │                │     └────> Hold, Release ──> a separate task, a few at once
+//!                │                └── no: LimitsExceeded
+//!                └── asked of the bus, once
 //! ```
 //!
 //! The library's own dispatcher starts a task for each call, and each task keeps its reply until the bus has taken it.
-//! A caller who asks faster than the bus takes replies would fill the memory. So the next call is read when the last
-//! reply is gone. If the bus takes no reply for a while, the connection is given up: the bus keeps the replies of
-//! callers who do not read them, up to its own limit, and then takes no more from us.
+//! A caller that asks faster than the bus takes replies would fill the memory. So the next call is read when the last
+//! reply is gone. If the bus takes no reply for a while, the connection is closed: the bus keeps the replies of callers
+//! that do not read them, up to its own limit, and then takes no more from us.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -31,23 +31,19 @@ use super::reply::reply_error;
 
 /// How many calls are read from the bus before they are handled.
 const QUEUED: NonZeroUsize = NonZeroUsize::MIN;
-/// For how many callers at once the bus is asked who they are. A user may have 256 connections.
+/// How many callers may wait at once for the bus to return their user. A user may have 256 connections.
 const STRANGERS: usize = 512;
-/// How many calls of each wait for that.
+/// How many calls of each caller wait for that.
 const CALLS: usize = 4;
 /// How many callers' users are remembered.
 const KNOWN: usize = 1024;
 /// How many orders (Hold, Release) run at once: of one user, and of all.
 const ORDERS: (usize, usize) = (4, 16);
-/// The reason when the bus has closed a connection.
 pub(super) const GONE: &str = "the bus has gone away";
-/// Longest time that the bus may take for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A caller's unique name and its user.
 type IdentifiedCaller = (String, Option<u32>);
 
-/// The calls of one connection.
 pub(super) struct Calls {
     connection: Connection,
     incoming: MessageStream,
@@ -56,14 +52,13 @@ pub(super) struct Calls {
     start: Instant,
     known: HashMap<String, u32>,
     strangers: JoinSet<IdentifiedCaller>,
-    /// Their calls.
     waiting: HashMap<String, Vec<Message>>,
     orders: JoinSet<(u32, zbus::Result<()>)>,
     ordering: HashMap<u32, usize>,
 }
 
 impl Calls {
-    /// From here on no call is lost. To be made before the name is taken.
+    /// From here on no call is lost. Call it before the name is taken.
     pub(super) async fn open(connection: &Connection, agent: Agent) -> zbus::Result<Self> {
         let rule = MatchRule::builder().msg_type(Type::MethodCall).build()?;
         let rule = zbus::OwnedMatchRule::from(rule);
@@ -96,10 +91,10 @@ impl Calls {
                 Ok(()) => {}
                 Err(zbus::Error::Failure(why)) => return why,
                 Err(zbus::Error::InputOutput(_)) => return GONE.to_owned(),
-                // The failure concerns this call alone.
+                // The failure concerns only this call.
                 Err(error) => tracing::debug!("a call over D-Bus is not answered: {error}"),
             }
-            // A caller who asks without end must not keep the other tasks of this thread waiting.
+            // A caller that asks all the time must not keep the other tasks of this thread waiting.
             tokio::task::yield_now().await;
         }
     }
@@ -167,7 +162,7 @@ impl Calls {
         in_time(agent.answer(connection, &header, asked)).await
     }
 
-    /// An order may wait for a person's password.
+    /// An order may wait for the user's password.
     async fn order(&mut self, call: Message, asked: AgentCall, uid: u32) -> zbus::Result<()> {
         let under_way = self.ordering.get(&uid).copied().unwrap_or(0);
         if uid != 0 && (under_way >= ORDERS.0 || self.orders.len() >= ORDERS.1) {

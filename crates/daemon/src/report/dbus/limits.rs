@@ -1,21 +1,20 @@
-//! How much a user may ask of the daemon over the bus. Pure: the time is passed in.
+//! Limits each user's calls over the bus. Pure: the time is passed in.
 //!
 //! Every user may read, and a user may have 256 connections, so users are counted, not connections. root is not
-//! counted: it can stop the daemon anyway. One user who asks without end still leaves room for the others.
+//! counted: it can stop the daemon anyway. One user who asks all the time still leaves room for the others.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::token_bucket::{Rate, TokenBucket};
 
-/// The kinds of calls, by their cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallCost {
     /// A property, the introspection, a ping.
     Little,
     /// The status document, or a part of it.
     Document,
-    /// Hold or release files: PolicyKit is asked, and perhaps a person.
+    /// Hold or release files: PolicyKit decides, and may ask the user.
     Order,
 }
 
@@ -29,7 +28,6 @@ impl CallCost {
         }
     }
 
-    /// The answer to a caller who asked too often.
     pub(super) fn refusal(self) -> String {
         let (at_once, in_a_second) = self.share();
         let what = match self {
@@ -45,20 +43,18 @@ impl CallCost {
     }
 }
 
-/// The calls that users have made.
 #[derive(Debug, Default)]
 pub(super) struct CallLimits {
     users: HashMap<u32, [Option<TokenBucket>; 3]>,
     all: [Option<TokenBucket>; 3],
 }
 
-/// Beyond this number, users are no longer remembered one by one.
 const USERS: usize = 256;
 /// All users together may make as many calls as this number of single users.
 const ALL: f64 = 3.0;
 
 impl CallLimits {
-    /// May this user make this call now? `now` is the time since some start.
+    /// Whether this user may make this call now. `now` is the time since some start.
     pub(super) fn admit(&mut self, uid: u32, cost: CallCost, now: Duration) -> bool {
         if uid == 0 {
             return true;
@@ -112,7 +108,7 @@ mod tests {
         let mut limits = CallLimits::default();
         assert_eq!(admitted(&mut limits, 65534, CallCost::Document, START), 20);
         assert_eq!(admitted(&mut limits, 1000, CallCost::Document, START), 20);
-        // All together have three shares, whatever their number.
+        // All together have three shares, for any number of users.
         let more: usize = (2000..3000)
             .map(|uid| admitted(&mut limits, uid, CallCost::Document, START))
             .sum();

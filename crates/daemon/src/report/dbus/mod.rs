@@ -39,35 +39,30 @@ use crate::report::publish::StatusWatch;
 
 /// The name on the bus, and of the interface.
 pub const NAME: &str = "dev.windrow.Agent1";
-/// Where the object is.
 pub const PATH: &str = "/dev/windrow/Agent1";
 
-/// How long a silent bus is waited for after the connection.
+/// How long to wait for a silent bus after the connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// First and longest pause between two tries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManualVerb {
-    /// Keep files from RKE2.
     Hold,
-    /// Let RKE2 apply files.
     Release,
 }
 
-/// What the daemon provides for callers on the bus.
 pub trait AgentHandler: Send + Sync + 'static {
-    /// Why a file or an object is as it is, as JSON; `None` when it is unknown. It must not block: every user may call
-    /// it, many times a second.
+    /// The explanation of a file's or an object's state, as JSON; `None` when it is unknown. It must not block: every
+    /// user may call it, many times a second.
     fn why(&self, status: &Status, what: &str) -> Option<String>;
 
-    /// Carries an order out for `by`. Returns the files that it changed. It may block: it is called on a thread of its
-    /// own.
+    /// Carries an order out for `by`. Returns the files that it changed. It may block: it is called on a separate
+    /// thread.
     ///
     /// # Errors
     ///
-    /// In a line, what was not done and why.
+    /// In a line, which part failed and why.
     fn order(
         &self,
         verb: ManualVerb,
@@ -106,7 +101,7 @@ pub async fn serve(
             }
             Err(why) => why,
         };
-        // A missing bus is reported once, however often it is tried.
+        // A missing bus is reported once, no matter how often it is tried.
         if reported.as_ref() != Some(&why) {
             report(Code::OutletDown, "why", &why);
             reported = Some(why);
@@ -157,7 +152,6 @@ async fn follow(connection: &Connection, status: &mut StatusWatch) -> Option<Str
     }
 }
 
-/// One signal for all properties that have changed.
 async fn announce(
     connection: &Connection,
     before: &AgentProperties,

@@ -3,7 +3,7 @@
 use zbus::message::{Flags, Header};
 use zbus::{Connection, fdo};
 
-/// Replies with an error, where a reply is wanted.
+/// Replies with an error, if a reply is wanted.
 pub(super) async fn reply_error(
     connection: &Connection,
     header: &Header<'_>,

@@ -13,27 +13,22 @@ use crate::files::{Durability, free_space, make_private, overwrite};
 use crate::fs::{self, File, OpenOptions};
 use crate::layout::Layout;
 
-/// Where the flight is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlightDestination {
-    /// The file.
     pub path: PathBuf,
     /// Its bound in bytes.
     pub bound: u64,
-    /// The directory of the copy that is made when the node is Failed.
     pub copy_to: Option<PathBuf>,
-    /// Which boot this is.
     pub boot: Option<String>,
 }
 
-/// The copy's name.
 pub(super) const COPY: &str = "windrow-flight.jsonl.gz";
-/// The share of the free space that a copy may take: others need the rest. An upgrade of Harvester stops if `/oem` is full.
+/// The share of the free space that a copy may take: other programs need the rest. An upgrade of Harvester stops if
+/// `/oem` is full.
 const SHARE: u64 = 4;
 /// Harvester's partition for configuration, which survives the loss of the other one.
 const OEM: &str = "/oem";
 
-/// The directory of the copy, by the setting `flight.copyTo`.
 pub fn copy_directory(layout: &Layout, wanted: &CopyTo) -> Option<PathBuf> {
     match wanted {
         CopyTo::Auto => Some(layout.path(OEM)).filter(|oem| fs::is_dir(oem)),
@@ -56,18 +51,15 @@ pub fn remove_copy(directory: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// The file before this one.
 fn older(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     PathBuf::from(name)
 }
 
-/// The file, once it is open.
 pub(super) struct FlightFile {
     destination: FlightDestination,
     file: Option<File>,
-    /// Where the file ends.
     end: u64,
 }
 
@@ -92,8 +84,8 @@ impl FlightFile {
         self.end
     }
 
-    /// Is it time for the next file? The beginning alone, up to `begun_at`, may be large: the file has to grow by half
-    /// of the bound before the next one.
+    /// Whether it is time for the next file. The beginning, up to `begun_at`, may be large: the file has to grow by
+    /// half of the bound before the next one.
     pub(super) fn is_full(&self, begun_at: u64) -> bool {
         let bound = self.destination.bound;
         self.end > bound && self.end > begun_at + bound / 2
@@ -123,7 +115,7 @@ impl FlightFile {
             let mut last = [0];
             file.read_exact_at(&mut last, self.end - 1)?;
             if last != *b"\n" {
-                // Torn by a power cut. Ended here, it is a line of its own and is skipped.
+                // Torn by a power cut. The line break makes it a separate line, which is skipped.
                 file.write_all(b"\n")?;
                 self.end += 1;
             }
@@ -156,7 +148,6 @@ impl FlightFile {
         Ok(line)
     }
 
-    /// Puts everything that was appended on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
@@ -174,8 +165,8 @@ impl FlightFile {
             .map_err(|error| io::Error::other(format!("{}: {error}", copy.display())))
     }
 
-    /// Copies both files, the older one first. If they need more than `most` bytes, only the newer one is copied: it has
-    /// everything that a replay needs.
+    /// Copies both files, the older one first. If they need more than `most` bytes, only the newer one is copied: it
+    /// has all records that a replay requires.
     fn copy_within(&self, most: u64, copy: &Path) -> io::Result<()> {
         let newer = self.destination.path.clone();
         let mut content = compress(&[older(&newer), newer.clone()])?;

@@ -1,4 +1,4 @@
-//! What came into the cluster in a file with a bound, and the machine in every file.
+//! Observed objects in a file with a bound, and the machine in every file.
 
 use std::fs;
 use std::path::Path;

@@ -34,7 +34,6 @@ const FIELDS: [&str; 9] = [
     "WINDROW_STATE",
 ];
 
-/// Puts every event into the queue.
 pub(super) struct JournalQueue {
     queue: SyncSender<Queued>,
     dropped: Arc<AtomicUsize>,
@@ -50,7 +49,6 @@ enum Queued {
     End(SyncSender<()>),
 }
 
-/// One entry of the journal.
 struct JournalEntry {
     level: Level,
     message: String,
@@ -58,7 +56,6 @@ struct JournalEntry {
 }
 
 impl JournalQueue {
-    /// Starts the thread that writes through `journald`.
     pub(super) fn begin(
         journald: impl Layer<Registry> + Send + Sync + 'static,
     ) -> (Self, JournalEnd) {
@@ -77,7 +74,6 @@ impl JournalQueue {
 }
 
 impl JournalEnd {
-    /// There is no queue.
     pub(super) fn none() -> Self {
         Self(None)
     }

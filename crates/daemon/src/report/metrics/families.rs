@@ -62,7 +62,6 @@ pub(super) const OUTCOMES: [TrialOutcome; 4] = [
     TrialOutcome::Unchanged,
 ];
 
-/// All that the text is made of.
 #[derive(Debug)]
 pub(super) struct Families {
     pub(super) status: Option<Arc<Status>>,
@@ -90,7 +89,7 @@ fn flag(value: bool) -> f64 {
     f64::from(u8::from(value))
 }
 
-/// The word that the status document has for it.
+/// The word of the status document for it.
 pub(super) fn word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
@@ -259,7 +258,7 @@ fn phases(page: &mut Page<'_>, status: &Status) -> fmt::Result {
         "windrow_phase_duration_seconds",
         "Duration of a phase in this boot, once it is over",
         each(|phase| match phase.state {
-            // Its earlier stays alone.
+            // Only its earlier stays.
             PhaseState::Current => None,
             _ => phase.seconds.map(|seconds| seconds as f64),
         }),
@@ -276,7 +275,7 @@ fn phases(page: &mut Page<'_>, status: &Status) -> fmt::Result {
             states("state", &PACES, Some(pace)),
         )?;
     }
-    // Without phases the node is not probed, and nobody knows.
+    // Without phases the node is not probed, and its state is unknown.
     if status.phases.is_empty() {
         return Ok(());
     }
@@ -411,7 +410,7 @@ fn webhooks(page: &mut Page<'_>, status: &Status) -> fmt::Result {
 }
 
 fn gates(page: &mut Page<'_>, gates: &GatesStatus) -> fmt::Result {
-    // Of several that may start next none is known to.
+    // If several versions may start next, none of them is certain.
     if let [version] = &gates.versions[..] {
         let labels = vec![("version", version.clone())];
         page.info("windrow_rke2", "The RKE2 that starts next", labels)?;

@@ -6,12 +6,9 @@ use jiff::Timestamp;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 
-/// A label and its value.
 pub(super) type Label = (&'static str, String);
-/// The labels of a sample, and its value.
 pub(super) type Row = (Vec<Label>, f64);
 
-/// The text that is being written.
 pub(super) struct Page<'e> {
     encoder: DescriptorEncoder<'e>,
 }
@@ -21,7 +18,7 @@ impl<'e> Page<'e> {
         Self { encoder }
     }
 
-    /// A family of gauges; without rows there is none.
+    /// A family of gauges; without rows it is left out.
     pub(super) fn gauges(
         &mut self,
         name: &str,
@@ -43,17 +40,17 @@ impl<'e> Page<'e> {
         Ok(())
     }
 
-    /// One gauge, if its value is known.
+    /// One gauge, if there is a value.
     pub(super) fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
         self.gauges(name, help, value.map(|value| (Vec::new(), value)))
     }
 
-    /// One point in time, if it is known.
+    /// One point in time, if there is one.
     pub(super) fn time(&mut self, name: &str, help: &str, at: Option<Timestamp>) -> fmt::Result {
         self.gauge(name, help, at.map(super::families::seconds))
     }
 
-    /// What is told by labels alone. A label without a value is left out.
+    /// Facts in labels only. A label without a value is left out.
     pub(super) fn info(&mut self, name: &str, help: &str, labels: Vec<Label>) -> fmt::Result {
         let labels = labels.into_iter().filter(|(_, value)| !value.is_empty());
         let labels: Vec<Label> = labels.collect();

@@ -1,4 +1,4 @@
-//! What a status becomes as metrics; and that documentation, rules and dashboard speak of these and of no others.
+//! The metrics of a status; documentation, rules and dashboard have to use exactly these.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,14 +14,13 @@ use super::families::{DELIVERIES, OUTCOMES, PACES, READINESS, TRANSITIONS, TRIAL
 use super::*;
 use crate::report::publish::sample;
 
-/// The most samples of a node, whatever it is told: its own probes, and these of its findings and of its configuration.
+/// The most samples of a node for any status: from its own probes, its findings and its configuration.
 const MOST_SAMPLES: usize = 300;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// A status document with these fields.
 fn status(fields: Value) -> Status {
     let mut document = serde_json::to_value(sample("x")).unwrap();
     let all = document.as_object_mut().unwrap();
@@ -119,7 +118,6 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
     samples.collect()
 }
 
-/// The families of a text, with their types.
 fn types(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let types = lines.map(|line| line.split_once(' ').unwrap());
@@ -176,7 +174,7 @@ fn every_part_of_the_status_is_a_sample() {
         (r#"windrow_manifests{state="failed"}"#, 1.0),
         ("windrow_manifests_escaped", 1.0),
         ("windrow_manifests_overdue", 1.0),
-        // Not since those that are kept on purpose.
+        // Without those that are kept on purpose.
         (
             "windrow_oldest_hold_start_timestamp_seconds",
             1_795_480_200.0,
@@ -241,7 +239,7 @@ fn every_part_of_the_status_is_a_sample() {
 #[test]
 fn what_is_not_known_is_absent() {
     let known = full_text();
-    // Before the first decision only the program is known.
+    // Before the first decision, only the program's own metrics exist.
     let nothing = text(None);
     for name in types(&nothing).keys() {
         assert!(types(&known).contains_key(name), "{name}");
@@ -317,7 +315,7 @@ fn no_file_message_or_address_is_a_label_and_the_number_of_samples_is_bounded() 
     }
     let count = samples.len();
     assert!(count <= MOST_SAMPLES, "{count}");
-    // Of each finding's code and severity there is one sample more, and both come from tables.
+    // Each finding's code and severity adds one sample, and both come from tables.
     assert!(text.lines().all(|line| {
         let code = line.strip_prefix("windrow_findings{code=\"");
         let code = code.and_then(|rest| rest.split('"').next());
@@ -412,7 +410,6 @@ fn the_page_has_every_metric_with_its_type_and_no_other() {
     assert_eq!(documented(), types(&full_text()));
 }
 
-/// The names under which samples of all families come.
 fn sample_names() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (name, kind) in types(&full_text()) {

@@ -1,7 +1,7 @@
-//! The file for node_exporter's textfile collector, where there is no way to the status server, or none is wanted.
+//! The file for node_exporter's textfile collector, for when the status server cannot be reached or is off.
 //!
-//! It is written when the status changes, and once a minute besides: whoever reads it sees by its time that the daemon runs.
-//! At a clean end it is removed. After a kill it stays, and its time grows old.
+//! It is written when the status changes, and once a minute: its time shows that the daemon runs. At a clean end it is
+//! removed. After a kill it stays, and its time grows old.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::report::journal;
 const PAUSE: Duration = Duration::from_secs(5);
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Keeps the file until the publisher of the status is gone. `wanted` says where it is wanted.
+/// Keeps the file until the publisher of the status is gone. `wanted` has its path, if it is wanted.
 pub async fn serve(
     source: MetricsSource,
     wanted: impl Fn() -> Option<PathBuf>,
@@ -38,7 +38,7 @@ pub async fn serve(
                 if changed.is_err() {
                     break;
                 }
-                // Of several quick changes only the newest counts.
+                // After several quick changes, only the newest counts.
                 due = due.min(last.map_or_else(Instant::now, |last| last + PAUSE));
             }
             Ok(()) = configured.changed() => {
@@ -98,7 +98,7 @@ impl Textfile {
 fn write_file(path: &Path, text: &str, now: Timestamp) -> io::Result<()> {
     let directory = UnlinkedDirectory::of_file(path)?;
     sweep(&directory.path(), now);
-    // node_exporter runs as a user of its own.
+    // node_exporter runs as a separate user.
     let mode = 0o644;
     let file = directory.file(path);
     replace(&file, text.as_bytes(), mode, Durability::Volatile)

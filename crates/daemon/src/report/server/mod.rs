@@ -1,8 +1,8 @@
 //! The status over HTTPS, for operators without a login: off by default, read-only, behind a token.
 //!
-//! One request for each connection; `https` has the connections and their bounds. `routes` has the paths, who may ask for
-//! them and what is answered. It serves from its first second on: until RKE2 has made the node's certificate, with one
-//! of its own.
+//! One request for each connection; `https` has the connections and their bounds. `routes` has the paths, their access
+//! rules and their answers. It serves from its first second on: until RKE2 has made the node's certificate, with its
+//! own.
 
 pub mod request;
 mod routes;
@@ -35,7 +35,6 @@ use crate::token_bucket::Rate;
 
 /// For the TLS handshake, and for the request's head after it.
 const HEAD: Duration = Duration::from_secs(5);
-/// For writing the answer.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Pauses between two tries to listen, or to accept.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -60,40 +59,33 @@ const BOUNDS: ServerBounds = ServerBounds {
     pauses: PAUSES,
 };
 
-/// The address, certificate and token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Address and port.
     pub listen: SocketAddr,
-    /// Files with the token; the first that is there counts.
+    /// Files with the token; the first existing one counts.
     pub tokens: Vec<PathBuf>,
-    /// Files with the certificate.
     pub certificates: CertificateFiles,
-    /// `/metrics`; `None`: there is none.
+    /// `/metrics`; `None`: it is off.
     pub metrics: Option<ServedMetrics>,
 }
 
-/// Who may read `/metrics`, beside whoever may read the status.
+/// Access to `/metrics`, in addition to the clients that may read the status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedMetrics {
-    /// File with a token for it and nothing else.
+    /// File with a token that only opens it.
     pub token: Option<PathBuf>,
 }
 
-/// What is known of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServerState {
-    /// Nothing yet.
     #[default]
     Starting,
     /// It is off, or down.
     NotServed,
-    /// It serves.
     Served(ServerStatus),
 }
 
 impl ServerState {
-    /// For the status document.
     pub fn status(&self) -> Option<&ServerStatus> {
         match self {
             Self::Served(status) => Some(status),
@@ -102,38 +94,32 @@ impl ServerState {
     }
 }
 
-/// What the server gets from the node.
 #[derive(Clone)]
 pub struct ServerContext {
-    /// The published status.
     pub status: StatusWatch,
-    /// What `/metrics` has.
     pub metrics: MetricsSource,
     /// Names and addresses of the node, for the server's own certificate.
     pub names: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// Where the server says how it stands.
     pub state: watch::Sender<ServerState>,
 }
 
-/// One server.
 struct StatusService {
     settings: ServerSettings,
     certificate: Certificate,
     token: Token,
-    /// For `/metrics` and nothing else.
+    /// Only for `/metrics`.
     scrape_token: Option<Token>,
     metrics: MetricsSource,
     status: StatusWatch,
-    /// Held while the files are read.
+    /// Locked while the files are read.
     checking: Arc<tokio::sync::Mutex<()>>,
-    /// How it stood at the last report: served how, or why not.
     reported: Mutex<Option<Result<String, String>>>,
-    /// The same of `/metrics`.
+    /// The state of `/metrics` at the last report.
     metrics_reported: Mutex<Option<Result<String, String>>>,
     state: watch::Sender<ServerState>,
 }
 
-/// Serves until the publisher of the status is gone. To be dropped when the configuration changes.
+/// Serves until the publisher of the status is gone. Drop it when the configuration changes.
 pub async fn serve(settings: ServerSettings, context: ServerContext) {
     let server = StatusService::new(settings, context);
     let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
@@ -172,7 +158,7 @@ impl StatusService {
         self.check_files().await;
         let routes = routes::routes(self);
         let serving = https::serve(listener, self.clone(), routes, BOUNDS, HashSet::new());
-        // RKE2 may have made its certificate: those who know the old one are told.
+        // RKE2 may have made its certificate: clients that know the old one are notified.
         let following = async {
             while status.changed().await.is_ok() {
                 self.check_files().await;
@@ -184,12 +170,12 @@ impl StatusService {
         }
     }
 
-    /// Reads the certificate and the tokens, and reports how they stand. Returns the certificate, if there is one. They
+    /// Reads the certificate and the tokens, and reports their state. Returns the certificate, if there is one. They
     /// are read on another thread: a certificate may have to be made, and the disk may be slow, but the daemon's loop
     /// must not wait.
     async fn check_files(self: &Arc<Self>) -> Option<Arc<ServingCertificate>> {
-        // One after the other: what was read last is reported last. If this is cancelled, the turn lasts as long as the reading, so
-        // that a disk that does not answer has one thread and not one for each connection.
+        // One after the other: the last reading is reported last. If this is cancelled, the turn lasts as long as the
+        // reading, so that a disk that does not answer has one thread and not one for each connection.
         let turn = self.checking.clone().lock_owned().await;
         let server = self.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -205,7 +191,6 @@ impl StatusService {
         certificate.ok()
     }
 
-    /// Reports once that it serves, with which certificate, or why it does not.
     fn report(&self, now: &Result<Arc<ServingCertificate>, String>) {
         let listen = self.settings.listen;
         let served = |with: &Arc<ServingCertificate>| {

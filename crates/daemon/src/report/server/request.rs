@@ -8,21 +8,18 @@ use windrow_plan::rules::parse_duration;
 const WAIT: Duration = Duration::from_secs(60);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// A request for the status document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusRequest {
     /// `/status`.
     Now,
     /// `/status?generation=N`: the document once its generation differs.
     Change {
-        /// The generation that the client has.
         from: u64,
         /// For how long at most.
         wait: Duration,
     },
 }
 
-/// What is wrong with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RefusedRequest(pub(super) &'static str);
 
@@ -30,7 +27,6 @@ fn refused<T>(why: &'static str) -> Result<T, RefusedRequest> {
     Err(RefusedRequest(why))
 }
 
-/// Reads the query of `/status`.
 pub(super) fn parse_query(query: &str) -> Result<StatusRequest, RefusedRequest> {
     let (mut from, mut wait) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -57,7 +53,6 @@ pub(super) fn parse_query(query: &str) -> Result<StatusRequest, RefusedRequest> 
     }
 }
 
-/// What is wrong with a query of `/status`, if anything.
 pub fn refusal(query: &str) -> Option<&'static str> {
     parse_query(query).err().map(|RefusedRequest(why)| why)
 }

@@ -1,4 +1,4 @@
-//! The paths, who may ask for them, and what is answered. A new path is a line in [`routes`].
+//! The paths, their access rules, and their answers. A new path is a line in [`routes`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,9 @@ use super::request::{RefusedRequest, StatusRequest, parse_query};
 use crate::https::{PeerConnection, Token, shows_token};
 use crate::report::metrics::TextFormat;
 
-/// What the answers are made of.
 type Server = State<Arc<StatusService>>;
 
-/// All paths. A layer holds for the paths that stand before it, and for those that there are not.
+/// All paths. A layer applies to the paths before it, and to unknown paths.
 pub(super) fn routes(server: &Arc<StatusService>) -> Router {
     Router::new()
         .route("/status", get(status))
@@ -34,7 +33,7 @@ pub(super) fn routes(server: &Arc<StatusService>) -> Router {
         .with_state(server.clone())
 }
 
-/// `/metrics`, where it is asked for. Elsewhere its path is one that there is not.
+/// `/metrics`, if it is on. Otherwise its path does not exist.
 fn metrics_routes(server: &Arc<StatusService>) -> Router<Arc<StatusService>> {
     match server.settings.metrics {
         Some(_) => Router::new()
@@ -54,20 +53,19 @@ async fn only_get(request: Request, next: Next) -> Response {
     response
 }
 
-/// Without a token of its own the server refuses every request.
+/// While the server has no token, it refuses every request.
 async fn require_token(State(server): Server, request: Request, next: Next) -> Response {
     admit(shows(&request, Some(&server.token)), request, next).await
 }
 
-/// The token of the status, or the one that is for `/metrics` alone.
+/// The token of the status, or the one that is only for `/metrics`.
 async fn require_some_token(State(server): Server, request: Request, next: Next) -> Response {
-    // Both are compared, whichever is shown.
+    // Both are compared, no matter which one is presented.
     let shown =
         shows(&request, Some(&server.token)) | shows(&request, server.scrape_token.as_ref());
     admit(shown, request, next).await
 }
 
-/// Answers a request that has shown a token, and no other.
 async fn admit(shown: bool, request: Request, next: Next) -> Response {
     if !shown {
         return unauthorized();

@@ -21,7 +21,6 @@ use crate::report::publish::{PublishedStatus, sample};
 const DEADLINE: Duration = Duration::from_secs(600);
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// RKE2's certificate authority.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -57,7 +56,6 @@ fn write(path: &std::path::Path, text: &str, mode: u32) {
     fs::rename(temporary, path).unwrap();
 }
 
-/// The metrics of a daemon that has counted nothing.
 fn metrics_of(status: StatusWatch) -> MetricsSource {
     MetricsSource {
         status,
@@ -67,7 +65,6 @@ fn metrics_of(status: StatusWatch) -> MetricsSource {
     }
 }
 
-/// A server and its files.
 struct Served {
     directory: tempfile::TempDir,
     authority: Authority,
@@ -103,7 +100,7 @@ impl Served {
         let mut first = sample("first");
         first.generation = 1;
         let (status, statuses) = watch::channel(Some(PublishedStatus::new(first)));
-        // Bound here, so that its port is known.
+        // Bound here, so that its port can be read.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let file = |name: &str| directory.path().join(name);
@@ -155,7 +152,6 @@ impl Served {
         Self::trusting(&self.authority.pem)
     }
 
-    /// A client that trusts this certificate alone.
     fn trusting(pem: &str) -> reqwest::Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
@@ -178,7 +174,6 @@ impl Served {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
-    /// What the server says of itself, once it is served with a certificate from there.
     async fn served_with(&mut self, source: CertificateSource) -> ServerStatus {
         let served = |state: &ServerState| {
             state
@@ -254,7 +249,7 @@ async fn the_status_is_told_to_those_who_have_the_token() {
         assert!(header("content-security-policy").starts_with("default-src 'none'"));
         assert!(header("strict-transport-security").starts_with("max-age="));
     }
-    // Who has no token does not learn which paths there are.
+    // A client without the token does not learn which paths exist.
     assert_eq!(served.get("/else", TOKEN).await.unwrap().0, 404);
     assert_eq!(served.get("/else", "none").await.unwrap().0, 401);
     assert_eq!(served.get("/status/", TOKEN).await.unwrap().0, 404);
@@ -285,7 +280,7 @@ async fn the_token_of_the_metrics_opens_them_and_nothing_else() {
     let served = Served::start().await;
     let file = served.directory.path().join("metrics-token");
     let code = async |path: &str, token: &str| served.get(path, token).await.unwrap().0;
-    // Before there is one, the token of the status alone opens them.
+    // Before there is one, only the token of the status opens them.
     assert_eq!(code("/metrics", SCRAPE).await, 401);
     assert_eq!(code("/metrics", TOKEN).await, 200);
     write(&file, SCRAPE, 0o600);
@@ -295,7 +290,7 @@ async fn the_token_of_the_metrics_opens_them_and_nothing_else() {
     for path in ["/status", "/status?generation=0", "/metrics/", "/else"] {
         assert_eq!(code(path, SCRAPE).await, 401, "{path}");
     }
-    // What every user can read is no secret.
+    // A file that every user can read is not a secret.
     write(&file, SCRAPE, 0o644);
     assert_eq!(code("/metrics", SCRAPE).await, 401);
 
@@ -332,7 +327,7 @@ async fn a_reader_waits_for_the_next_generation() {
     assert_eq!(none, (304, String::new()));
     let waiting = served.get("/status?generation=1&timeout=5m", TOKEN);
     let (answer, ()) = tokio::join!(waiting, async {
-        // Whether it is asked before or after this, it is answered.
+        // The request is answered, no matter whether it comes before or after this.
         tokio::task::yield_now().await;
         served.says(2);
     });
@@ -370,7 +365,6 @@ async fn a_renewed_certificate_and_a_new_token_count_at_once() {
     assert_eq!(served.get("/status", other).await.unwrap().0, 401);
 }
 
-/// SHA-256 of the first certificate in PEM.
 fn fingerprint(pem: &str) -> String {
     use rustls::pki_types::pem::PemObject;
     let first = rustls::pki_types::CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
@@ -394,7 +388,7 @@ async fn before_rke2_has_made_a_certificate_there_is_one_of_its_own_that_stays_t
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     let pem = fs::read_to_string(&path).unwrap();
     assert_eq!(own.fingerprint, fingerprint(&pem));
-    // By its address as well as by its name, and whatever the clocks show.
+    // By its address as well as by its name, independent of the clocks.
     let certificate = pem
         .split_inclusive("-----END CERTIFICATE-----")
         .next()
@@ -433,7 +427,8 @@ async fn before_rke2_has_made_a_certificate_there_is_one_of_its_own_that_stays_t
             ..own.clone()
         }
     });
-    // RKE2's key comes before its certificate: what was served with goes on. Then RKE2's is, without anyone asking.
+    // RKE2's key comes before its certificate: the current certificate stays in use. Then RKE2's is used, without a
+    // request.
     later.authority.issue(later.directory.path());
     let issued = fs::read_to_string(later.directory.path().join("serving.crt")).unwrap();
     later.says(2);
@@ -485,7 +480,7 @@ async fn a_broken_certificate_is_no_reason_to_be_silent_unless_a_person_has_conf
 #[tokio::test]
 async fn one_that_cannot_be_kept_is_served_all_the_same_and_a_broken_one_is_made_again() {
     let directory = without_certificate();
-    // Root may write anywhere: a file in the place of the directory is what it cannot do.
+    // Root may write anywhere, except where a file is in the place of the directory.
     write(&directory.path().join("state"), "", 0o600);
     let mut served = Served::serve(directory, Authority::new(), CertificateSource::Rke2).await;
     served.served_with(CertificateSource::SelfSigned).await;
@@ -519,7 +514,6 @@ async fn connect(from: [u8; 4], to: SocketAddr) -> std::io::Result<TcpStream> {
     socket.connect(to).await
 }
 
-/// Is the connection closed without a byte?
 async fn is_turned_away(stream: &mut TcpStream) -> bool {
     // The client speaks first in a handshake: the server has nothing to say before.
     let mut byte = [0];

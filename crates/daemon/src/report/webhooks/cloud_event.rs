@@ -1,7 +1,7 @@
-//! The CloudEvent (1.0, structured JSON) that a webhook sends unless it has a payload of its own. Pure.
+//! The CloudEvent (1.0, structured JSON) that a webhook sends unless a payload is configured. Pure.
 //!
-//! `docs/event.schema.json` is made of these types. A receiver sees nodes of several releases: fields may be added, and
-//! none changes its meaning.
+//! `docs/event.schema.json` is generated from these types. A receiver sees nodes of several releases: fields may be
+//! added, and none changes its meaning.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,17 +21,15 @@ use super::event::blocked;
 use super::payload::NodeIdentity;
 use super::queue::DeliveryTry;
 
-/// How many files, findings and addresses are named.
+/// How many files, findings and addresses are listed.
 const NAMED: usize = 20;
-/// Longest text taken over from elsewhere, in characters.
+/// Longest foreign text, in characters.
 const LONGEST: usize = 300;
 
-/// What the event is written from.
 #[derive(Clone, Copy)]
 pub(super) struct NodeFacts<'f> {
     pub(super) status: &'f Status,
     pub(super) node: &'f NodeIdentity,
-    /// The status server, while it serves.
     pub(super) server: Option<&'f ServerStatus>,
     pub(super) now: Timestamp,
 }
@@ -288,7 +286,7 @@ impl EventPhase {
         Self {
             name: phase.name,
             since: phase.began,
-            // Of the current one, the document has how long earlier stays took.
+            // For the current phase, the document has the duration of earlier stays.
             took: phase.seconds.filter(|_| phase.state == PhaseState::Done),
         }
     }
@@ -313,7 +311,6 @@ impl<'e> EventServer<'e> {
     }
 }
 
-/// The address at which another machine reaches the server.
 fn url(listen: &str, node: &NodeIdentity) -> String {
     let at = match listen.parse::<SocketAddr>() {
         Ok(listen) if listen.ip().is_unspecified() => {
@@ -379,7 +376,6 @@ fn id(tried: &DeliveryTry, hostname: &str) -> String {
     id
 }
 
-/// The type of its CloudEvent.
 fn kind(event: WebhookEvent) -> &'static str {
     match event {
         WebhookEvent::NodeReady => "dev.windrow.node.ready",

@@ -16,21 +16,16 @@ use crate::report::server::ServerState;
 /// RKE2 tries every 15 s. A file that it still cannot apply this long after the release is stuck, not early.
 const BLOCKED_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Topic {
-    /// The node's readiness.
     Node,
-    /// The cluster that its first server has created.
     Cluster,
-    /// The manifests.
     Staging,
     /// A boot that hangs.
     Stall,
-    /// The phase of the node.
     Phase,
-    /// That Windrow runs there.
+    /// The running Windrow.
     Seen,
 }
 
@@ -58,7 +53,6 @@ impl Topic {
     }
 }
 
-/// What the status says about a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TopicState {
     /// The event is true. It is a new occurrence if `of` has something that it lacked before.
@@ -72,18 +66,14 @@ pub(super) enum TopicState {
     Over,
 }
 
-/// The inputs of events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventInputs<'s> {
     pub(super) status: &'s Status,
-    /// Which cluster the node's RKE2 belongs to.
     pub(super) cluster: Option<&'s str>,
-    /// The status server.
     pub(super) server: &'s ServerState,
     pub(super) now: Timestamp,
 }
 
-/// The state of a topic. `before`: what the last occurrence was about.
 pub(super) fn topic_state(
     topic: Topic,
     inputs: &EventInputs<'_>,
@@ -114,7 +104,8 @@ fn node(status: &Status) -> TopicState {
     }
 }
 
-/// Once for each phase of a boot in which it hangs. A restart of Windrow has to wait as long again, and sends nothing twice.
+/// Once for each phase of a boot in which it hangs. A restart of Windrow has to wait the same time again, and sends
+/// nothing twice.
 fn stall(status: &Status) -> TopicState {
     match status.hangs() {
         Some(_) => TopicState::Holds {
@@ -125,7 +116,7 @@ fn stall(status: &Status) -> TopicState {
     }
 }
 
-/// Whenever the node comes to another phase, and once in every boot. Unknown is no phase.
+/// Whenever the node reaches another phase, and once in every boot. Unknown is not a phase.
 fn phase(status: &Status) -> TopicState {
     if status.phases.is_empty() || status.readiness == Readiness::Unknown {
         return TopicState::Silent;
@@ -136,20 +127,20 @@ fn phase(status: &Status) -> TopicState {
     }
 }
 
-/// Once in every boot, whatever the node's state, and again when its status server has another certificate: who pins the
-/// first one has to learn of the second.
+/// Once in every boot, in any state of the node, and again when its status server has another certificate: a client
+/// that has pinned the first one has to learn the second.
 fn seen(inputs: &EventInputs<'_>, before: &BTreeSet<String>) -> TopicState {
     let boot = inputs.status.writer.as_ref();
     let boot = boot.map(|writer| writer.boot_id.clone());
     let fingerprint = match inputs.server {
-        // It says in a moment how it stands: one event instead of two.
+        // The server's state will be known in a moment: one event instead of two.
         ServerState::Starting => return TopicState::Silent,
         ServerState::Served(server) => Some(server.fingerprint.clone()),
         ServerState::NotServed => None,
     };
     let mut of: BTreeSet<String> = boot.into_iter().chain(fingerprint).collect();
     if of.is_subset(before) {
-        // A server that is down for a time comes back with what was sent.
+        // A server that is down for a time comes back with the certificate of the last event.
         of.clone_from(before);
     }
     TopicState::Holds {
@@ -164,8 +155,8 @@ fn boot_and_phase(status: &Status) -> BTreeSet<String> {
     boot.into_iter().chain([phase]).collect()
 }
 
-/// Once for each cluster, by the server that created it: the server is Ready, and so is Harvester where the node has
-/// it. Until the platform is detected, Harvester may be missing among the probes.
+/// Once for each cluster, by the server that created it: the server is Ready, and so is Harvester if the node has it.
+/// Until the platform is detected, Harvester may be missing among the probes.
 fn cluster(inputs: &EventInputs<'_>) -> TopicState {
     let status = inputs.status;
     let up = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
@@ -223,7 +214,7 @@ fn blocked_at(released: Timestamp) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// When the passing of time alone may make an event true.
+/// When an event may become true only because time passes.
 pub(super) fn next_change(inputs: &EventInputs<'_>) -> Option<Timestamp> {
     let failed = inputs.status.staging.failed.iter();
     failed
@@ -232,7 +223,6 @@ pub(super) fn next_change(inputs: &EventInputs<'_>) -> Option<Timestamp> {
         .min()
 }
 
-/// The files that are stuck.
 pub(super) fn blocked(status: &Status) -> Vec<(&str, &str)> {
     let staging = &status.staging;
     let overdue = staging.held.iter().filter(|held| held.overdue);

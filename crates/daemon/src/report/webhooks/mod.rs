@@ -1,7 +1,8 @@
-//! Webhooks: each console gets a request when an event becomes true, however slow, wrong or dead the console is.
+//! Webhooks: each console gets a request when an event becomes true, even if another console is slow, wrong or dead.
 //!
 //! `event` reads events from the status, `queue` decides which console gets which event and when, `payload` and
-//! `cloud_event` write the request: all pure. `send` sends it. This file runs them beside the daemon's loop, which never waits for them.
+//! `cloud_event` write the request: all pure. `send` sends it. This file runs them outside the daemon's loop, which
+//! never waits for them.
 
 mod cloud_event;
 mod event;
@@ -38,22 +39,16 @@ use crate::files::{Durability, make_private, replace};
 use crate::fs;
 use crate::report::publish::StatusWatch;
 
-/// Longest time for one try, all in all.
+/// Longest time for one whole try.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Longest time between two looks at the status: when the clock is set, a distant time may suddenly be near.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// What the webhooks get from the node.
 pub struct WebhookContext {
-    /// The file that records deliveries.
     pub memory: PathBuf,
-    /// The node's name and addresses now.
     pub identity: Arc<dyn Fn() -> NodeIdentity + Send + Sync>,
-    /// Which cluster it belongs to now.
     pub cluster: Arc<dyn Fn() -> Option<String> + Send + Sync>,
-    /// The status server.
     pub server: watch::Receiver<ServerState>,
-    /// The clock.
     pub now: fn() -> Timestamp,
 }
 
@@ -166,12 +161,9 @@ fn read_memory(path: &Path) -> DeliveryMemory {
     serde_json::from_slice(&content).unwrap_or_default()
 }
 
-/// The record of deliveries on the disk.
 struct SavedMemory {
     path: PathBuf,
-    /// What is there.
     kept: DeliveryMemory,
-    /// It could not be written, which was said.
     is_failing: bool,
 }
 
@@ -184,7 +176,7 @@ impl SavedMemory {
         }
     }
 
-    /// Writes it if it has changed. A full disk does not stop deliveries, but it is said once, until they can be
+    /// Writes it if it has changed. A full disk does not stop deliveries, but it is reported once, until they can be
     /// recorded again.
     async fn save(&mut self, memory: &DeliveryMemory) -> Option<Event> {
         if *memory == self.kept {

@@ -12,8 +12,8 @@ use crate::printable::json;
 
 /// Media type of a CloudEvent in structured mode.
 pub(super) const CLOUD_EVENT: &str = "application/cloudevents+json";
-/// What is encoded of a field in a URL: all but RFC 3986's unreserved characters and the `:` of MAC and IPv6 addresses. A machine may have
-/// its name from whoever answers DHCP, and the name must not say where the request goes.
+/// The characters of a field that are encoded in a URL: all except RFC 3986's unreserved characters and the `:` of MAC
+/// and IPv6 addresses. A DHCP server may set a machine's name, and the name must not change the target of the request.
 const NOT_IN_URL: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -24,7 +24,6 @@ const NOT_IN_URL: &AsciiSet = &NON_ALPHANUMERIC
 /// The node, as consoles identify it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeIdentity {
-    /// Its name.
     pub hostname: String,
     /// Hardware address of the management interface; empty when it has none.
     pub mac: String,
@@ -34,24 +33,20 @@ pub struct NodeIdentity {
     pub ipv4: String,
     /// Its first IPv6 address, or nothing.
     pub ipv6: String,
-    /// All addresses that other machines can use.
     pub addresses: Vec<IpAddr>,
-    /// Where this process can be reached; below `--root` that is another machine.
+    /// The address of this process; with `--root` the node is another machine.
     pub reached_at: Option<IpAddr>,
-    /// For how long the machine has been up.
     pub uptime: Option<Duration>,
 }
 
-/// The request of one try.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct WebhookMessage {
     pub(super) url: String,
     pub(super) body: Option<String>,
-    /// Where the configuration sets none.
+    /// If the configuration sets none.
     pub(super) content_type: Option<&'static str>,
 }
 
-/// Writes the request from the current status.
 pub(super) fn message(tried: &DeliveryTry, facts: &NodeFacts<'_>) -> WebhookMessage {
     let hook = &tried.hook;
     let (status, node) = (facts.status, facts.node);
@@ -80,7 +75,6 @@ pub(super) fn message(tried: &DeliveryTry, facts: &NodeFacts<'_>) -> WebhookMess
     }
 }
 
-/// The address with the fields in it.
 fn address<'v>(url: &WebhookTemplate, value: impl Fn(Field) -> &'v str) -> String {
     url.render(|field| utf8_percent_encode(value(field), NOT_IN_URL).to_string())
 }

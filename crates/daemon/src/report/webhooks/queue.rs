@@ -1,4 +1,4 @@
-//! Which console gets which event, and when: a state machine with the time passed in. Pure.
+//! Decides which console gets which event, and when: a state machine with the time passed in. Pure.
 //!
 //! ```text
 //!            the event becomes true                answered 2xx
@@ -8,14 +8,14 @@
 //!      └─────────────────────────────────┴──> failing <──────────────┘ (to pending)
 //! ```
 //!
-//! Where it failed and something else is true now, it is given up: that is shown until its console takes anything again.
+//! If it failed and something else is true now, it is given up, and shown so until its console accepts a request again.
 //!
 //! Bounded by construction: a webhook has one event, and only its last occurrence is kept. The request is written at
 //! the moment of sending, so a console that was away gets the newest state. One console gets one request at a time, the
 //! oldest event first, so that none overtakes another.
 //!
-//! A webhook with `every` sends its event's current state again while it is true. Such a repeat is no occurrence: it
-//! neither shows in the view nor changes the record, unless it fails.
+//! A webhook with `every` sends its event's current state again while it is true. Such a repeat is not an occurrence:
+//! it neither shows in the view nor changes the record, unless it fails.
 //!
 //! [`DeliveryMemory`] survives the daemon: an occurrence that was delivered is not sent again, and one that was not is.
 
@@ -37,12 +37,11 @@ const RESERVED: u64 = 256;
 /// How many webhooks are remembered after they have left the configuration.
 const REMEMBERED: usize = 256;
 
-/// An occurrence of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Occurrence {
     pub(super) event: WebhookEvent,
-    /// What it is about: a boot, a cluster, files.
+    /// Its subject: a boot, a cluster, files.
     pub(super) of: BTreeSet<String>,
     /// Counts the occurrences of the topic.
     pub(super) number: u64,
@@ -50,23 +49,18 @@ pub(super) struct Occurrence {
     pub(super) since: Timestamp,
 }
 
-/// The record on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeliveryMemory {
-    /// The last occurrence of each topic.
     occurrences: BTreeMap<Topic, Occurrence>,
-    /// Topics whose last occurrence is over.
     #[serde(default)]
     over: BTreeSet<Topic>,
-    /// The last occurrence that each webhook delivered.
     delivered: BTreeMap<String, u64>,
-    /// No request has a greater number. The next start goes on behind it, so that numbers only grow.
+    /// No request has a greater number. The next start continues after it, so that numbers only grow.
     #[serde(default)]
     sequence: u64,
 }
 
-/// One webhook and the state of its deliveries.
 #[derive(Debug)]
 struct Lane {
     id: u64,
@@ -74,7 +68,6 @@ struct Lane {
     /// Its name in the record: neither a secret nor the line of a file.
     key: String,
     console: String,
-    /// Failed tries in a row.
     tries: u32,
     /// No try before this time since the daemon's start.
     not_before: Duration,
@@ -83,14 +76,12 @@ struct Lane {
     since: Timestamp,
     /// When its event is sent again, since the daemon's start.
     repeat_at: Option<Duration>,
-    /// The number of the repeat that is due.
     repeat: Option<u64>,
 }
 
-/// One try that is due.
 #[derive(Debug, Clone)]
 pub(super) struct DeliveryTry {
-    /// To be passed to [`WebhookQueue::finished`].
+    /// Pass it to [`WebhookQueue::finished`].
     pub(super) lane: u64,
     pub(super) hook: Webhook,
     pub(super) occurrence: Occurrence,
@@ -100,26 +91,20 @@ pub(super) struct DeliveryTry {
     pub(super) sequence: u64,
 }
 
-/// What the journal reports of a try.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TryOutcome {
-    /// It arrived.
     Delivered,
     /// It failed, after it had worked.
     Failing,
-    /// Nothing new.
     Nothing,
 }
 
-/// The queue.
 #[derive(Debug, Default)]
 pub(super) struct WebhookQueue {
     memory: DeliveryMemory,
-    /// Topics whose event is true now.
     holds: BTreeSet<Topic>,
     lanes: Vec<Lane>,
     next_id: u64,
-    /// The last number that was given to a request.
     sequence: u64,
 }
 
@@ -178,7 +163,6 @@ impl WebhookQueue {
         }
     }
 
-    /// The status has changed, or time has passed.
     pub(super) fn observe(&mut self, inputs: &EventInputs<'_>) {
         for topic in Topic::ALL {
             let last = self.memory.occurrences.get(&topic);
@@ -230,7 +214,6 @@ impl WebhookQueue {
         }
     }
 
-    /// The occurrence of a webhook's event, if it is true now.
     fn current(&self, lane: &Lane) -> Option<&Occurrence> {
         let topic = Topic::for_event(lane.hook.event);
         let occurrence = self.memory.occurrences.get(&topic)?;
@@ -257,7 +240,6 @@ impl WebhookQueue {
             .filter(|_| self.is_delivered(lane, occurrence))
     }
 
-    /// Makes the repeats due whose time has come.
     fn begin_repeats(&mut self, now: Duration) {
         for position in 0..self.lanes.len() {
             let lane = &mut self.lanes[position];
@@ -371,7 +353,7 @@ impl WebhookQueue {
         }
     }
 
-    /// The console is back and has the newest state: what it missed is old news.
+    /// The console is back and has the newest state: the events that it missed are old.
     fn forget_given_up(&mut self, console: &str) {
         let over: Vec<u64> = self
             .lanes
@@ -386,13 +368,12 @@ impl WebhookQueue {
         }
     }
 
-    /// When the next request is due if nothing changes.
     pub(super) fn next(&self) -> Option<Duration> {
         let waits = self
             .lanes
             .iter()
             .filter(|lane| !lane.busy && self.due(lane).is_some())
-            // A webhook that waits for another request of the same console is looked at when that ends.
+            // A webhook that waits for another request of the same console is handled when that ends.
             .filter(|lane| {
                 let mut others = self.lanes.iter();
                 !others.any(|other| other.busy && other.console == lane.console)
@@ -402,7 +383,6 @@ impl WebhookQueue {
         tries.chain(repeats).min()
     }
 
-    /// For the status document.
     pub(super) fn view(&self) -> Vec<WebhookStatus> {
         let view = self.lanes.iter().map(|lane| {
             let topic = Topic::for_event(lane.hook.event);
@@ -434,8 +414,9 @@ impl WebhookQueue {
     }
 }
 
-/// The names of webhooks in the record: what is sent where. Those that differ in nothing of that but in body, headers or user, as
-/// for two channels of one gateway, have names of their own. A password is in none: another one is no reason to send again.
+/// The names of webhooks in the record, derived from their events and addresses. Webhooks that differ only in body,
+/// headers or user, as for two channels of one gateway, have separate names. No name contains a password: a new
+/// password is not a reason to send again.
 fn keys(hooks: &[Webhook]) -> Vec<String> {
     let digest = |what: &str| {
         let mut key = sha256_hex(what.as_bytes());

@@ -191,7 +191,7 @@ fn a_boot_that_hangs_is_told_once_for_each_phase_and_only_who_asks_hears_of_phas
         let expected: &[&str] = if *phase { &["NODE_PHASE"] } else { &[] };
         assert_eq!(see(&mut phases, status, now), expected, "{now}");
     }
-    // Windrow begins again: it does not know yet, and has said it.
+    // Windrow begins again: the state is unknown yet, and was reported.
     let mut later = again(stalls.memory().clone(), &[ALL[2], ALL[5]]);
     for pace in [Pace::Moving, Pace::Stalled] {
         let status = on_its_way(Phase::Node, pace, "b2");
@@ -485,7 +485,7 @@ fn the_outcome_of_a_webhook_that_was_configured_away_is_dropped() {
 }
 
 proptest! {
-    /// Whatever the node and the console do: in the end the console knows the current state, never got an occurrence
+    /// With any events on the node and the console, the console finally has the current state, never got an occurrence
     /// again that it had answered, and got events in their order.
     #[test]
     fn the_newest_state_arrives_in_the_end(

@@ -1,4 +1,4 @@
-//! A node that is seen, events that are sent again, and the numbers of requests.
+//! The event `seen`, repeated events, and the numbers of requests.
 
 use windrow_decide::{CertificateSource, ServerStatus, Status};
 
@@ -169,7 +169,7 @@ fn a_repeat_that_fails_is_tried_again_as_itself_and_shown_until_it_arrives() {
     assert_eq!(queue.view()[0].state, DeliveryState::Delivered);
     assert_eq!(queue.next(), Some(seconds(122)));
 
-    // Something new happens while a repeat is under way: it is sent as well.
+    // Something new happens while a repeat is under way: it is sent too.
     let tries = queue.start(seconds(122));
     see(
         &mut queue,

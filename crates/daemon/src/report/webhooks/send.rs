@@ -10,7 +10,6 @@ use super::payload::WebhookMessage;
 use crate::causes;
 use crate::pinned::{pinned, use_ring};
 
-/// How many redirects are followed.
 const REDIRECTS: usize = 3;
 
 /// Sends it; `patience` is for the whole try. An answer of 200 to 299 is a success.
@@ -85,7 +84,7 @@ fn client(
 /// Headers that cannot hold a password. Every other one may: consoles have many names for theirs.
 const WITHOUT_PASSWORD: &[&str] = &["accept", "content-type", "user-agent"];
 
-/// Does the request prove who sends it? That proof goes to no other address, not even to the same console over HTTPS.
+/// Whether the request proves its sender. That proof goes to no other address, not even to the same console over HTTPS.
 pub fn has_password(hook: &Webhook) -> bool {
     let is_harmless = |name: &str| {
         let mut harmless = WITHOUT_PASSWORD.iter();
@@ -94,7 +93,8 @@ pub fn has_password(hook: &Webhook) -> bool {
     hook.basic_auth.is_some() || !hook.headers.iter().all(|(name, _)| is_harmless(name))
 }
 
-/// Is this the same console, over HTTPS instead of HTTP? Another port may belong to another service on the host.
+/// Whether this is the same console, over HTTPS instead of HTTP. Another port may belong to another service on the
+/// host.
 fn is_same_over_https(from: &Url, to: &Url) -> bool {
     let ports = (from.port_or_known_default(), to.port_or_known_default());
     from.scheme() == "http"
@@ -103,7 +103,7 @@ fn is_same_over_https(from: &Url, to: &Url) -> bool {
         && (ports.0 == ports.1 || ports == (Some(80), Some(443)))
 }
 
-/// Only to the same console, or from http to https there, and only where the request stays the same.
+/// Only to the same console, or from http to https there, and only if the request stays the same.
 fn redirects(method: &Method, has_password: bool) -> Policy {
     let bodiless = matches!(*method, Method::GET | Method::HEAD);
     Policy::custom(move |attempt: Attempt<'_>| {
@@ -130,7 +130,7 @@ fn redirects(method: &Method, has_password: bool) -> Policy {
         } else if from == to || safer {
             attempt.follow()
         } else {
-            // Headers and password are for the console that is configured.
+            // Headers and password are only for the configured console.
             attempt.error(format!("redirected to another console, {to}"))
         }
     })
@@ -140,7 +140,7 @@ fn place(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Why, without the URL, which may be secret.
+/// The reason, without the URL, which may be secret.
 fn describe(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", patience.as_secs());

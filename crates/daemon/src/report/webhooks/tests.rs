@@ -35,7 +35,6 @@ enum Says {
     Http(u16, &'static str),
     /// Redirects to `/moved`, which answers 200.
     Moved(u16),
-    /// Redirects to HTTPS on the same port.
     ToHttps,
     Garbage,
     Nothing,
@@ -45,7 +44,6 @@ enum Says {
 /// The first byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 22;
 
-/// A request as it arrived.
 #[derive(Debug, Clone)]
 struct Request {
     head: String,
@@ -61,10 +59,9 @@ impl Request {
     }
 }
 
-/// A console; it ends with its owner.
 struct Console {
     url: String,
-    /// SHA-256 of its certificate, where it has one.
+    /// SHA-256 of its certificate, if it has one.
     fingerprint: String,
     requests: mpsc::UnboundedReceiver<Request>,
     says: Arc<Mutex<Says>>,
@@ -76,7 +73,7 @@ impl Console {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), says, None)
     }
 
-    /// Behind an unknown certificate.
+    /// Serves with an unknown certificate.
     async fn https(says: Says) -> Self {
         let (tls, pem) = server::certificate("console.example");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -336,7 +333,7 @@ async fn that_deliveries_cannot_be_recorded_is_said_once_until_they_can() {
     let mut saved = SavedMemory::new(path.clone(), &DeliveryMemory::default());
     let mut number = 0;
     let mut said = Vec::new();
-    // A file stands where the directory is to be.
+    // A file is in the place of the directory.
     fs::write(&parent, "").unwrap();
     for there in [false, false, true, true, false, false] {
         match there {

@@ -1,4 +1,4 @@
-//! Files of the server that cannot be read, or are wrong, and a disk that does not answer.
+//! Files of the server that cannot be read, or have errors, and a disk that does not answer.
 
 use std::os::unix::fs::symlink;
 use std::sync::mpsc;

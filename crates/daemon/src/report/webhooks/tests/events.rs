@@ -1,11 +1,10 @@
-//! A node and the consoles that hear of it.
+//! A node and its consoles.
 
 use windrow_plan::rules::Platform;
 
 use super::*;
 use crate::report::publish::PublishedStatus;
 
-/// The node and its consoles.
 struct Node {
     directory: tempfile::TempDir,
     status: watch::Sender<Option<PublishedStatus>>,
@@ -62,7 +61,6 @@ impl Node {
         self.status.send_replace(Some(PublishedStatus::new(status)));
     }
 
-    /// Its boot hangs.
     fn hangs(&self) {
         let mut status = sample("127.0.0.1:6443 refuses connections");
         status.phase = Phase::Api;
@@ -94,7 +92,6 @@ impl Node {
         view.unwrap_or_else(|_| panic!("never {state:?}")).unwrap()[hook].clone()
     }
 
-    /// The daemon ends and starts again.
     async fn again(self) -> Self {
         self.task.abort();
         let hooks = self.hooks.borrow().clone();
@@ -209,7 +206,7 @@ async fn a_console_that_asks_for_it_sees_the_node_with_all_that_identifies_it() 
     assert_eq!(findings[0], worst);
     assert!(data.get("firstBlocker").is_none() && data.get("rke2Version").is_none());
 
-    // RKE2 has made its certificate: who has pinned the first one is told.
+    // RKE2 has made its certificate: clients that have pinned the first one are notified.
     node.server.send_replace(ServerState::Served(ServerStatus {
         listen: "[fd00::7]:9346".to_owned(),
         certificate: CertificateSource::Rke2,
@@ -307,7 +304,7 @@ async fn a_slow_console_keeps_no_other_from_being_told() {
     slow.next().await;
     quick.next().await;
     node.shows(1, DeliveryState::Delivered).await;
-    // It is still running, or was given up where this machine is slower than its limit.
+    // It is still running, or was cancelled if this machine is slower than its limit.
     let slow = node.view.borrow()[0].state;
     assert_ne!(slow, DeliveryState::Delivered);
 }
