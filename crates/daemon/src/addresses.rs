@@ -12,7 +12,6 @@ use nix::sys::socket::{
     recv, socket,
 };
 
-/// Every address of this machine, with its interface.
 pub(crate) fn interface_addresses() -> nix::Result<Vec<InterfaceAddress>> {
     let addresses = getifaddrs()?.map(|mut address| {
         let length = interface_of(&address.interface_name).len();
@@ -28,7 +27,6 @@ fn interface_of(label: &str) -> &str {
     label.split(':').next().unwrap_or(label)
 }
 
-/// Every address that an interface of this machine has.
 pub fn own_addresses() -> Vec<IpAddr> {
     let interfaces = getifaddrs().into_iter().flatten();
     let addresses = interfaces.filter_map(|interface| ip_of(interface.address.as_ref()?));
@@ -43,7 +41,8 @@ fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
     }
 }
 
-/// The addresses at which other machines may reach this one, with their interfaces. Empty where the kernel does not answer.
+/// The addresses at which other machines may reach this one, with their interfaces. Empty if the kernel does not
+/// answer.
 pub fn usable_addresses() -> Vec<(IpAddr, String)> {
     let Ok(interfaces) = interface_addresses() else {
         return Vec::new();
@@ -58,7 +57,7 @@ pub fn usable_addresses() -> Vec<(IpAddr, String)> {
             addresses.push((ip, interface.interface_name));
         }
     }
-    // The kernel's order within a family; IPv4 is what people type.
+    // The kernel's order within a family; users type IPv4 addresses.
     addresses.sort_by_key(|(ip, _)| ip.is_ipv6());
     addresses.dedup();
     addresses
@@ -68,8 +67,6 @@ pub fn usable_addresses() -> Vec<(IpAddr, String)> {
 pub struct AddressWatch(OwnedFd);
 
 impl AddressWatch {
-    /// Asks the kernel to be told.
-    ///
     /// # Errors
     ///
     /// The kernel's own.
@@ -85,12 +82,13 @@ impl AddressWatch {
         Ok(Self(socket))
     }
 
-    /// Can be read when something has changed.
+    /// Readable when something has changed.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Has anything changed since the last call? Which is not read: the addresses are asked for again.
+    /// Whether anything has changed since the last call. The change itself is not read: the caller asks for the
+    /// addresses again.
     pub fn noticed(&self) -> bool {
         let mut buffer = [0; 8192];
         let mut changed = false;
@@ -105,7 +103,7 @@ impl AddressWatch {
     }
 }
 
-/// What a server's own certificate is for: the host's name, the addresses of the machine, and this machine for itself.
+/// The names in a server's own certificate: the host's name, the addresses of the machine, and loopback.
 pub fn certificate_names(host: Option<String>) -> Vec<String> {
     let addresses = usable_addresses().into_iter().map(|(ip, _)| ip.to_string());
     let here = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
@@ -119,7 +117,8 @@ fn reachable(ip: IpAddr) -> bool {
     }
 }
 
-/// Interfaces of the container network: their addresses are the same on every node, or unreachable from outside.
+/// Whether this is an interface of the container network: its addresses are the same on every node, or unreachable from
+/// outside.
 fn of_pods(interface: &str) -> bool {
     [
         "cni",

@@ -1,7 +1,7 @@
-//! Tasks that run as long as their program does: beside the daemon's loop they observe the node, keep it up to date, and
-//! report; in a rack they take events and ask.
+//! Tasks that run as long as their program. Next to the daemon's loop they observe the node, keep it up to date, and
+//! report; in a rack they receive events and poll nodes.
 //!
-//! None of them ends before the program. If one did, by a panic or by itself, the daemon's loop would keep its last
+//! None of them ends before the program. If one ended, by a panic or normally, the daemon's loop would keep its last
 //! observations and go on feeding the watchdog: it would decide from frozen values. A rack would show them. So the
 //! program ends too, and systemd starts it again.
 
@@ -16,7 +16,6 @@ use windrow_model::reasons::Code;
 /// How long the tasks may take to finish. systemd waits ten seconds.
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
-/// The tasks. Those that still run when it is dropped are stopped.
 #[derive(Debug, Default)]
 pub struct Background {
     tasks: JoinSet<()>,
@@ -30,12 +29,10 @@ struct StartedTask {
     has_last_words: bool,
 }
 
-/// A task that ended before its program did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedTask {
-    /// The task's name.
     pub name: &'static str,
-    /// It panicked. The message stays on standard error, because it may quote what the task read.
+    /// It panicked. The message stays on standard error, because it may quote data that the task read.
     pub panicked: bool,
 }
 
@@ -47,7 +44,6 @@ impl fmt::Display for EndedTask {
 }
 
 impl EndedTask {
-    /// For the journal.
     pub fn event(&self) -> Event {
         Event {
             code: Code::TaskEnded,
@@ -58,7 +54,6 @@ impl EndedTask {
 }
 
 impl Background {
-    /// Starts a task. `name` says what it does.
     pub fn start(&mut self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         self.start_as(name, false, work);
     }
@@ -86,7 +81,7 @@ impl Background {
         self.started.insert(id, task);
     }
 
-    /// Waits until one of them ends; forever when there is none.
+    /// Waits until one of them ends. Without tasks, it waits forever.
     pub async fn ended(&mut self) -> EndedTask {
         let (id, panicked) = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => (id, false),
@@ -100,15 +95,15 @@ impl Background {
         }
     }
 
-    /// Waits until they have taken back what will no longer be kept true. To be called after the last status is
-    /// published. A cluster that does not answer does not delay the daemon's end.
+    /// Waits until these tasks have withdrawn the states that will no longer be updated. Call it after the last status
+    /// is published. A cluster that does not answer does not delay the daemon's end.
     pub async fn close(mut self) {
         let last_words = async {
             while self.started.values().any(|task| task.has_last_words) {
                 self.ended().await;
             }
         };
-        // What has not been sent by then is dropped.
+        // Messages that were not sent by then are dropped.
         let _ = tokio::time::timeout(LAST_WORDS, last_words).await;
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 /// A watch that held for longer was a success.
 const HELD: Duration = Duration::from_secs(10);
 
-/// The pauses of something that is tried again and again.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
@@ -28,14 +27,13 @@ impl Backoff {
         self.next = self.first;
     }
 
-    /// A watch ended. One that held for a while was a success; where watches break at once the pauses go on growing.
+    /// A watch ended. One that held for a while was a success; if watches break at once the pauses go on growing.
     pub(crate) fn reset_if_held(&mut self, held: Duration) {
         if held > HELD {
             self.reset();
         }
     }
 
-    /// The next pause is no longer than this.
     pub(crate) fn at_most(&mut self, pause: Duration) {
         self.next = self.next.min(pause);
     }
@@ -48,7 +46,7 @@ impl Backoff {
     }
 }
 
-/// A number that differs from that of other processes. No secret.
+/// A number that differs from that of other processes. Not a secret.
 pub fn random() -> u64 {
     // The standard library seeds its hashers at random: enough to spread requests.
     RandomState::new().build_hasher().finish()

@@ -14,18 +14,16 @@ pub(crate) fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error 
     inner
 }
 
-/// The innermost cause as a text.
 pub fn in_words(error: &(dyn Error + 'static)) -> String {
     plain(&innermost(error).to_string())
 }
 
-/// Does nobody listen there?
+/// Whether nothing listens there.
 pub fn is_refused(error: &(dyn Error + 'static)) -> bool {
     let cause = innermost(error).downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Why a message bus does not answer.
 pub(crate) fn of_bus(error: &zbus::Error) -> String {
     match error {
         zbus::Error::InputOutput(cause) | zbus::Error::Connection(cause, _)
@@ -37,7 +35,7 @@ pub(crate) fn of_bus(error: &zbus::Error) -> String {
     }
 }
 
-/// What libraries write, and what a person says. The first is searched for in a text, in this order.
+/// The words of libraries, and the words that replace them. They are searched for in a text, in this order.
 const LIBRARY_WORDS: &[(&str, &str)] = &[
     // rustls: the name of a type of webpki's.
     (
@@ -84,8 +82,8 @@ const LIBRARY_WORDS: &[(&str, &str)] = &[
     ("SOCKS error: ", ""),
 ];
 
-/// A text with the words of libraries in plain ones. Every outlet's text goes through here or through [`in_words`]: probes,
-/// scans, the journal, what the verbs print.
+/// A text with plain words in place of those of libraries. All text for users goes through here or [`in_words`]: probes,
+/// scans, the journal, the output of the verbs.
 pub fn plain(text: &str) -> String {
     let mut plain = text.to_owned();
     for (library, words) in LIBRARY_WORDS {

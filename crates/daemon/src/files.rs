@@ -18,7 +18,6 @@ const TEMPORARY: (&str, &str) = (".windrow-", ".tmp");
 /// A temporary file that was not written to for this long, in seconds, is abandoned.
 const LEFT_BEHIND: i64 = 60;
 
-/// What a power cut may do to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The old or the new content is there afterwards.
@@ -38,7 +37,7 @@ pub fn replace(path: &Path, content: &[u8], mode: u32, durability: Durability) -
     // Both stay open until the temporary is gone.
     let (inside, entry) = (fs::resolve(directory)?, fs::resolve_entry(path)?);
     let mut temporary = temporary_in(inside.as_ref(), mode)?;
-    // Not through the temporary, which would put its own name, another one each time, into an error.
+    // Not through the temporary, which would put its own name, different each time, into an error.
     temporary.as_file_mut().write_all(content)?;
     // The umask may have taken bits away that readers need.
     temporary
@@ -85,7 +84,7 @@ pub(crate) fn overwrite(
             Durability::Volatile => Ok(()),
         });
     if written.is_err() {
-        // Half a text says something else, and keeps space that others need.
+        // Half a text has another meaning, and uses space that others need.
         file.set_len(0)?;
     }
     written
@@ -106,7 +105,7 @@ fn directory_of(path: &Path) -> io::Result<&Path> {
         .ok_or_else(|| io::Error::other("a file needs a directory"))
 }
 
-/// Did a write fail because the file system, or the quota on it, is full?
+/// Whether a write failed because the file system, or the quota on it, is full.
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -114,10 +113,11 @@ pub(crate) fn is_no_space(error: &io::Error) -> bool {
     )
 }
 
-/// With less than this in bytes nothing of use can be written: some file systems keep a few blocks back.
+/// With less than this in bytes nothing useful can be written: some file systems keep a few blocks back.
 pub(crate) const NO_SPACE: u64 = 1 << 20;
 
-/// Has the file system of this path space for more? Also if it cannot be asked: then nothing is known against it.
+/// Whether the file system of this path has space left. True if it does not answer, because there is no sign of a
+/// problem then.
 pub(crate) fn has_space(path: &Path) -> bool {
     let Ok(found) = fs::statvfs(path) else {
         return true;
@@ -175,7 +175,7 @@ fn without_name(error: io::Error) -> io::Error {
     }
 }
 
-/// Largest configuration file that is read, in bytes.
+/// In bytes.
 pub const LARGEST_TEXT: u64 = 4 << 20;
 
 /// Reads a configuration file; anything but a regular file must neither block nor fill the memory.
@@ -187,7 +187,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_bytes(path)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
-/// The same for bytes of any kind.
+/// As [`read_text`], for bytes of any kind.
 ///
 /// # Errors
 ///
@@ -196,7 +196,7 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     read_at_most(path, LARGEST_TEXT)
 }
 
-/// The same up to another size, in bytes: a whole number of MiB.
+/// As [`read_bytes`], up to another size in bytes, a whole number of MiB.
 ///
 /// # Errors
 ///
@@ -221,7 +221,7 @@ pub fn read_beginning(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tells a file that was replaced, written or given other permissions from the one before. Its path is only a name: the inode is what
+/// Shows whether a file was replaced, written or given other permissions. Its path is only a name: the inode is what
 /// matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileStamp {
@@ -248,7 +248,6 @@ impl From<&fs::Metadata> for FileStamp {
     }
 }
 
-/// A value read from files, and again when they change.
 pub(crate) struct Kept<T>(Mutex<Option<(Vec<FileStamp>, Arc<T>)>>);
 
 impl<T> Default for Kept<T> {
@@ -284,7 +283,6 @@ impl<T> Kept<T> {
         Ok(value)
     }
 
-    /// What was there before, if anything was.
     pub(crate) fn last(&self) -> Option<Arc<T>> {
         let kept = self.0.lock().ok()?;
         kept.as_ref().map(|(_, value)| value.clone())
@@ -300,12 +298,13 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Is something there? If the file system does not answer, it counts as there: an error must not bring another file in its place.
+/// Whether something is there. If the file system does not answer, it counts as there: an error must not put another
+/// file in its place.
 pub(crate) fn may_be_there(path: &Path) -> bool {
     fs::try_exists(path).unwrap_or(true)
 }
 
-/// Is nothing there? Also where something above it is no directory.
+/// Whether nothing is there. A path below something that is not a directory counts as missing too.
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

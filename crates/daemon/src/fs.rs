@@ -22,7 +22,7 @@ pub use std::fs::{create_dir, hard_link, remove_dir};
 pub use self::tree::{Resolved, canonicalize, confine, resolve, resolve_entry, split_root};
 pub(crate) use self::unlinked::UnlinkedDirectory;
 
-/// Most bytes that are read of any file.
+/// Largest content of a file, in bytes.
 const LARGEST: u64 = 256 << 20;
 
 /// Opens a regular file for reading.
@@ -56,7 +56,7 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of UTF-8 text.
+/// As [`read`], for UTF-8 text.
 ///
 /// # Errors
 ///
@@ -66,14 +66,12 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(not_text)
 }
 
-/// As `std::fs::write`.
 pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).open(path)?;
     file.write_all(content.as_ref())
 }
 
-/// As `std::fs::copy`, of a regular file.
 pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     let mut from = open(from)?;
     let permissions = from.metadata()?.permissions();
@@ -84,17 +82,14 @@ pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<u64> {
     io::copy(&mut from, &mut to)
 }
 
-/// As `std::fs::metadata`.
 pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     std::fs::metadata(resolve(path.as_ref())?)
 }
 
-/// As `std::fs::symlink_metadata`.
 pub fn symlink_metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     std::fs::symlink_metadata(resolve_entry(path.as_ref())?)
 }
 
-/// As `std::fs::exists`.
 pub fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
     match metadata(path) {
         Ok(_) => Ok(true),
@@ -103,53 +98,43 @@ pub fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
     }
 }
 
-/// As `Path::exists`.
 pub fn exists(path: impl AsRef<Path>) -> bool {
     metadata(path).is_ok()
 }
 
-/// As `Path::is_dir`.
 pub fn is_dir(path: impl AsRef<Path>) -> bool {
     metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// As `Path::is_file`.
 pub fn is_file(path: impl AsRef<Path>) -> bool {
     metadata(path).is_ok_and(|found| found.is_file())
 }
 
-/// As `std::fs::read_link`.
 pub fn read_link(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     std::fs::read_link(resolve_entry(path.as_ref())?)
 }
 
-/// As `std::fs::remove_file`.
 pub(crate) fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     std::fs::remove_file(resolve_entry(path.as_ref())?)
 }
 
-/// As `std::fs::remove_dir_all`.
 pub fn remove_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     std::fs::remove_dir_all(resolve_entry(path.as_ref())?)
 }
 
-/// As `std::fs::rename`.
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (resolve_entry(from.as_ref())?, resolve_entry(to.as_ref())?);
     std::fs::rename(from, to)
 }
 
-/// As `std::fs::set_permissions`.
 pub fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -> io::Result<()> {
     std::fs::set_permissions(resolve(path.as_ref())?, permissions)
 }
 
-/// As `std::fs::create_dir_all`.
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }
 
-/// The state of the file system on which a path is.
 pub(crate) fn statvfs(path: impl AsRef<Path>) -> io::Result<Statvfs> {
     let path = resolve(path.as_ref())?;
     Ok(nix::sys::statvfs::statvfs(path.as_ref())?)
@@ -164,14 +149,12 @@ pub(crate) fn sync_directory(path: impl AsRef<Path>) -> io::Result<()> {
     File::open(resolve(path.as_ref())?)?.sync_all()
 }
 
-/// As `std::fs::read_dir`.
 pub fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     let entries = std::fs::read_dir(resolve(path.as_ref())?)?;
     let directory = Arc::from(path.as_ref());
     Ok(ReadDir { entries, directory })
 }
 
-/// As `std::fs::ReadDir`.
 #[derive(Debug)]
 pub struct ReadDir {
     entries: std::fs::ReadDir,
@@ -188,7 +171,7 @@ impl Iterator for ReadDir {
     }
 }
 
-/// As `std::fs::DirEntry`. Its path is below the path that was listed, however that was resolved.
+/// As `std::fs::DirEntry`. Its path is below the listed path, no matter how that was resolved.
 #[derive(Debug)]
 pub struct DirEntry {
     entry: std::fs::DirEntry,
@@ -213,7 +196,6 @@ impl DirEntry {
     }
 }
 
-/// As `std::fs::OpenOptions`.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     options: std::fs::OpenOptions,
@@ -287,7 +269,6 @@ impl OpenOptions {
     }
 }
 
-/// As `std::fs::DirBuilder`.
 #[derive(Debug)]
 pub struct DirBuilder {
     recursive: bool,

@@ -5,7 +5,6 @@ use std::path::{Component, Path, PathBuf};
 
 use windrow_plan::rke2;
 
-/// The node's paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     root: PathBuf,
@@ -20,25 +19,22 @@ impl Layout {
         Self { root, data_dir }
     }
 
-    /// The same with another RKE2 data directory (`data-dir` in RKE2's configuration), an absolute
-    /// path on the node.
+    /// Replaces RKE2's data directory (`data-dir` in RKE2's configuration), an absolute path on the node.
     #[must_use]
     pub fn with_data_dir(mut self, data_dir: &str) -> Self {
         self.data_dir = below(&self.root, data_dir);
         self
     }
 
-    /// The root itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Is it the machine on which this runs, and not a directory that stands for another one?
+    /// Whether this is the machine on which the process runs, and not a directory that stands for another one.
     pub fn is_this_machine(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// An absolute path of the node, below the root.
     pub fn path(&self, absolute: &str) -> PathBuf {
         below(&self.root, absolute)
     }
@@ -49,22 +45,18 @@ impl Layout {
         Path::new("/").join(inside).display().to_string()
     }
 
-    /// RKE2's data directory.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// The configuration of Harvester's installer.
     pub fn harvester_config(&self) -> PathBuf {
         self.path(windrow_harvester::INSTALLER_CONFIG)
     }
 
-    /// The kubeconfig of the node's own identity.
     pub fn kubelet_kubeconfig(&self) -> PathBuf {
         self.data_dir.join("agent/kubelet.kubeconfig")
     }
 
-    /// RKE2's auto-deploy manifests directory.
     pub fn manifests(&self) -> PathBuf {
         self.data_dir.join("server/manifests")
     }
@@ -80,7 +72,7 @@ impl Layout {
         self.data_dir.join("server/db/etcd/name")
     }
 
-    /// Where RKE2 writes the admin kubeconfig if its configuration does not say otherwise. To use one, ask
+    /// The default path of RKE2's admin kubeconfig; its configuration may set another path. To use one, ask
     /// [`admin_kubeconfig`](crate::observe::rke2::admin_kubeconfig).
     pub fn default_kubeconfig(&self) -> PathBuf {
         self.path("/etc/rancher/rke2/rke2.yaml")
@@ -91,7 +83,6 @@ impl Layout {
         self.data_dir.join("server/cred/admin.kubeconfig")
     }
 
-    /// RKE2's configuration drop-ins.
     pub fn rke2_config_dir(&self) -> PathBuf {
         self.path("/etc/rancher/rke2/config.yaml.d")
     }
@@ -112,17 +103,15 @@ impl Layout {
         self.path("/var/lib/rancher/windrow")
     }
 
-    /// The ledger, for the next start.
     pub fn ledger(&self) -> PathBuf {
         self.state_dir().join("ledger.json")
     }
 
-    /// The inventory of the machine's hardware.
     pub fn hardware(&self) -> PathBuf {
         self.state_dir().join("hardware.json")
     }
 
-    /// The flight recorder's file: what was observed, decided and done.
+    /// The flight recorder's file: observations, decisions and actions.
     pub fn flight(&self) -> PathBuf {
         self.state_dir().join("flight.jsonl")
     }
@@ -134,17 +123,16 @@ impl Layout {
         [older.into(), self.flight()]
     }
 
-    /// The documents that remember feature gates: trials, and gates that worked.
+    /// The records of feature gates: trials, and gates that worked.
     pub fn gates_dir(&self) -> PathBuf {
         self.state_dir().join("gates")
     }
 
-    /// The record of what consoles were sent.
+    /// The record of events that were sent to webhook receivers.
     pub fn webhooks(&self) -> PathBuf {
         self.state_dir().join("webhooks.json")
     }
 
-    /// The status server's own certificate with its key.
     pub fn status_certificate(&self) -> PathBuf {
         self.state_dir().join("status-server.pem")
     }
@@ -158,12 +146,10 @@ impl Layout {
         })
     }
 
-    /// Windrow's own drop-in in RKE2's configuration.
     pub fn gates_drop_in(&self) -> PathBuf {
         self.rke2_config_dir().join(windrow_gates::DROP_IN)
     }
 
-    /// Windrow's run-time directory.
     pub fn run_dir(&self) -> PathBuf {
         self.path("/run/windrow")
     }
@@ -188,13 +174,13 @@ impl Layout {
         self.path("/run/motd.d/windrow")
     }
 
-    /// The status document.
     pub fn status(&self) -> PathBuf {
         self.run_dir().join("status.json")
     }
 }
 
-/// A path of the node below its root. `..` does not lead above it, as on the node; behind a name it stays, since the name may be a link.
+/// A path of the node below its root. `..` does not lead above it, as on the node; after a name it stays, since the
+/// name may be a link.
 fn below(root: &Path, absolute: &str) -> PathBuf {
     let mut path = root.to_owned();
     let mut depth = 0_usize;

@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::fs::{self, File, OpenOptions};
 
-/// The lock, while it is held. Dropping it gives it back.
+/// A held lock. Dropping it releases it.
 #[derive(Debug)]
 pub struct Lock {
     _file: Flock<File>,
@@ -41,7 +41,7 @@ fn open(path: &Path) -> io::Result<File> {
         .write(true)
         .create(true)
         .truncate(false)
-        // Whoever can open it can lock it, and keep the next process from starting.
+        // A user who can open it can lock it, and keep the next process from starting.
         .mode(0o600)
         .open(path)
 }

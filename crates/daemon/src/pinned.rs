@@ -1,5 +1,5 @@
-//! What TLS is made of, and TLS to a server that is known by the fingerprint of its certificate, as `windrow rack` knows nodes
-//! and nodes know a rack.
+//! The TLS provider, and TLS to a server that is identified by the fingerprint of its certificate, as `windrow rack`
+//! identifies nodes and nodes identify a rack.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use windrow_model::manifest::sha256_hex;
 
-/// Has the HTTP client's TLS use `ring`. It may be the first use of TLS in the process; a provider that is already set will
-/// do.
+/// Has the HTTP client's TLS use `ring`. It may be the first use of TLS in the process; a provider that is already set
+/// is used.
 pub fn use_ring() {
     let _ = ring::default_provider().install_default();
 }
@@ -35,7 +35,7 @@ pub fn pinned(fingerprint: &str) -> Result<ClientConfig, String> {
         .with_no_client_auth())
 }
 
-/// Takes the one certificate with this digest, whoever has signed it, and only from who has its key.
+/// Accepts only the certificate with this digest, no matter who signed it, and only from the owner of its key.
 #[derive(Debug)]
 struct PinnedCertificate {
     fingerprint: String,

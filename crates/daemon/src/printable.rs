@@ -14,7 +14,7 @@ pub use windrow_model::hidden::is_hidden;
 /// The longest part of a message at its beginning, and at its end, in characters.
 const BRIEF: usize = 200;
 
-/// A message that quotes what was read, without the middle where it is longer than anybody reads.
+/// A message that quotes its input, without the middle if it is very long.
 pub(crate) fn in_brief(message: &str) -> String {
     let begin = message.char_indices().nth(BRIEF);
     let end = message.char_indices().rev().nth(BRIEF - 1);
@@ -85,12 +85,12 @@ fn shown(text: &str, stays: fn(char) -> bool) -> String {
 ///
 /// # Errors
 ///
-/// Those of `serde_json`: a map with keys that are no texts.
+/// Those of `serde_json`: a map with keys that are not texts.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string(value).map(escaped)
 }
 
-/// The same over several lines, without a line break at the end.
+/// As [`json`], over several lines, without a line break at the end.
 ///
 /// # Errors
 ///
@@ -127,8 +127,7 @@ fn escaped_yaml(json: &str) -> String {
     out
 }
 
-/// Hidden characters stand in JSON inside of strings alone, where they may be escaped; line breaks are
-/// JSON's own.
+/// In JSON, hidden characters occur only in strings, where they may be escaped; line breaks are JSON's own.
 pub fn escaped(json: String) -> String {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
     if json.bytes().all(is_plain) {

@@ -1,9 +1,8 @@
 //! Finds the configuration files, and which of them masks which.
 //!
-//! As systemd does it: `windrow.yaml`, then `conf.d/*.yaml`, sorted by file name over all
-//! directories; of two files with one name the one in the later directory counts; a link to
-//! `/dev/null` (or an empty file) masks without saying anything. `rules.d/*.yaml` and
-//! `knowledge.d/*.yaml` likewise.
+//! The rules are those of systemd: `windrow.yaml`, then `conf.d/*.yaml`, sorted by file name over all directories; of
+//! two files with one name the one in the later directory counts; a link to `/dev/null` (or an empty file) masks
+//! without saying anything. `rules.d/*.yaml` and `knowledge.d/*.yaml` likewise.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,10 +16,8 @@ use crate::files::{is_missing, read_text};
 use crate::fs;
 use crate::layout::Layout;
 
-/// What is said of `windrow.yaml` under another name.
 pub const MAIN_NAME: &str = "it is not read: rename it to windrow.yaml";
 
-/// Finds and reads the configuration files.
 pub fn find(layout: &Layout) -> ConfigFiles {
     let mut finder = Finder::default();
     let directories = layout.config_dirs();
@@ -50,7 +47,6 @@ pub fn find(layout: &Layout) -> ConfigFiles {
     finder.found
 }
 
-/// Collects the files that are found.
 #[derive(Default)]
 struct Finder {
     found: ConfigFiles,
@@ -86,7 +82,6 @@ impl Finder {
         }
     }
 
-    /// Other names of `windrow.yaml`, which are not read.
     fn refuse_main_names(&mut self, directory: &Path) {
         for name in ["windrow.yml", "windrow.json"] {
             let path = directory.join(name);
@@ -124,19 +119,18 @@ impl Finder {
     }
 }
 
-/// Does a node read a file of this name in `conf.d`, `rules.d` or `knowledge.d`?
+/// Whether a node reads a file of this name in `conf.d`, `rules.d` or `knowledge.d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeReads {
-    /// It does.
     Yes,
     /// It was meant to be read, and is not: why.
     No(&'static str),
-    /// It is of an editor or a package manager, which is no mistake.
+    /// A file of an editor or a package manager, which is not a mistake.
     NotMeant,
 }
 
 impl NodeReads {
-    /// By the file's name alone.
+    /// Decides only by the file's name.
     pub fn of_name(name: &str) -> Self {
         if name.starts_with('.') {
             return Self::NotMeant;

@@ -1,7 +1,7 @@
 //! The node's configuration files: found, read and merged, once per change.
 //!
-//! The daemon loads them, off its loop's thread, and publishes one shared [`Configuration`]; whoever needs a setting takes it from
-//! there. A verb of the command line loads them once.
+//! The daemon loads them, off its loop's thread, and publishes one shared [`Configuration`]; all settings are taken
+//! from there. A verb of the command line loads them once.
 
 mod find;
 #[cfg(test)]
@@ -22,10 +22,8 @@ use crate::layout::Layout;
 /// The configuration in force, as the daemon publishes it.
 pub type Published = watch::Receiver<Arc<Configuration>>;
 
-/// The configuration, and where things live by it.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// What the files say.
     pub loaded: Loaded,
     root: Layout,
     layout: Layout,
@@ -42,22 +40,21 @@ impl Configuration {
         }
     }
 
-    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.loaded.settings
     }
 
-    /// Where things live, with RKE2's default data directory.
+    /// The node's paths, with RKE2's default data directory.
     pub fn root(&self) -> &Layout {
         &self.root
     }
 
-    /// Where things live, with the data directory that the configuration names.
+    /// The node's paths, with the data directory from the configuration.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Do both come from the same files with the same content?
+    /// Whether both come from the same files with the same content.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let (one, other) = (&self.loaded, &other.loaded);
         one.settings == other.settings
@@ -68,7 +65,7 @@ impl Configuration {
 }
 
 impl Configuration {
-    /// The error because of which a file is missing here that `known` has. It is not gone: it could not be read.
+    /// The error because of which a file is missing here that `known` has. The file is not gone: it could not be read.
     pub fn failure_to_read(&self, known: &Self) -> Option<&ConfigError> {
         let is_read = |path: &Path| self.loaded.files.iter().any(|file| file.path == path);
         let known = known.loaded.files.iter().map(|file| file.path.as_path());
@@ -78,8 +75,8 @@ impl Configuration {
     }
 }
 
-/// Finds, reads and merges the node's configuration. Never fails: what is wrong is left out and
-/// stands in [`Loaded::errors`].
+/// Finds, reads and merges the node's configuration. Never fails: a part with errors is left out, and the errors are in
+/// [`Loaded::errors`].
 pub fn load(layout: &Layout) -> Loaded {
     let mut found = find(layout);
     // The node keeps the answers that the installer was given.

@@ -9,7 +9,6 @@ use windrow_plan::rules::Platform;
 use super::*;
 use crate::layout::Layout;
 
-/// A root with configuration files, by absolute path.
 fn root(files: &[(&str, &str)]) -> (tempfile::TempDir, Layout) {
     let directory = tempfile::tempdir().unwrap();
     let layout = Layout::new(directory.path());
@@ -382,7 +381,7 @@ fn metrics_that_nobody_would_get_are_an_error_with_its_line() {
 fn a_storage_network_may_be_preset_while_what_the_installer_left_cannot_be_read() {
     let (_directory, layout) = root(&[]);
     assert!(!load(&layout).preset);
-    // A directory is there, and cannot be read as a file.
+    // A directory in its place cannot be read as a file.
     fs::create_dir_all(layout.harvester_config()).unwrap();
     let loaded = load(&layout);
     assert!(loaded.preset && loaded.errors.len() == 1);

@@ -37,7 +37,7 @@ pub fn confine(root: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Resolved<'a> {
     path: Cow<'a, Path>,
-    /// What the path leads over. It means something else once this is closed.
+    /// The open file to which the path leads. The path has another meaning once this is closed.
     _opened: Option<OwnedFd>,
 }
 
@@ -84,7 +84,7 @@ pub fn resolve(path: &Path) -> io::Result<Resolved<'_>> {
     }
 }
 
-/// The entry itself, which may be a link or missing. Its directory is resolved. Whoever uses this must not follow the entry.
+/// The entry itself, which may be a link or missing. Its directory is resolved. The caller must not follow the entry.
 ///
 /// # Errors
 ///
@@ -126,7 +126,7 @@ fn inside(path: &Path) -> Option<(&'static Tree, &Path)> {
 
 #[derive(Debug)]
 struct Tree {
-    /// The names under which the root is known: as the user wrote it, absolute, and at the end without links.
+    /// The names of the root: as the user wrote it, absolute, and finally without links.
     names: Vec<PathBuf>,
 }
 
@@ -175,7 +175,7 @@ impl Tree {
         Ok(above.chain(rest.components()).collect())
     }
 
-    /// Opens what this path leads to, for its name only: not even a device notices.
+    /// Opens the target of this path only as a name: not even a device notices.
     fn open(&self, rest: &Path) -> io::Result<OwnedFd> {
         let rest = if rest.as_os_str().is_empty() {
             Path::new(".")
@@ -201,7 +201,7 @@ fn open_in(root: &Path, rest: &Path, resolve: ResolveFlag) -> nix::Result<OwnedF
     opened
 }
 
-/// Does the kernel know how to resolve a path inside a root? Without that, the tree could lead to files of this machine.
+/// Whether the kernel can resolve a path inside a root. Without that, the tree could lead to files of this machine.
 fn is_possible(tried: nix::Result<OwnedFd>) -> io::Result<()> {
     let why = match tried {
         Ok(opened) if std::fs::metadata(descriptor(&opened)).is_ok() => return Ok(()),

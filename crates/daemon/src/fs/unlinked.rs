@@ -38,12 +38,11 @@ impl UnlinkedDirectory {
         Ok(Self(opened))
     }
 
-    /// The open directory as a path, whatever happens to its name in the meantime.
+    /// The open directory as a path, even if the directory is renamed in the meantime.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    /// The file of this name in it.
     pub(crate) fn file(&self, named: &Path) -> PathBuf {
         self.path().join(named.file_name().unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! Holds and releases by hand, from the command line or over D-Bus.
+//! Manual holds and releases, from the command line or over D-Bus.
 //!
 //! A request with who, when and why goes to the daemon through the spool, and waits there while the daemon is down. The
 //! marker is also made or removed here: the order is in force on the disk before the daemon reads it.
@@ -25,60 +25,46 @@ use crate::observe::scan::{
     self, FileStamps, MarkerEntry, ScanResult, ScannedContent, ScannedDirectory, scan,
 };
 
-/// Who wants it, why and when; and where the node keeps its files.
+/// The user, the reason and the time of an order; and the node's paths.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
-    /// Where things live, with the data directory that the configuration names.
     pub layout: &'a Layout,
-    /// Who, as it is recorded.
     pub by: &'a str,
-    /// Why.
     pub reason: &'a str,
-    /// When.
     pub at: Timestamp,
 }
 
-/// The result for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOutcome {
-    /// Its path.
     pub file: ManifestPath,
-    /// What was done, or why it failed.
     pub result: Result<ManualChange, String>,
 }
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManualChange {
-    /// Windrow's marker hides it.
     Held,
-    /// Windrow's marker hides it too: it shares its name with a file that was held.
+    /// Windrow's marker hides it too: it has the same name as a held file.
     HeldTogether,
-    /// Windrow's marker is gone.
     Released,
-    /// Windrow's marker is gone: it also hid this file, which shares its name with a released one.
+    /// Windrow's marker is gone: it also hid this file, which has the same name as a released one.
     ReleasedTogether,
-    /// There was no marker; the request not to hold it is recorded.
+    /// The marker was missing; the request not to hold the file is recorded.
     WasNotHeld,
 }
 
-/// Nothing was done.
 #[derive(Debug, Error)]
 pub enum OrderRefused {
     /// Names that match nothing in the manifests directory, a line each.
     #[error("{}", .0.join("; "))]
     Names(Vec<String>),
-    /// The system's own error.
     #[error("{0:#}")]
     System(#[from] anyhow::Error),
 }
 
-/// Which files.
 #[derive(Debug, Clone, Copy)]
 pub enum Which<'a> {
-    /// As a person typed them: paths below the manifests directory, base names, absolute paths.
+    /// As the user typed them: paths below the manifests directory, base names, absolute paths.
     Named(&'a [String]),
-    /// Everything that Windrow holds.
     All,
 }
 
@@ -98,7 +84,7 @@ pub fn hold(order: &Order<'_>, typed: &[String]) -> Result<Vec<FileOutcome>, Ord
     }))
 }
 
-/// Does something about each file, and reports what follows for files of the same name: one marker hides all of them.
+/// Runs `change` for each file, and reports the effects on files of the same name: one marker hides all of them.
 fn together(
     files: Vec<ManifestPath>,
     found: &ScannedDirectory,
@@ -163,13 +149,13 @@ fn hold_file(
             &Code::HeldByHand.say(&[("why", &format!("{} ({})", order.reason, order.by))]),
         ),
         since: order.at,
-        // A person asked for it, so no fail-safe may override it.
+        // An operator requested it, so no fail-safe may override it.
         on_failure: OnFailure::Keep,
         // The hold does not depend on the file's content.
         digest: "".into(),
         release: Mark::release_command(file),
     };
-    // The daemon lifts a marker that nobody asked for, so it has to know of the order first.
+    // The daemon lifts a marker without an order, so it has to know the order first.
     let request = publish_file_request(order, RequestAction::Hold, file, BTreeMap::new())
         .map_err(|error| format!("{error:#}"))?;
     let refused = match markers.create(&path, &mark) {
@@ -184,8 +170,7 @@ fn hold_file(
     Err(refused + &withdraw(request))
 }
 
-/// Takes back the request of an order that failed, so that it is not carried out later. Returns what the person has to know
-/// in addition.
+/// Takes back the request of an order that failed, so that it is not carried out later. Returns a remark for the user.
 fn withdraw(request: PublishedRequest) -> String {
     match request.withdraw() {
         Ok(true) => String::new(),
@@ -199,7 +184,7 @@ fn left_alone(owner: &str) -> String {
     format!("it is {owner}'s own; Windrow leaves it alone")
 }
 
-/// How a person keeps such a file out without Windrow.
+/// How to keep such a file out without Windrow.
 fn instead_of_hold(owner: &str) -> &'static str {
     match owner {
         "RKE2" => {
@@ -209,7 +194,7 @@ fn instead_of_hold(owner: &str) -> &'static str {
     }
 }
 
-/// Why a marker would not keep this file from RKE2; `None` where one does.
+/// Why a marker would not keep this file from RKE2; `None` if it does.
 fn no_marker_hides(found: &ScannedDirectory, file: &ManifestPath) -> Option<&'static str> {
     let entry = found.files.iter().find(|entry| entry.path == *file)?;
     let trouble = match &entry.state {
@@ -235,7 +220,7 @@ pub fn release(
     let files = match which {
         Which::All => held_by_us(&found),
         Which::Named(typed) => {
-            // A marker may be all that is left of a file.
+            // A marker may be the only trace of a file.
             let files = found.files.iter().map(|file| file.path.clone());
             let mut known: Vec<ManifestPath> = files.chain(marked(&found)).collect();
             known.sort();
@@ -265,7 +250,7 @@ fn release_file(
     };
     if let Some(owner) = rke2::owner(file) {
         let marker = own_marker(file, found).ok_or_else(|| left_alone(owner))?;
-        // The daemon takes no request about it: that the marker goes is all there is to do.
+        // The daemon takes no request about it: removing the marker is enough.
         return remove(markers, &BTreeSet::from([marker]), foreign);
     }
     let beside = marker_of(file, &found.markers);
@@ -280,15 +265,15 @@ fn release_file(
         }
         ours.insert(marker.path.clone());
     }
-    // The daemon restores a marker that is gone without an order, so it has to know of the order first. If the request cannot be
-    // written anywhere, the marker is removed all the same.
+    // The daemon restores a marker that is gone without an order, so it has to know the order first. If the request
+    // cannot be written anywhere, the marker is removed nevertheless.
     let manifests = order.layout.manifests();
     let digests = namesakes(file, found)
         .chain([file.clone()])
         .filter_map(|path| Some((path.clone(), digest(&manifests, &path, limits)?)))
         .collect();
     let request = publish_file_request(order, RequestAction::Release, file, digests);
-    // The daemon may be quicker, so the look before it says whether the file was held.
+    // The daemon may be quicker, so the look before it shows whether the file was held.
     let was_held = found
         .markers
         .iter()
@@ -312,7 +297,7 @@ fn release_file(
     }
 }
 
-/// The marker beside a file that Windrow made for this very file.
+/// The marker next to a file that Windrow made for exactly this file.
 fn own_marker(file: &ManifestPath, found: &ScannedDirectory) -> Option<MarkerPath> {
     let beside = file.marker();
     let marker = found.markers.iter().find(|marker| marker.path == beside)?;
@@ -320,14 +305,13 @@ fn own_marker(file: &ManifestPath, found: &ScannedDirectory) -> Option<MarkerPat
     (mark.file == *file).then_some(beside)
 }
 
-/// What identifies the content of a file that is being released; `None` where it cannot be read.
+/// The digest of the content of a file that is being released; `None` if it cannot be read.
 fn digest(manifests: &Path, file: &ManifestPath, limits: &ReadLimits) -> Option<String> {
     let bytes = scan::bytes(manifests, file, limits.file_bytes)?;
     let content = FileContent::Bytes(bytes);
     Some(manifest::read_each(file, &content, limits, &mut |_| {}).digest)
 }
 
-/// Removes markers of ours.
 fn remove(
     markers: &Markers,
     paths: &BTreeSet<MarkerPath>,
@@ -346,7 +330,6 @@ fn remove(
     Ok(done)
 }
 
-/// A marker that cannot be read may be anyone's.
 fn check_readable(marker: &MarkerEntry) -> Result<(), String> {
     match &marker.unreadable {
         Some(error) => Err(format!("{} cannot be read: {error}", marker.path)),
@@ -368,7 +351,7 @@ fn held_by_us(found: &ScannedDirectory) -> Vec<ManifestPath> {
 ///
 /// # Errors
 ///
-/// When it is not there or cannot be read.
+/// When it is missing or cannot be read.
 pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<ScannedDirectory> {
     // Only names are needed: with this limit no file is read.
     let limits = ReadLimits {
@@ -387,7 +370,7 @@ pub fn list_manifests(manifests: &Path, now: Timestamp) -> anyhow::Result<Scanne
     }
 }
 
-/// The path of the marker that hides a file: beside it, unless its name is hidden from elsewhere.
+/// The path of the marker that hides a file: next to it, unless another marker hides its name.
 pub fn marker_of(file: &ManifestPath, markers: &[MarkerEntry]) -> MarkerPath {
     let beside = file.marker();
     let name = file.name();
@@ -400,7 +383,7 @@ pub fn marker_of(file: &ManifestPath, markers: &[MarkerEntry]) -> MarkerPath {
         .map_or(beside, |marker| marker.path.clone())
 }
 
-/// Leaves a request about a file in the daemon's spool; `digests` says which content is released, by path.
+/// Leaves a request about a file in the daemon's spool; `digests` are those of the released content, by path.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The spool: where the verbs and the daemon's own parts leave requests for the daemon's loop.
+//! The spool: the directories in which the verbs and parts of the daemon leave requests for the daemon's loop.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,16 +11,15 @@ use crate::fs;
 use crate::layout::Layout;
 use crate::observe::requests::SpooledRequest;
 
-/// Most of a request's subject that stands in its file's name, in bytes.
+/// The longest part of a request's subject in its file name, in bytes.
 const LONGEST_SUBJECT: usize = 128;
 
-/// Where requests are left. The second place is for requests that the disk cannot take, because it is full or
-/// read-only: there they last as long as the boot.
+/// The directories for requests. The second one is for requests that cannot be written to the disk, because it is full
+/// or read-only: there they last until the end of the boot.
 pub fn spools(layout: &Layout) -> [PathBuf; 2] {
     [layout.state_dir(), layout.run_dir()].map(|place| place.join("requests"))
 }
 
-/// A request in the daemon's spool.
 #[derive(Debug)]
 pub struct PublishedRequest {
     path: PathBuf,
@@ -28,12 +27,11 @@ pub struct PublishedRequest {
 }
 
 impl PublishedRequest {
-    /// Its name, which the daemon uses in its messages.
     pub fn name(&self) -> &str {
         &self.stem
     }
 
-    /// Takes it back. `false` if the daemon has taken it: then it is carried out.
+    /// Takes the request back. `false` if the daemon has taken it: then it is carried out.
     ///
     /// # Errors
     ///
@@ -88,7 +86,7 @@ fn write_into(spool: &Path, stem: &str, text: &str) -> anyhow::Result<PublishedR
     })
 }
 
-/// A part of a file's name that leaves room for the rest of it and still keeps two apart.
+/// A part of a file's name that leaves room for the rest of it and is still unique.
 fn shorten(about: &str) -> Cow<'_, str> {
     if about.len() <= LONGEST_SUBJECT {
         return about.into();

@@ -1,11 +1,11 @@
-//! A real dbus-daemon of our own.
+//! A separate, real dbus-daemon.
 
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A bus at this address; it ends with its owner. `None` where there is no dbus-daemon.
+/// A bus at this address; it ends with its owner. `None` if there is no dbus-daemon.
 pub async fn start(address: &str) -> Option<Child> {
     let mut daemon = Command::new("dbus-daemon")
         .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])

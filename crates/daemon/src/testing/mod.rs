@@ -1,4 +1,4 @@
-//! What the unit tests of several modules stand on: a bus of their own, and servers on loopback.
+//! Shared parts of unit tests: a separate bus, and servers on loopback.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,6 @@ pub mod server;
 /// An empty directory without any permissions, as systemd mounts it over a hidden one.
 pub struct HiddenDirectory(PathBuf);
 
-/// Creates one.
 pub fn hide(path: &Path) -> HiddenDirectory {
     fs::create_dir_all(path).expect("a directory");
     fs::set_permissions(path, Permissions::from_mode(0o000)).expect("no permissions");

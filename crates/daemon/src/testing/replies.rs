@@ -9,12 +9,10 @@ use tokio_rustls::TlsAcceptor;
 
 use super::server::{self, Stream};
 
-/// What a server does with a request.
 #[derive(Debug, Clone)]
 pub enum ServerReply {
-    /// A status and a body.
     Http(u16, String),
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
     /// More than any reader accepts.
     TooMuch,
@@ -28,7 +26,6 @@ impl ServerReply {
     }
 }
 
-/// A server; it ends with its owner.
 pub struct TestServer {
     pub url: String,
     pub port: u16,
@@ -44,7 +41,7 @@ impl TestServer {
         Self::http_on("127.0.0.1:0", says).await
     }
 
-    /// The same at another address.
+    /// As [`Self::http`], at another address.
     pub async fn http_on(
         address: &str,
         says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,
@@ -52,12 +49,12 @@ impl TestServer {
         Self::start(address, Arc::new(says), None).await
     }
 
-    /// The same behind a certificate that no authority has signed.
+    /// As [`Self::http`], with a certificate that no authority has signed.
     pub async fn https(says: impl Fn(&str) -> ServerReply + Send + Sync + 'static) -> Self {
         Self::https_as("someone.example", says).await.0
     }
 
-    /// The same with a certificate for this name, and the certificate.
+    /// As [`Self::https`], with a certificate for this name; also returns the certificate.
     pub async fn https_as(
         name: &str,
         says: impl Fn(&str) -> ServerReply + Send + Sync + 'static,

@@ -31,7 +31,7 @@ pub fn certificate(name: &str) -> (TlsAcceptor, String) {
     (TlsAcceptor::from(Arc::new(config)), made.cert.pem())
 }
 
-/// Serves every connection in a task of its own. The listener's URL, and the task that ends it all.
+/// Serves every connection in a separate task. Returns the listener's URL, and the task that ends all of them.
 pub fn start<F, Served>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,

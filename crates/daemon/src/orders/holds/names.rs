@@ -1,4 +1,4 @@
-//! Which files a person means by a name.
+//! Resolves the file names that an operator types.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use windrow_decide::why::{names_file, nearest_file};
 
 use crate::fs;
 
-/// What a person typed, as paths below the manifests directory.
+/// The typed names as paths below the manifests directory.
 ///
 /// # Errors
 ///
-/// A line for each name that means nothing there.
+/// A line for each unknown name.
 pub(super) fn manifest_paths(
     typed: &[String],
     known: &[ManifestPath],

@@ -21,7 +21,7 @@ fn a_request_that_the_disk_does_not_take_lasts_as_long_as_the_boot() {
     let manifests = layout.manifests();
     std::fs::create_dir_all(&manifests).unwrap();
     std::fs::write(manifests.join("a.yaml"), "").unwrap();
-    // Whatever keeps it from being a directory with free space.
+    // The state directory cannot be made, or has no free space.
     std::fs::write(layout.state_dir(), "").unwrap();
     let order = Order {
         layout: &layout,
@@ -36,13 +36,13 @@ fn a_request_that_the_disk_does_not_take_lasts_as_long_as_the_boot() {
     );
     let released = release(&order, Which::Named(&file), &ReadLimits::default()).unwrap();
     assert_eq!(released[0].result, Ok(ManualChange::Released));
-    // Of the same time and file, so the later one is kept.
+    // They have the same time and file, so the later one is kept.
     let laid = crate::observe::requests::read_spool(&layout.run_dir().join("requests"));
     let laid = laid.unwrap();
     assert_eq!(laid.len(), 1);
     let laid = laid[0].1.as_ref().unwrap();
     assert!(!laid.manual().hold);
-    // For that content alone.
+    // Only for that content.
     let content = FileContent::Bytes(Vec::new());
     let read = manifest::read("a.yaml", &content, &ReadLimits::default());
     assert_eq!(laid.digest, Some(read.digest));
@@ -98,7 +98,7 @@ fn what_is_rke2s_own_is_neither_held_nor_released() {
     assert_eq!(list_manifests(&manifests, order.at).unwrap().markers, []);
     assert!(!layout.run_dir().exists() && !layout.state_dir().exists());
 
-    // What an earlier version has hidden comes back.
+    // A file that an earlier version has hidden comes back.
     let path = ManifestPath::from("rke2-canal.yaml");
     let mark = Mark::provisional(&path, order.at);
     let made = Markers::new(&manifests).create(&path.marker(), &mark);
