@@ -1,4 +1,5 @@
-//! `windrow blame`: where the time of a boot went, and what decided when it ended. Read from a flight or a report.
+//! `windrow blame`: the time that each part of a boot took, and the chain that decided its end. The input is a flight
+//! or a report.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// The critical path of the last boot in short, or the reason why there is none.
+/// The critical path of the last boot in short, or the reason why there is no path.
 pub(super) fn summary_of(layout: &Layout, style: Style) -> String {
     let flights = match own(layout) {
         Ok(flights) => flights,
@@ -106,7 +107,7 @@ pub(super) fn summary_of(layout: &Layout, style: Style) -> String {
     }
 }
 
-/// Which of this many boots, the oldest first.
+/// The index of the chosen boot among this many, the oldest first.
 fn chosen(boot: i64, count: usize) -> Option<usize> {
     let count = i64::try_from(count).ok()?;
     let chosen = match boot {
@@ -116,7 +117,6 @@ fn chosen(boot: i64, count: usize) -> Option<usize> {
     usize::try_from(chosen).ok().filter(|_| chosen < count)
 }
 
-/// Why there is no flight to read.
 struct Unreadable {
     why: String,
     exit: Exit,
@@ -161,7 +161,6 @@ fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
     flights(found.into_iter().flatten())
 }
 
-/// The flight of this node.
 fn own(layout: &Layout) -> Result<Flights, Unreadable> {
     let mut found = Vec::new();
     for path in layout.flights() {

@@ -1,4 +1,4 @@
-//! `windrow check`: everything that can be known before the image is burned, in one verdict.
+//! `windrow check`: all checks that are possible before the image is burned, in one verdict.
 
 mod accepted;
 mod args;
@@ -68,7 +68,6 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     Ok(exit_of(&report, args.fail_on))
 }
 
-/// The findings on a node, by the part that found them.
 fn checked_node(node: FoundOnNode) -> CheckedNode {
     let FoundOnNode {
         findings,
@@ -97,7 +96,6 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
     }
 }
 
-/// The report in a format.
 fn rendered(
     report: &CheckReport,
     rehearsal: &Rehearsal,
@@ -113,7 +111,6 @@ fn rendered(
     })
 }
 
-/// The exit code: only the verdicts of --fail-on fail.
 fn exit_of(report: &CheckReport, fail_on: FailOn) -> Exit {
     match report.verdict {
         verdict if verdict < fail_on.verdict() => Exit::Ok,

@@ -59,7 +59,7 @@ pub(super) fn run(_args: Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Removes the drop-in and everything that is remembered of feature gates. What runs before RKE2's start waits for both.
+/// Removes the drop-in and all records of feature gates. The command before RKE2's start waits for both.
 fn remove_gates(context: &Context) -> bool {
     let layout = &context.layout;
     let directory = layout.gates_dir();

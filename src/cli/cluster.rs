@@ -54,8 +54,8 @@ impl ClusterArgs {
         files.in_context(self.context.clone())
     }
 
-    /// The file that `$KUBECONFIG` names, where it decides. It names the cluster of the machine on which one types: who
-    /// names another root (a sandbox, a mounted disk) does not mean that one.
+    /// The file of `$KUBECONFIG`, if it applies. The variable names the cluster of the machine on which you type: with
+    /// another root (a sandbox, a mounted disk) it does not apply.
     pub(super) fn chosen_by_variable(&self, context: &Context) -> Option<KubeconfigFiles> {
         match self.kubeconfig {
             None if context.layout.is_this_machine() => KubeconfigFiles::from_environment(),
@@ -63,7 +63,7 @@ impl ClusterArgs {
         }
     }
 
-    /// Prints why the cluster cannot be asked, and what `$KUBECONFIG` has to do with it.
+    /// Prints why the cluster cannot be asked, and the part of `$KUBECONFIG` in it.
     pub(super) fn complain(&self, why: &str, context: &Context) {
         eprintln!("windrow: cannot query the cluster: {why}");
         match (self.chosen_by_variable(context), &self.kubeconfig) {
@@ -114,7 +114,6 @@ impl ObjectSource {
         }))
     }
 
-    /// The same, for a verb that continues without the cluster.
     pub(super) fn look(
         &self,
         context: &Context,
@@ -163,7 +162,6 @@ impl ObjectSource {
         }))
     }
 
-    /// Is it the live cluster?
     pub(super) fn is_live(&self) -> bool {
         self.from.is_none()
     }
@@ -185,7 +183,7 @@ impl ObjectSource {
         })
     }
 
-    /// Asks the live cluster something more; or how the verb ends, after printing why.
+    /// Sends further requests to the live cluster; or returns the exit code of the verb, after printing the reason.
     pub(super) fn ask<T>(
         &self,
         context: &Context,
@@ -204,20 +202,14 @@ impl ObjectSource {
     }
 }
 
-/// The objects of a cluster, live or saved.
 pub(super) struct ClusterObjects {
     pub(super) objects: Objects,
-    /// Their time.
     pub(super) at: Timestamp,
-    /// Facts from the files of the reported node.
     pub(super) own: Option<OwnNode>,
 }
 
-/// Why there are no objects; it has been printed.
 pub(super) enum NoObjects {
-    /// The saved objects cannot be read.
     Unreadable,
-    /// The cluster cannot be asked: why.
     NotAsked(String),
 }
 
@@ -236,7 +228,6 @@ impl ClusterAsker {
     }
 }
 
-/// A runtime for a verb that asks the cluster.
 pub(super) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

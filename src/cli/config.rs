@@ -148,7 +148,6 @@ struct ErrorReport {
     message: String,
 }
 
-/// The same as a value, for the archive of `windrow report`.
 pub(super) fn json(loaded: &Loaded) -> serde_json::Value {
     serde_json::json!(report(loaded))
 }

@@ -1,5 +1,5 @@
 //! `windrow console`: the full-screen view for a terminal. It reads the status document, changes nothing, and needs no
-//! other right.
+//! other permission.
 //!
 //! One thread that sleeps until it has to look: at the document, its writer's end, a key, a signal, the journal's
 //! answer, the terminal that accepts bytes again, or an age whose text changes.
@@ -37,7 +37,6 @@ const BETWEEN_REDRAWS: Duration = Duration::from_millis(500);
 const REPAINT_AFTER: Duration = Duration::from_secs(10);
 /// The figures of the machine are read again after this time, while they are on the screen.
 const REREAD_AFTER: Duration = Duration::from_secs(10);
-/// The unit whose journal is shown.
 const UNIT: &str = "windrow";
 
 /// Show the node's state full-screen, for tty1
@@ -144,7 +143,7 @@ fn lines(context: &Context) -> anyhow::Result<Exit> {
         };
         let line = printable(&plain(&format!("{head}: {}", status.reason.message))) + "\n";
         let is_written = line == shown || out.write_all(line.as_bytes()).is_ok();
-        // Where nobody reads any more (`| head`), it ends without a message.
+        // If the output has no reader any more (`| head`), it ends without a message.
         if !is_written || !wait_while_read(&mut follow, out.as_fd()) {
             return Ok(exit_of(status.readiness));
         }
@@ -174,36 +173,29 @@ struct FullScreen<'a> {
     scene: Scene,
     view: OperatorView,
     keys: KeyReader,
-    /// `journalctl`, while its answer is awaited.
     journal: Option<JournalQuery>,
-    /// `None` where the kernel does not tell: then the addresses are as old as the screen.
+    /// `None` if the kernel does not report changes: then the addresses are as old as the screen.
     addresses: Option<AddressWatch>,
-    /// When the machine's figures were read.
     machine_read: Instant,
-    /// The screen on the terminal.
     screen: Option<Buffer>,
     extent: Extent,
     redraws: Redraws,
 }
 
-/// Does the screen have to be drawn?
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Draw {
     No,
     /// The state or an age has changed: when its turn comes.
     InTurn,
-    /// A person waits for it: at once.
+    /// A user waits for it: at once.
     #[default]
     Now,
 }
 
-/// When the screen was drawn, and when it is drawn next.
 #[derive(Default)]
 struct Redraws {
     wanted: Draw,
-    /// When it was last drawn, in whole or in part.
     drawn: Option<Instant>,
-    /// When it was last drawn in whole.
     painted: Option<Instant>,
     /// When an age on it changes.
     next_age: Option<Instant>,
@@ -214,7 +206,7 @@ impl Redraws {
         self.wanted = self.wanted.max(draw);
     }
 
-    /// When the next redraw may come that no person waits for.
+    /// When the next redraw may come that no user waits for.
     fn turn(&self) -> Option<Instant> {
         self.drawn.map(|at| at + BETWEEN_REDRAWS)
     }
@@ -296,7 +288,6 @@ impl FullScreen<'_> {
         self.terminal.flush().context("the terminal is gone")
     }
 
-    /// When to act if nothing happens.
     fn next_wake(&self, now: Instant) -> Option<Instant> {
         let waits_for_turn = self.redraws.wanted == Draw::InTurn && self.terminal.idle();
         [
@@ -322,7 +313,6 @@ impl FullScreen<'_> {
         }
     }
 
-    /// Handles a key. True when it ends the console.
     fn press(&mut self, key: KeyPress) -> bool {
         match self.view.press(key, self.extent) {
             KeyAction::Quit => return true,
@@ -342,7 +332,7 @@ impl FullScreen<'_> {
         self.machine_read = Instant::now();
     }
 
-    /// Reads the name and the addresses again. Have they changed?
+    /// Reads the name and the addresses again. True if they have changed.
     fn look_at_host(&mut self) -> bool {
         let host = Host::now(has_our_links(&self.context.layout));
         let changed = host != self.scene.host;

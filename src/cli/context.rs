@@ -1,4 +1,4 @@
-//! What every verb gets.
+//! The context of every verb.
 
 use std::cell::OnceCell;
 use std::io;
@@ -10,7 +10,6 @@ use super::cluster::ClusterAsker;
 use crate::configuration;
 use crate::layout::Layout;
 
-/// What every verb gets.
 pub(super) struct Context {
     /// The node's paths, with RKE2's default data directory; the settings may name another.
     pub(super) layout: Layout,
@@ -25,7 +24,6 @@ impl Context {
         }
     }
 
-    /// The client of the verb for a cluster.
     pub(super) fn cluster_asker(&self) -> io::Result<&ClusterAsker> {
         if let Some(asker) = self.cluster_asker.get() {
             return Ok(asker);
@@ -34,7 +32,6 @@ impl Context {
         Ok(self.cluster_asker.get_or_init(|| asker))
     }
 
-    /// The configuration in force.
     pub(super) fn settings(&self) -> settings::Loaded {
         configuration::load(&self.layout)
     }
@@ -45,7 +42,6 @@ impl Context {
         self.layout.clone().with_data_dir(&settings.data_dir)
     }
 
-    /// The manifests directory, below RKE2's data directory from the settings.
     pub(super) fn manifests(&self) -> PathBuf {
         self.node().manifests()
     }

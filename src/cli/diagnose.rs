@@ -34,7 +34,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let loaded = context.settings();
-    // What other servers have left changed is in the cluster.
+    // The changes that other servers have left are in the cluster.
     let (left, unread) = (RefCell::new(Vec::new()), RefCell::new(None));
     let live = match args.from.is_live() {
         true => Some(runtime()?.block_on(read_own_node(
@@ -69,7 +69,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             (objects, looked, at, None)
         }
         Err(NoObjects::Unreadable) => return Ok(Exit::Usage),
-        // The node itself can still be looked at.
+        // The node itself can still be examined.
         Err(NoObjects::NotAsked(why)) => {
             let (objects, at) = (
                 Objects::closed(&format!("cannot query the cluster: {why}")),

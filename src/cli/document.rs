@@ -1,4 +1,4 @@
-//! The status document for readers: the current one, or the reason why there is none.
+//! The status document for readers: the current one, or the reason why it is missing.
 //!
 //! A document outlives the daemon that wrote it. A document that may be outdated is shown as Unknown, with the reason.
 
@@ -22,23 +22,17 @@ const UNIT: &str = "windrow.service";
 /// Maximum size of a document from standard input, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// The result of reading it.
 pub(super) enum FoundStatus {
-    /// The daemon that wrote it is alive.
     Current(Box<Status>),
-    /// There is no current one.
     Stale {
-        /// Why.
         why: String,
-        /// The last one, if there is any.
         last: Option<Box<Status>>,
-        /// The time of writing: at least until then the state was known.
+        /// The time of writing. The state is certain up to then.
         written: Timestamp,
     },
 }
 
 impl FoundStatus {
-    /// The time on its node.
     pub(super) fn now(&self, layout: &Layout) -> Timestamp {
         now_on(layout, matches!(self, FoundStatus::Current(_)))
     }
@@ -52,7 +46,6 @@ impl FoundStatus {
     }
 }
 
-/// The node's document.
 pub(super) fn current(context: &Context) -> FoundStatus {
     let path = context.layout.status();
     let written = fs::metadata(&path).and_then(|found| found.modified());
@@ -81,7 +74,7 @@ pub(super) fn current(context: &Context) -> FoundStatus {
     }
 }
 
-/// Why systemd does not start the daemon on this node, where its unit's file says so.
+/// Why systemd does not start the daemon on this node, if its unit's file says so.
 fn never_started(layout: &Layout) -> Option<String> {
     let mut files = UNIT_DIRECTORIES
         .map(|directory| layout.path(directory).join(UNIT))
@@ -95,7 +88,6 @@ fn never_started(layout: &Layout) -> Option<String> {
         .then(|| format!("{UNIT} is masked (systemctl unmask windrow)"))
 }
 
-/// Reads a document, even an old one or one from elsewhere.
 pub(super) fn read(path: &Path) -> Result<Status, String> {
     let text = fs::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
@@ -107,7 +99,6 @@ pub(super) fn read(path: &Path) -> Result<Status, String> {
     parse(&path.display().to_string(), &text)
 }
 
-/// Reads a given document, or standard input.
 pub(super) fn read_named(path: &Path) -> Result<Status, String> {
     match is_standard_input(path) {
         true => parse(STANDARD_INPUT, &standard_input(LARGEST)?),
@@ -124,7 +115,7 @@ fn parse(shown: &str, text: &[u8]) -> Result<Status, String> {
     })
 }
 
-/// Is the daemon running? For the verbs that leave work to it.
+/// Whether the daemon is running, for the verbs that leave work to it.
 pub(super) fn daemon_runs(context: &Context) -> Result<(), String> {
     match current(context) {
         FoundStatus::Current(_) => Ok(()),
@@ -157,10 +148,9 @@ fn unknown(why: &str, last: Option<&Status>, since: Timestamp) -> Status {
     }
 }
 
-/// The exit code for a node's readiness.
 pub(super) fn exit_of(readiness: Readiness) -> Exit {
     match readiness {
-        // It works; the text names what else is wrong.
+        // The node works; the text describes the remaining problems.
         Readiness::Ready | Readiness::Degraded => Exit::Ok,
         Readiness::SettingUp => Exit::NotYet,
         Readiness::Failed => Exit::Failed,

@@ -1,4 +1,4 @@
-//! `windrow drain-check`: would a drain of a node finish, and if not, what is the proof?
+//! `windrow drain-check`: whether a drain of a node would finish, and the proof if not.
 
 use windrow_harvester::drain::{Drain, KINDS, check, check_all};
 use windrow_harvester::objects::{ObjectKind, Objects, text};

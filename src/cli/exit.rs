@@ -5,15 +5,11 @@ use std::process::ExitCode;
 /// How a verb ends. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// Done; ready.
     Ok = 0,
     /// An error of the system (a file that cannot be written).
     Failure = 1,
-    /// Not yet.
     NotYet = 3,
-    /// Cannot work; failed.
     Failed = 4,
-    /// Unknown.
     Unknown = 5,
     /// kube-apiserver, or one of its webhooks, would refuse the request.
     Refused = 6,
@@ -21,7 +17,6 @@ pub(super) enum Exit {
     Usage = 64,
     /// Another daemon runs on this node already (`EX_TEMPFAIL`); windrow.service expects this number.
     AnotherRuns = 75,
-    /// Bad configuration (`EX_CONFIG`).
     Configuration = 78,
 }
 

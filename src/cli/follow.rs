@@ -17,10 +17,9 @@ use super::document::FoundStatus;
 use crate::fs;
 use crate::observe::process;
 
-/// How often to look for the process where the kernel does not report its end (before Linux 5.3).
+/// How often to look for the process if the kernel does not report its end (before Linux 5.3).
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Follows one file and the process that writes it.
 pub(super) struct Follow {
     file: PathBuf,
     inotify: Inotify,
@@ -28,13 +27,10 @@ pub(super) struct Follow {
     life: Life,
 }
 
-/// How the writer's end is noticed.
 enum Life {
-    /// There is no writer to wait for.
     NoWriter,
-    /// The kernel reports it.
     Told(OwnedFd),
-    /// By looking now and then.
+    /// By checking now and then.
     Asked,
     /// It ended between the check and the wait.
     Over,
@@ -106,7 +102,6 @@ impl Follow {
         fds
     }
 
-    /// When to look even without an event.
     pub(super) fn patience(&self) -> Option<Duration> {
         match self.life {
             Life::NoWriter | Life::Told(_) => None,
@@ -115,7 +110,7 @@ impl Follow {
         }
     }
 
-    /// Reads the kernel's events: is it worth looking again? Never blocks.
+    /// Reads the kernel's events without blocking. True if it is worth looking again.
     pub(super) fn noticed(&mut self) -> bool {
         let ended = match &self.life {
             Life::Over => true,
@@ -136,7 +131,7 @@ impl Follow {
         changed || ended
     }
 
-    /// Reads all events. Was one of them about the file or a directory above it?
+    /// Reads all events. True if one of them was about the file or a directory above it.
     fn drain(&mut self) -> bool {
         let mut changed = false;
         // It does not block: an error means that there are no more.
@@ -149,7 +144,6 @@ impl Follow {
         changed
     }
 
-    /// The name to look for in the watched directory.
     fn awaited(&self) -> Option<&Path> {
         let (directory, _) = self.watched.as_ref()?;
         let rest = self.file.strip_prefix(directory).ok()?;
@@ -218,7 +212,7 @@ pub(super) fn timeout(patience: Option<Duration>) -> PollTimeout {
         return PollTimeout::NONE;
     };
     let milliseconds = patience.as_nanos().div_ceil(1_000_000);
-    // Longer than the kernel can wait at once: it is asked again.
+    // Longer than the kernel can wait at once: the wait is repeated.
     i32::try_from(milliseconds)
         .ok()
         .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())

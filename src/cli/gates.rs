@@ -121,7 +121,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// What runs before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
+/// The command that runs before each start of RKE2. It must never keep RKE2 from starting, so it never fails.
 fn before_start(layout: &Layout) -> Exit {
     journal::start(journal::EVERYTHING);
     for event in &hook::before_start(layout) {

@@ -39,7 +39,6 @@ use super::document::now;
 use crate::fs;
 use crate::observe::scan::{FileStamps, ScanResult, ScannedContent, scan};
 
-/// The node's own manifests directory.
 pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
     let manifests = context.manifests();
     let mut inputs = Inputs::default();
@@ -55,7 +54,6 @@ pub(super) fn node(context: &Context, limits: &ReadLimits) -> Inputs {
     inputs
 }
 
-/// All inputs of a verb.
 pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
     let mut inputs = Inputs::default();
     for path in paths {
@@ -86,7 +84,6 @@ pub(super) fn gather(paths: &[PathBuf], limits: &ReadLimits) -> Inputs {
     inputs
 }
 
-/// The message for a directory without manifests.
 pub(super) fn nothing_in(path: &Path) -> String {
     format!(
         "{}: no manifests in this directory (names that end in .yaml, .yml or .json and do not begin with a dot): nothing \
@@ -95,7 +92,6 @@ pub(super) fn nothing_in(path: &Path) -> String {
     )
 }
 
-/// A manifests directory, as RKE2 reads it.
 fn directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits, now: Timestamp) {
     for (file, shown, content) in manifests_in(inputs, path, limits, now) {
         own_manifest(inputs, &file, shown, content, limits);
@@ -117,7 +113,7 @@ fn named_directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     }
 }
 
-/// The manifest files of a directory: the path below it, the name in messages, and the content.
+/// The manifest files of a directory: the path below it, the name in messages and the content.
 fn manifests_in(
     inputs: &mut Inputs,
     path: &Path,
@@ -159,7 +155,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
             .push(format!("{shown}: not a usable file name"));
         return;
     };
-    // Matched by a pattern like `manifests/*`, or lying beside an input.
+    // It matched a pattern like `manifests/*`, or is next to an input.
     if name.ends_with(MARKER_SUFFIX) {
         inputs.markers.extend(ForeignMarker::at(path));
         return;
@@ -167,7 +163,7 @@ fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     let beside = path.with_file_name(format!("{name}{MARKER_SUFFIX}"));
     inputs.markers.extend(ForeignMarker::at(&beside));
     match fs::metadata(path) {
-        // Opening a FIFO or a device could block for good.
+        // Opening a FIFO or a device could block forever.
         Ok(metadata) if !metadata.is_file() => {
             inputs.errors.push(format!("{shown}: not a regular file"));
         }

@@ -1,4 +1,4 @@
-//! `windrow installer`: how the installer image, which has no shell, runs its script with the node's own.
+//! `windrow installer`: how the installer image, which has no shell, runs its script with the node's own shell.
 
 use std::io;
 use std::os::unix::fs::chroot;
@@ -11,7 +11,7 @@ use super::exit::Exit;
 
 use crate::fs;
 
-/// The place of the script and its files on the node meanwhile; removed at the end, and with the next boot.
+/// The temporary directory of the script and its files on the node; removed at the end, and with the next boot.
 const PLACE: &str = "run/windrow-installer";
 
 /// Install Windrow on the node whose root is mounted here
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         .env("WINDROW_HOST", "/")
         .env("WINDROW_TREE", place.join("tree"))
         .status();
-    // It lies in memory; the next boot has none of it.
+    // It is in memory; the next boot does not have it.
     let _ = fs::remove_dir_all(&place);
     let status = status.context("the node's /bin/sh cannot be started")?;
     Ok(if status.success() {

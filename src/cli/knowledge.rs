@@ -1,4 +1,4 @@
-//! `windrow knowledge`: what is known of other systems and from where, and what recorded boots teach.
+//! `windrow knowledge`: the knowledge about other systems with its sources, and the results of recorded boots.
 
 mod learn;
 

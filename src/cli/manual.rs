@@ -1,4 +1,4 @@
-//! What `hold` and `release` share: who asks, and how the outcome is printed.
+//! Shared by `hold` and `release`: the name of the user, and the printed outcome.
 
 use windrow_decide::why::until_applied;
 
@@ -7,10 +7,9 @@ use super::{Context, Exit, complain};
 use crate::layout::Layout;
 use crate::orders::holds::{FileOutcome, ManualChange, Order, OrderRefused};
 
-/// The recorded reason if none is given.
 pub(super) const NO_REASON: &str = "no reason given";
 
-/// Who asks: the person behind sudo, the login name, or the user id.
+/// The user: the one behind sudo, the login name, or the user id.
 pub(super) fn who() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::getuid())
         .ok()

@@ -54,8 +54,7 @@ use context::Context;
 use exit::Exit;
 use out::{complain, style};
 
-/// The version and the source it was built from. `packaging/program` names the commit; any other build
-/// is a development build.
+/// The version and its source. `packaging/program` names the commit; any other build is a development build.
 const VERSION: &str = match option_env!("WINDROW_BUILD") {
     Some(build) => build,
     None => concat!(env!("CARGO_PKG_VERSION"), " (development build)"),
@@ -142,7 +141,6 @@ impl Verb {
     }
 }
 
-/// Runs the program on its own command line.
 pub fn main() -> ExitCode {
     print_no_caught_panics();
     let called = std::env::args_os().next().unwrap_or_default();
@@ -152,7 +150,7 @@ pub fn main() -> ExitCode {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // --help and --version come as errors too, but are none.
+            // --help and --version come as errors too, but are not errors.
             let exit = if error.use_stderr() {
                 Exit::Usage
             } else {
@@ -177,12 +175,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line's definition, for manual pages and completions.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// The same by the name that the program was called: as `kubectl-windrow` it is a plugin, and its help speaks of `kubectl windrow`.
+/// As [`command`], under the name of the program: as `kubectl-windrow` it is a plugin, and its help speaks of `kubectl
+/// windrow`.
 fn command_as(called: &OsStr) -> clap::Command {
     let command = command();
     match Path::new(called).file_name() {

@@ -35,7 +35,6 @@ macro_rules! eprintln {
     };
 }
 
-/// Writes to standard output. Its reader may be gone.
 pub(super) fn write_out(text: &str) {
     if let Err(error) = print_whole(&printable_lines(&plain(text))) {
         write_err(&format!("windrow: standard output: {error:#}\n"));
@@ -49,7 +48,7 @@ pub(super) fn stdout() -> std::io::Stdout {
     std::io::stdout()
 }
 
-/// Standard output for what writes line by line: no control character reaches the terminal.
+/// Standard output for text that is written line by line: no control character reaches the terminal.
 pub(super) struct PrintableOutput;
 
 impl std::io::Write for PrintableOutput {
@@ -69,7 +68,6 @@ pub(super) fn write_err(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Prints problems, one line each.
 pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
     for error in errors {
         eprintln!("windrow: {error}");
@@ -79,13 +77,13 @@ pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
 /// Prints a rendered text. It is already printable.
 pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
     match stdout().write_all(text.as_bytes()) {
-        // A closed pipe (`windrow plan | head`) is no error.
+        // A closed pipe (`windrow plan | head`) is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }
 }
 
-/// The style of tables: colour only on a terminal that wants it, as wide as COLUMNS says, else as the terminal is.
+/// The style of tables: colour only on a terminal that wants it, and as wide as COLUMNS says or else as the terminal.
 pub(super) fn style() -> Style {
     let wanted = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

@@ -1,4 +1,4 @@
-//! In which format a verb prints its document: for people, or for programs.
+//! The format in which a verb prints its document: for users, or for programs.
 
 use clap::ValueEnum as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -28,7 +28,6 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// The formats of a verb that has a document and a table of it.
     pub(super) const DOCUMENT: &[Self] = &[Self::Table, Self::Json, Self::Yaml];
 
     /// Takes one of these from the command line.
@@ -37,7 +36,7 @@ impl Output {
         PossibleValuesParser::new(names).try_map(|name| Self::from_str(&name, false))
     }
 
-    /// The document as JSON or YAML. For every other format `table` makes the text for people.
+    /// The document as JSON or YAML. For every other format, `table` makes the text.
     pub(super) fn render<T: Serialize>(
         self,
         document: &T,

@@ -58,7 +58,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         true => inputs::node(context, limits),
         false => inputs::gather(&args.paths, limits),
     };
-    // Manifests alone are for this machine, as far as it is one.
+    // Manifests without a configuration are for this machine.
     if inputs.carriers.is_empty() {
         inputs.node_rke2 = config_files(&context.layout).files;
     }
@@ -70,7 +70,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         complain(&[inputs::nothing_in(&context.manifests())]);
         return Ok(Exit::Usage);
     }
-    // The node of a configuration that brings Windrow's own has that too, after what is on this machine.
+    // The node of a configuration that writes Windrow's own files has those in addition to the files on this machine.
     let carried = inputs::own_configuration(&inputs);
     let loaded = match carried.files.is_empty() && carried.errors.is_empty() {
         true => loaded,
@@ -173,7 +173,7 @@ fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
     })
 }
 
-/// As its last line says.
+/// Follows the last line of the plan.
 fn exit_of(plan: &Plan) -> Exit {
     match plan.outlook() {
         Outlook::Works => Exit::Ok,

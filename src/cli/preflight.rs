@@ -99,7 +99,6 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// A saved host.
 fn saved(path: &Path) -> Result<Preflight, String> {
     let text = text_of(path)?;
     serde_json::from_str(&text).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `windrow rack`: many nodes on one page. Runs on any machine; needs no node.
+//! `windrow rack`: many nodes on one page. It runs on any machine and requires no node.
 
 mod prepared;
 mod running;
@@ -36,9 +36,8 @@ use crate::rack::tasks::RackTasks;
 use crate::rack::{Hub, cluster, terminal};
 use crate::render::rack_table;
 
-/// The default address.
 const LISTEN: &str = "127.0.0.1:9347";
-/// How long `--once` waits for those whom it asks.
+/// How long `--once` waits for answers.
 const ONCE: Duration = Duration::from_secs(20);
 /// How often `--wait` looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -120,7 +119,6 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     serve(&args, rack)
 }
 
-/// A fingerprint in the one form.
 fn fingerprint(text: &str) -> Result<String, String> {
     let digits = text.replace(':', "").to_ascii_lowercase();
     let is_digest = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -154,7 +152,6 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// Prints what is known.
 fn once(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     let runtime = runtime()?;
     match runtime.block_on(running(&args.running(), prepared.token.as_deref())) {
@@ -185,7 +182,7 @@ fn show(output: Output, view: &RackView) -> anyhow::Result<Exit> {
     Ok(exit_of(view))
 }
 
-/// The worst exit code of `windrow status`. Without a node, it is unknown.
+/// The worst exit code of `windrow status`. Without a node: unknown.
 fn exit_of(view: &RackView) -> Exit {
     match view.worst() {
         None | Some(RackWord::Unknown | RackWord::Silent) => Exit::Unknown,
@@ -223,16 +220,12 @@ async fn ask_all(
     servers.into_iter().flatten().chain(nodes).collect()
 }
 
-/// The address and the certificate of a rack.
 struct Serving {
     address: String,
-    /// For people: its fingerprint, with a remark.
     certificate: Option<String>,
-    /// All background tasks.
     tasks: Background,
 }
 
-/// Starts the server, and those who ask.
 async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Result<Serving> {
     let listener = TcpListener::bind(args.listen)
         .await
@@ -267,7 +260,7 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
     }
     if let Some(kubeconfig) = args.kubeconfig.as_deref() {
         let api = ApiServer::for_person(&Layout::new("/"));
-        // The screen has it. A command that wants to ask fails, which stands among the rack's notices.
+        // The screen uses the terminal. A command that wants to ask there fails, and this is among the rack's notices.
         api.leave_terminal();
         let nodes = cluster::follow(hub.clone(), api, kubeconfig.into());
         tasks.start("Nodes of the cluster", nodes);
@@ -279,7 +272,6 @@ async fn start(args: &Args, prepared: &Prepared, hub: &Arc<Hub>) -> anyhow::Resu
     })
 }
 
-/// A task has ended, and with it the rack.
 fn stopped(ended: EndedTask) -> Exit {
     eprintln!("windrow: {ended}, so this rack exits");
     Exit::Failure
@@ -287,7 +279,7 @@ fn stopped(ended: EndedTask) -> Exit {
 
 /// Runs until it is ended: full-screen on a terminal, else silently.
 fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
-    // Before any thread, the store's too: what it starts inherits that these signals wait.
+    // Before any thread, including the store's: threads inherit that these signals are blocked.
     let signals = ConsoleSignals::take().context("signals cannot be handled")?;
     let hub = match hub(args, prepared.inventory.clone())? {
         Ok(hub) => hub,
@@ -319,7 +311,7 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     if let Some(ended) = tasks.ended() {
         return Ok(stopped(ended));
     }
-    // Ended by hand or by systemd: that is no failure of a service.
+    // Ended by an operator or by systemd: not a failure of the service.
     Ok(if is_terminal { exit } else { Exit::Ok })
 }
 
@@ -386,14 +378,13 @@ fn wait(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     })
 }
 
-/// Is the wait over?
 fn judge(view: &RackView) -> Option<Exit> {
     let expected = || view.nodes.iter().filter(|row| row.expected);
     if expected().all(NodeRow::is_surely_ready) {
         println!("all {} expected nodes are ready", view.counts.expected);
         return Some(Exit::Ok);
     }
-    // It is proved that this does not come right by itself.
+    // This does not recover automatically: there is proof.
     let stuck = expected().find(|row| row.pace == Some(Pace::Stuck))?;
     println!("gave up, {} is stuck: {}", stuck.name, stuck.blocker);
     Some(exit_of(view))

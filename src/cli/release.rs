@@ -54,8 +54,8 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// Lifts the holds that may be lifted. It runs when everything else has failed, so nothing here gives up: a marker that
-/// cannot be handled is named, and the next one follows.
+/// Lifts the holds that may be lifted. It runs when everything else has failed, so it never stops early: a marker that
+/// cannot be handled is reported, and the next one follows.
 fn failsafe(context: &Context) -> Exit {
     let lift = Lift {
         all: false,
@@ -65,13 +65,10 @@ fn failsafe(context: &Context) -> Exit {
     lift.everywhere(context)
 }
 
-/// Which holds are lifted, and the record of it.
 pub(super) struct Lift {
     /// Also holds that the fail-safe has to keep, except manual holds.
     pub(super) all: bool,
-    /// Who.
     pub(super) by: &'static str,
-    /// Why.
     pub(super) reason: &'static str,
 }
 
@@ -169,7 +166,7 @@ impl Lift {
         });
     }
 
-    /// Why this hold stays; `None` where it may be lifted.
+    /// Why this hold stays; `None` if it may be lifted.
     fn why_kept(&self, mark: &Mark, path: &str) -> Option<String> {
         if !self.all {
             let keeps = mark.on_failure == OnFailure::Keep;
@@ -203,7 +200,6 @@ impl Lift {
     }
 }
 
-/// The result for one marker.
 enum Lifted {
     Yes,
     Kept(String),

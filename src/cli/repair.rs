@@ -123,7 +123,6 @@ fn code(text: &str) -> Result<Code, ()> {
     Ok(reason.code)
 }
 
-/// A cluster under repair, and its records.
 struct Repair<'a> {
     context: &'a Context,
     client: Client,
@@ -207,7 +206,7 @@ impl Repair<'_> {
         for (record, wanted) in records.chain(plan.begun.iter_mut().map(|record| (record, true))) {
             cured = cured && self.cure(record, wanted, &interrupts, &mut turn).await;
         }
-        // What was found was planned while that was changed: a machine that starts again may be in the way.
+        // It was planned for the cluster with these changes: a VM that starts again may be in the way.
         let is_outdated = !plan.giving_back.is_empty() && !plan.found.is_empty();
         if is_outdated && cured {
             eprintln!(
@@ -271,7 +270,7 @@ impl Repair<'_> {
         Ok(Some(plan))
     }
 
-    /// The same, where a cure goes on as long as something has not come that it waits for.
+    /// Moves cures that still have to wait before they restore to those that continue.
     async fn tell_what_is_over(&self, mut plan: RepairPlan) -> RepairPlan {
         for record in mem::take(&mut plan.giving_back) {
             if has_come(&self.client, &record).await {
@@ -283,7 +282,7 @@ impl Repair<'_> {
         plan
     }
 
-    /// Everything has changed since it was shown: is the problem gone, or different?
+    /// The reason why nothing of the shown repair is left: the problem is gone, or different.
     fn say_nothing_left(&self, code: Code, again: &RepairPlan) -> anyhow::Result<Exit> {
         if !again.is_known {
             return Ok(Exit::Unknown);
@@ -298,7 +297,6 @@ impl Repair<'_> {
         Ok(Exit::Ok)
     }
 
-    /// The findings with this code, or the reason why they are unknown.
     async fn recognised(&self, code: Code, part: &str) -> Result<Vec<IncidentFinding>, String> {
         let at = now();
         let objects = ask_for_a_person(&self.client, |objects| look(objects, at)).await;
@@ -325,7 +323,7 @@ impl Repair<'_> {
                 exit = Exit::Refused;
                 continue;
             }
-            // One whose object was changed by somebody else is closed when it goes on.
+            // A cure whose object was changed by another client is closed when it goes on.
             begun.push(record);
         }
         for finding in std::mem::take(found) {
@@ -342,7 +340,6 @@ impl Repair<'_> {
         Ok(exit)
     }
 
-    /// The same of one cure, after the steps that are done.
     async fn try_cure(&self, subject: &str, cure: &Cure, done: usize) -> anyhow::Result<Exit> {
         let (mut exit, mut taken) = (Exit::Ok, 0);
         if !has_room_for(cure) {
@@ -409,7 +406,7 @@ impl Repair<'_> {
         }
     }
 
-    /// The changes that repairs of this code on other servers have left, and whether they are known.
+    /// The changes that repairs of this code on other servers have left, and whether Windrow could read them.
     async fn left_by_others(&self, code: Code, part: &str) -> (Vec<RestoreEntry>, bool) {
         let entries = self.entries().await;
         let is_known = entries.is_some();
@@ -432,7 +429,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Takes over what other servers have left changed and was shown, as far as it is still so.
+    /// Takes over the shown changes that other servers have left, if they are still the same.
     pub(super) async fn adopt(&self, shown: &[RestoreEntry]) -> anyhow::Result<Vec<Record>> {
         let mut adopted = Vec::new();
         if shown.is_empty() {
@@ -446,7 +443,6 @@ impl Repair<'_> {
         Ok(adopted)
     }
 
-    /// Records that this cure is begun.
     fn begin(&self, finding: &IncidentFinding) -> anyhow::Result<Option<Record>> {
         let Some(cure) = &finding.cure else {
             return Ok(None);
@@ -465,7 +461,7 @@ impl Repair<'_> {
         turn: &mut Turn<'_>,
     ) -> bool {
         let subject = record.subject.clone();
-        // A closed output is no reason to stop the repair.
+        // A closed output does not stop the repair.
         let summary = if wanted {
             record.cure.summary.as_str()
         } else {
@@ -508,7 +504,6 @@ impl Repair<'_> {
         false
     }
 
-    /// Have the incidents ended?
     async fn verify(&self, code: Code, part: &str, cured: &[Record]) -> anyhow::Result<Exit> {
         let left = match self.recognised(code, part).await {
             Ok(left) => left,
@@ -539,7 +534,6 @@ impl Repair<'_> {
         Ok(Exit::Ok)
     }
 
-    /// Reports to the daemon, for the flight and the journal.
     fn note(&self, record: &Record, what: RequestAction, why: &str) {
         report_to_daemon(
             &self.context.layout,
@@ -551,7 +545,6 @@ impl Repair<'_> {
     }
 }
 
-/// The records whose subject has this in it.
 fn about(records: &[Record], part: &str) -> Vec<Record> {
     let records = records.iter();
     let about = records.filter(|record| record.subject.contains(part));
@@ -627,7 +620,7 @@ fn show_found(found: &[IncidentFinding]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks on the terminal. Without a terminal the answer is no.
+/// Asks on the terminal. Without a terminal, it returns false.
 fn agreed(question: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     if std::io::stdin().is_terminal() {

@@ -1,5 +1,5 @@
-//! `windrow replay`: a flight once more. The same observations go into the same core, and its decisions are compared
-//! with the recorded ones.
+//! `windrow replay`: replays a flight. The same observations go into the same core, and its decisions are compared with
+//! the recorded ones.
 
 mod with_version;
 
@@ -72,7 +72,6 @@ fn until(text: &str) -> Result<Until, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The result, as `-o json` prints it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -82,7 +81,6 @@ struct Report {
     damage: Vec<String>,
 }
 
-/// One flight, replayed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Flown {
@@ -98,7 +96,6 @@ struct Flown {
     changes: Vec<ChangedTimes>,
 }
 
-/// One decision that differs.
 #[derive(Debug, Serialize)]
 struct Different {
     line: usize,
@@ -229,7 +226,6 @@ fn packs(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Vec<String>> {
     }
 }
 
-/// Shows a running replay.
 struct Show<'a> {
     args: &'a Args,
     context: &'a Context,
@@ -392,7 +388,6 @@ impl Show<'_> {
         Ok(())
     }
 
-    /// The state at the end, or where it was stopped.
     fn stand(&self, at: Timestamp, status: &Status) -> std::io::Result<()> {
         if let Some(asked) = &self.args.why {
             let manifests = self.context.layout.manifests();

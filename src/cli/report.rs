@@ -1,4 +1,5 @@
-//! `windrow report`: the node's state and its causes, without secrets, in one archive for someone who cannot log in.
+//! `windrow report`: the node's state and its causes, without secrets, in one archive for support staff who cannot log
+//! in.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
@@ -117,7 +118,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if fs::is_dir(path) {
         bail!("{} is a directory: set a file", path.display());
     }
-    // `x.tar.gz` alone is in the working directory.
+    // `x.tar.gz` without a directory is in the working directory.
     let whole = match path.parent() {
         Some(above) if above.as_os_str().is_empty() => Path::new(".").join(path),
         _ => path.to_owned(),
@@ -145,7 +146,7 @@ fn summary(index: &ReportIndex, bytes: usize, place: &str) {
     );
 }
 
-/// The host's name, as the kernel has it.
+/// The host's name, from the kernel.
 fn host(layout: &Layout) -> String {
     fs::read_to_string(layout.path("/proc/sys/kernel/hostname"))
         .map(|name| name.trim().to_owned())
@@ -162,7 +163,8 @@ fn add(into: &mut Collected, path: &str, what: &str, tree: Value) {
     });
 }
 
-/// Windrow's own part: status, plan, settings, manifests, markers, versions. The SHA-256 of each manifest without a Secret.
+/// Windrow's own part: status, plan, settings, manifests, markers and versions. Returns the SHA-256 of each manifest
+/// without a Secret.
 fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
     let mut plain = BTreeSet::new();
     match document::current(context) {
@@ -195,7 +197,7 @@ fn own(context: &Context, into: &mut Collected) -> BTreeSet<String> {
             let (file, shown) = manifest(input);
             match shown.get("sha256").is_some() {
                 true => _ = plain.insert(file.sha256.to_string()),
-                // A short secret could be guessed from a digest, wherever that stands.
+                // A short secret could be guessed from a digest.
                 false => {
                     into.learner.secret(&file.sha256);
                     into.learner.secret(&file.digest);

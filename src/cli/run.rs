@@ -172,7 +172,6 @@ async fn beside(daemon: impl Future<Output = ()>, mut background: Background) ->
 /// The lock that keeps a second daemon out.
 enum Lockable {
     Locked(Lock),
-    /// Another daemon has it.
     Taken,
     /// There can be no lock, and the daemon runs without one: a full or read-only file system must not keep a node's
     /// manifests from being held.
@@ -199,7 +198,6 @@ fn lock(layout: &Layout) -> Lockable {
     }
 }
 
-/// The directory that the sandbox writes to. It has to be empty.
 fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
     let Some(directory) = directory else {
         // A configuration holds a token and passwords.
@@ -262,7 +260,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     fs::write(&config, &text)?;
     lay_out(&setup.files, &layout.manifests())?;
     lay_out_own(&name, &text, &layout)?;
-    // In a directory that others may read these are for its owner alone, as on a node.
+    // In a directory that other users may read, these are only for their owner, as on a node.
     for secret in [config.parent(), layout.manifests().parent()]
         .into_iter()
         .flatten()
@@ -315,7 +313,7 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
     Ok(if came_up { Exit::Ok } else { Exit::Failed })
 }
 
-/// Writes the files of Windrow's own that a configuration lays down: settings, rules and knowledge.
+/// Writes the files of Windrow's own in a configuration: settings, rules and knowledge.
 fn lay_out_own(name: &str, text: &str, layout: &Layout) -> anyhow::Result<()> {
     let directories = Layout::new("/").config_dirs();
     for file in extract::extract(name, text, &ReadLimits::default()).configuration {
@@ -346,7 +344,7 @@ fn pause_points(typed: &[String], setup: &Setup) -> Result<Vec<PausePoint>, Vec<
     }
 }
 
-/// What to type in another terminal to look at the sandbox's node.
+/// The commands to type in another terminal to examine the sandbox's node.
 fn hints(root: &Path, held: Option<&ManifestPath>) -> String {
     let held = held.map(|file| file.as_str());
     let commands = [("status", None), ("why", held), ("console", None)];
@@ -361,14 +359,14 @@ fn hints(root: &Path, held: Option<&ManifestPath>) -> String {
     )
 }
 
-/// A command line over a node below a directory, by the name under which this program was started.
+/// A command line for a node below a directory, with the name of this program's executable.
 fn command_below(root: &Path, verb: &str, file: Option<&str>) -> String {
     let program = std::env::args_os().next();
     let program = program.map_or_else(
         || "windrow".to_owned(),
         |name| name.to_string_lossy().into_owned(),
     );
-    // The other terminal may stand in another directory.
+    // The other terminal may be in another directory.
     let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
     let root = root.display().to_string();
     let words = [

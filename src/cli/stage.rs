@@ -1,7 +1,7 @@
 //! `windrow stage`: marker first, manifest second.
 //!
 //! A manifest that is copied into the directory of a running RKE2 races it: RKE2 may read the file before it is marked,
-//! or half of it. Here the marker is in place before the file has a name that RKE2 reads, and from there the daemon
+//! or half of it. Here the marker is in place before the file has a name that RKE2 reads. From then on, the daemon
 //! decides.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,6 @@ pub(super) struct Args {
     replace: bool,
 }
 
-/// One file to add.
 struct Staged {
     from: PathBuf,
     /// The destination: the manifests directory itself, with the same name.
@@ -112,7 +111,7 @@ fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<S
             errors.push(format!("{shown}: not a file name that RKE2 can use"));
             continue;
         };
-        // Whatever is not a plain file could block for good.
+        // A file that is not regular could block forever.
         match fs::metadata(path) {
             Ok(metadata) if !metadata.is_file() => {
                 errors.push(format!("{shown}: not a regular file"));
@@ -137,7 +136,6 @@ fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<S
     files
 }
 
-/// All problems of one file.
 fn check(
     file: &Staged,
     args: &Args,
@@ -217,7 +215,6 @@ fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<Strin
     }
 }
 
-/// Puts one file into the directory, its marker first.
 fn put(
     file: &Staged,
     manifests: &Path,
@@ -258,7 +255,7 @@ fn place_behind(
             }
             Some(MarkerOutcome::Changed | MarkerOutcome::Unchanged) | None => {}
         }
-        // It may be gone again, or another one.
+        // The marker may be gone again, or replaced.
         if let Some(guard) = markers.guard(path)? {
             break Some(guard);
         }
@@ -276,7 +273,7 @@ mod tests {
         let markers = Markers::new(directory.path());
         let file = ManifestPath::from("a.yaml");
         let (path, mark) = (file.marker(), Mark::provisional(&file, now()));
-        // Held before, or not.
+        // Once for a file that was held before, once for another.
         for _ in 0..2 {
             place_behind(&markers, (&path, &mark), || {
                 // The daemon lifts it by a decision about the former content.

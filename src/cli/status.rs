@@ -1,4 +1,4 @@
-//! `windrow status`: the status document, for people and scripts.
+//! `windrow status`: the status document, for users and scripts.
 
 mod changes;
 
@@ -101,7 +101,6 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// Each line with the time and the host in front.
 fn stamped(lines: &[String], host: &str) -> String {
     let at = now().strftime("%Y-%m-%dT%H:%M:%SZ");
     let lines = lines
@@ -110,7 +109,6 @@ fn stamped(lines: &[String], host: &str) -> String {
     lines.collect()
 }
 
-/// The host's name, as `hostname` tells it.
 fn host() -> String {
     let name = nix::unistd::gethostname().ok();
     let name = name.and_then(|name| name.into_string().ok());
@@ -147,7 +145,6 @@ pub(super) fn one_line(status: &Status, now: Timestamp) -> String {
     fit(&printable(&sentence::one_line(status, now)), 65)
 }
 
-/// The document for people.
 fn people(status: &Status, now: Timestamp, verbose: bool, style: Style) -> String {
     let mut out = String::new();
     headline(&mut out, status, now, style);
@@ -174,7 +171,6 @@ fn people(status: &Status, now: Timestamp, verbose: bool, style: Style) -> Strin
     out
 }
 
-/// The state and the step, in a few words.
 fn stand(status: &Status) -> String {
     let step = status.phase.title();
     match status.readiness {
@@ -184,7 +180,7 @@ fn stand(status: &Status) -> String {
         Readiness::Failed => format!("{}, step: {step}", sentence::word(status)),
         Readiness::Unknown => match status.why_unknown() {
             UnknownKind::ProbesOff => "Unknown (probes are off)".to_owned(),
-            // Who keeps a document says so in it.
+            // A document that was kept says so.
             _ if status.writer.is_none() => "Unknown (Windrow does not run)".to_owned(),
             kind => format!("Unknown ({kind}), step: {step}"),
         },
@@ -203,7 +199,7 @@ fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
         Readiness::Degraded | Readiness::Failed => style.bad(word),
         Readiness::SettingUp | Readiness::Unknown => style.waiting(word),
     };
-    // A state that nobody keeps has no age.
+    // A state that no process updates has no age.
     let lasted = match status.writer {
         Some(_) => format!(" for {}", age(sentence::since(status), now)),
         None => String::new(),
@@ -293,7 +289,6 @@ fn finding_lines(out: &mut String, finding: &Finding, style: Style) {
     }
 }
 
-/// How many probes pass, and each that does not.
 fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: bool, style: Style) {
     if probes.is_empty() {
         return;
@@ -333,7 +328,6 @@ fn probes(out: &mut String, probes: &[ProbeStatus], now: Timestamp, verbose: boo
     }
 }
 
-/// What happens to a hold if nothing changes.
 fn outlook(file: &HeldFile, now: Timestamp) -> String {
     match file.deadline {
         _ if file.overdue && file.harmful => {

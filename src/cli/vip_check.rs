@@ -1,4 +1,4 @@
-//! `windrow vip-check`: does another machine on the network use the address that is to be the VIP?
+//! `windrow vip-check`: does another machine on the network use the address of the future VIP?
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,6 @@ fn look_for(address: IpAddr, link: Option<&str>) -> VipCheck {
     }
 }
 
-/// The VIP's address in a configuration.
 fn configured(path: &Path) -> Result<IpAddr, String> {
     let text = text_of(path)?;
     let name = path.display();

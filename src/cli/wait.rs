@@ -61,7 +61,7 @@ impl fmt::Display for What {
 }
 
 impl What {
-    /// `is_known`: does the document say?
+    /// `is_known`: whether the document says so.
     fn not_so(&self, is_known: bool) -> String {
         match self {
             what if !is_known => format!("Windrow cannot tell whether {what}"),
@@ -93,7 +93,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             println!("{}", reached(&args.what, &status, &manifests));
             return Ok(exit);
         }
-        // It is proved that this does not come right by itself: waiting is pointless.
+        // There is proof that the node does not recover automatically: waiting is pointless.
         if status.pace == Some(Pace::Stuck) {
             let why = &status.reason.message;
             println!("gave up, the node is stuck: {why}");
@@ -105,7 +105,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             let is_known = match (&found, &args.what) {
                 (FoundStatus::Stale { .. }, _) => false,
                 (FoundStatus::Current(_), What::Ready) => exit != Exit::Unknown,
-                // The document has the files, whatever else is not known.
+                // The document has the files, even if other facts are unknown.
                 (FoundStatus::Current(_), _) => true,
             };
             println!("gave up, {}: {why}", args.what.not_so(is_known));
@@ -114,7 +114,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
 }
 
-/// The awaited state, as it is now.
 fn reached(what: &What, status: &Status, manifests: &Path) -> String {
     let unread = |name: &str| {
         let named = files_named(status, name, manifests);
@@ -132,7 +131,7 @@ fn reached(what: &What, status: &Status, manifests: &Path) -> String {
     }
 }
 
-/// What keeps it from being so: the file's own reason, else the node's.
+/// The reason why it is not so: the file's own reason, else the node's.
 fn why_not(what: &What, status: &Status, manifests: &Path) -> String {
     let (What::Released(name) | What::Applied(name)) = what else {
         return status.reason.message.clone();
@@ -148,7 +147,7 @@ fn why_not(what: &What, status: &Status, manifests: &Path) -> String {
     }
 }
 
-/// Does the file exist? A wait for a missing file would never end.
+/// Whether the file exists. A wait for a missing file would never end.
 fn is_there(what: &What, status: &Status, manifests: &Path) -> Result<(), String> {
     let (What::Released(name) | What::Applied(name)) = what else {
         return Ok(());
@@ -156,7 +155,7 @@ fn is_there(what: &What, status: &Status, manifests: &Path) -> Result<(), String
     if !files_named(status, name, manifests).is_empty() {
         return Ok(());
     }
-    // What is new on the disk is in the document soon. Who may not look there goes by the document.
+    // New files on the disk are in the document soon. If the user may not read the directory, only the document counts.
     let listed = list_manifests(manifests, now()).map(|found| found.files);
     let there: Vec<ManifestPath> = listed
         .unwrap_or_default()
@@ -184,10 +183,9 @@ fn is_there(what: &What, status: &Status, manifests: &Path) -> Result<(), String
     }
 }
 
-/// Its state.
 fn judge(what: &What, status: &Status, manifests: &Path) -> Exit {
     let otherwise = match exit_of(status.readiness) {
-        // What was asked for is not so, though the node is fine.
+        // The requested state is not reached, though the node is fine.
         Exit::Ok => Exit::NotYet,
         exit => exit,
     };

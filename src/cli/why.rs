@@ -1,5 +1,5 @@
-//! `windrow why`: the chain from a held thing to the root blocker, or what any other word of an outlet rests on. Short;
-//! everything with `-v`.
+//! `windrow why`: the chain from a held object to the root blocker, or the basis of any other word that Windrow prints.
+//! Short; everything with `-v`.
 
 mod chain;
 
@@ -48,7 +48,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let asked = args.what.join(" ");
     let (status, at) = match &args.status {
-        // A document from elsewhere is explained as of its own time.
+        // A document from another time is explained as of its own time.
         Some(path) => match document::read_named(path) {
             Ok(status) => {
                 let at = last_moment(&status);
@@ -88,7 +88,7 @@ fn print(args: &Args, answer: &WhyAnswer, at: Timestamp) -> anyhow::Result<Exit>
     Ok(exit_of(answer))
 }
 
-/// The same for people, from a given document: `None` if the document does not have the subject.
+/// The answer as text, from a given document: `None` if the document does not have the subject.
 pub(super) fn from(
     status: &Status,
     asked: &str,
@@ -98,7 +98,6 @@ pub(super) fn from(
     explain(status, asked, manifests).map(|answer| people(&answer, at, false, style()))
 }
 
-/// The latest time in a document.
 fn last_moment(status: &Status) -> Timestamp {
     let staging = &status.staging;
     let moments = staging.held.iter().map(|file| file.since);
@@ -152,7 +151,6 @@ fn exit_of_step(step: &ExplainedStep) -> Exit {
     }
 }
 
-/// How an answer is shown.
 #[derive(Clone, Copy)]
 struct WhyView {
     at: Timestamp,
@@ -160,21 +158,20 @@ struct WhyView {
     style: Style,
 }
 
-/// The answer for people.
 fn people(answer: &WhyAnswer, at: Timestamp, verbose: bool, style: Style) -> String {
     let view = WhyView { at, verbose, style };
     let mut out = String::new();
     if let Some(explained) = &answer.probe {
         probe(&mut out, explained, view);
     }
-    // A probe of the same name has said it.
+    // After a file, one line each: `windrow why CODE` shows more.
     let step_says_more = |_: &&ExplainedStep| verbose || answer.probe.is_none();
     if let Some(explained) = answer.step.as_ref().filter(step_says_more) {
         apart(&mut out);
         step(&mut out, explained, view);
     }
     let found = !answer.findings.is_empty();
-    // A finding has its own words, and says what to do.
+    // A finding has its own words, and the action to take.
     let is_shown = |word: &ExplainedWord| word.shown.as_ref().is_none_or(|one| !one.is_empty());
     let says_more = |word: &&ExplainedWord| verbose || !found || is_shown(word);
     if let Some(explained) = answer.word.as_ref().filter(says_more) {
@@ -211,7 +208,7 @@ fn apart(out: &mut String) {
     }
 }
 
-/// One thing, or the first few of it and how many more there are.
+/// One item, or the first few of them and the number of the rest.
 fn listed<'l>(all: &'l [String], view: WhyView) -> impl Iterator<Item = String> + use<'l> {
     let most = match view.verbose {
         true => all.len(),
@@ -272,7 +269,6 @@ fn finding(out: &mut String, finding: &Finding, view: WhyView) {
     lines(out, 2, &printable(&incident.page()), style);
 }
 
-/// A step of the bootstrap, and its checks that do not pass.
 fn step(out: &mut String, explained: &ExplainedStep, view: WhyView) {
     let ExplainedStep {
         name,
@@ -302,7 +298,6 @@ fn step(out: &mut String, explained: &ExplainedStep, view: WhyView) {
     }
 }
 
-/// The meaning of a word, and its occurrences on this node.
 fn word(out: &mut String, explained: &ExplainedWord, found: bool, view: WhyView) {
     let style = view.style;
     let ExplainedWord {

@@ -10,7 +10,6 @@ use super::args::Args;
 use crate::files::read_text;
 use crate::fs;
 
-/// The file name that is read by default.
 const NAME: &str = ".windrow-accept.yaml";
 
 /// The accepted findings: from the given file, otherwise from the file next to the first input, if there is one.
@@ -23,7 +22,7 @@ pub(super) fn read(args: &Args) -> Result<Acceptances, String> {
         return text_of(&path).map(|text| Acceptances::read(STANDARD_INPUT, &text));
     }
     if !named && args.setup.paths.contains(&path) {
-        // It is read where it is named.
+        // The file is read as one of the inputs.
         return Ok(Acceptances::default());
     }
     match read_text(&path) {

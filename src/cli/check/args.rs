@@ -66,7 +66,6 @@ fn written(text: &str) -> Result<(Output, PathBuf), String> {
 }
 
 impl FailOn {
-    /// The least verdict that fails the command.
     pub(super) fn verdict(self) -> CheckVerdict {
         match self {
             Self::Error => CheckVerdict::CannotWork,

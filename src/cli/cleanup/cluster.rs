@@ -1,4 +1,5 @@
-//! Traces of Windrow in the cluster: the condition and the annotation of its own Node, and the Leases of all servers.
+//! Traces of Windrow in the cluster: the condition and the annotation of this node's Node, and the Leases of all
+//! servers.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -96,7 +97,7 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
                     is_clean &= entry.server != holder;
                 }
                 if !left.is_empty() {
-                    // What is left to restore is in a Lease.
+                    // The changes left to restore are in a Lease.
                     let _ = return_lease(&client, holder).await;
                     return is_clean;
                 }
@@ -131,7 +132,7 @@ async fn clean_up_leases(api: &ApiServer, layout: &Layout, node: &str) -> bool {
 async fn return_lease(client: &Client, holder: String) -> Result<(), String> {
     let lease = ClusterLease::new(ClusterLease::GATES, holder.clone(), ClusterLease::ANSWER);
     let before = lease.note(client).await?;
-    // What cannot be read stays as it is.
+    // An unreadable note stays as it is.
     let note = TrialNote::parse(before.as_deref()).ok();
     let ended = note.clone().map(|note| note.left_by(&holder));
     if let Some(ended) = ended.filter(|ended| Some(ended) != note.as_ref()) {
@@ -195,8 +196,9 @@ async fn remove_leases(
     Ok(removed)
 }
 
-/// Another node on which Windrow may be installed: a server, a Node that has Windrow's condition or annotation, or the holder of a Lease. A
-/// server whose outlets are off has neither, and relies on the notes of earlier repairs in the Leases.
+/// Another node on which Windrow may be installed: a server, a Node that has Windrow's condition or annotation, or the
+/// holder of a Lease. A server that reports nothing to the cluster has neither, and relies on the notes of earlier
+/// repairs in the Leases.
 fn other_user<'a>(
     nodes: &'a [Value],
     own_node: &str,

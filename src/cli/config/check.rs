@@ -62,16 +62,14 @@ pub(super) fn run(paths: &[PathBuf]) -> Exit {
     Exit::Ok
 }
 
-/// The files to check.
 #[derive(Default)]
 struct NamedConfigurations {
     /// The files of each node: files of the same name may be for different nodes, and each is checked.
     nodes: Vec<ConfigFiles>,
-    /// Problems outside of Windrow's own files.
     wrong: Vec<ConfigError>,
     /// Paths that cannot be read, or hold no configuration.
     unusable: Vec<String>,
-    /// Was anything left unchecked?
+    /// Whether anything was left unchecked.
     not_looked_at: bool,
 }
 
@@ -134,7 +132,7 @@ impl NamedConfigurations {
                     let name = path.file_name().unwrap_or_default();
                     match NodeReads::of_name(&name.to_string_lossy()) {
                         NodeReads::Yes => self.file(&path, role, node),
-                        // In a directory that is no node's it may be anything.
+                        // In a directory that does not belong to a node it may be anything.
                         NodeReads::No(why) if role.is_some() => self.wrong.push(ConfigError {
                             at: Location::file(path.display().to_string()),
                             message: why.to_owned(),
@@ -223,14 +221,13 @@ impl NamedConfigurations {
         self.nodes.push(node);
     }
 
-    /// A configuration that writes Windrow's.
     fn carrier(&mut self, shown: &str, text: &str, extraction: Extraction, node: &mut ConfigFiles) {
         say_how_read(shown, text, &extraction);
         let files = carried_configuration(&extraction.configuration);
         let unread = unread_configuration(&extraction.configuration);
         if extraction.is_harvester() {
             node.preset = harvester::presets_storage_network(text);
-            // On the node its webhooks are Windrow's as well.
+            // On the node its webhooks are Windrow's too.
             self.wrong.extend(settings::installer_errors(shown, text));
         }
         let sound = !self.problems(shown, &extraction.problems)
@@ -243,8 +240,8 @@ impl NamedConfigurations {
         self.wrong.extend(unread);
     }
 
-    /// Sorts problems: those that keep a configuration from being read are errors, the others warnings. True if there
-    /// are errors.
+    /// Sorts problems: if they prevent the reading of a configuration they are errors, otherwise warnings. True if
+    /// there are errors.
     fn problems(&mut self, shown: &str, problems: &[Problem]) -> bool {
         let mut broken = false;
         for problem in problems {

@@ -23,23 +23,18 @@ use crate::fs;
 use crate::layout::Layout;
 use crate::observe::rke2::{FoundConfigFiles, config_and_kubelet_files};
 
-/// The configuration to check.
 #[derive(Default)]
 pub(super) struct GateInputs {
     pub(super) files: Vec<Rke2ConfigFile>,
     pub(super) requests: Vec<GateRequest>,
-    /// The path of Windrow's drop-in, whether or not it exists.
     pub(super) own: Option<String>,
     pub(super) data_dir: String,
-    /// Files that cannot be read or used at all.
     errors: Vec<String>,
-    /// Was anything left unchecked?
+    /// Whether anything was left unchecked.
     pub(super) not_looked_at: bool,
-    /// RKE2's version, where a configuration says it.
     pub(super) version: Option<Version>,
-    /// What user-data and the like write of RKE2's configuration.
+    /// The parts of RKE2's configuration that user-data and other files write.
     carried: Vec<Extracted>,
-    /// Windrow's own configuration, and its errors.
     settings: ConfigFiles,
     wrong: Vec<String>,
 }
@@ -123,7 +118,6 @@ impl GateInputs {
         self.kubelet_directory(path);
     }
 
-    /// The kubelet's own files in a directory.
     fn kubelet_directory(&mut self, directory: &Path) {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -204,14 +198,13 @@ impl GateInputs {
         }
     }
 
-    /// The kubelet's own file, as if it lay in RKE2's directory or `kubelet-arg` named it.
+    /// The kubelet's own file, as if it were in RKE2's directory or in `kubelet-arg`.
     fn kubelet(&mut self, mut file: Rke2ConfigFile) {
         file.place = ConfigLayer::Kubelet;
         file.path = KubeletFiles::as_read(file.name());
         self.files.push(file);
     }
 
-    /// Adds the problems of a file that carries configuration.
     fn problems(&mut self, shown: &str, problems: &[Problem]) {
         for problem in problems {
             let line = problem
@@ -235,7 +228,6 @@ impl GateInputs {
         }
     }
 
-    /// Extracts the configuration from a file that carries it.
     fn carried(&mut self, shown: &str, text: &str, extraction: Extraction) {
         say_how_read(shown, text, &extraction);
         let version = extraction.rke2_version.as_deref();
@@ -269,12 +261,10 @@ impl GateInputs {
         });
     }
 
-    /// Unreadable and unusable inputs, one line each.
     pub(super) fn unusable(&self) -> Vec<String> {
         self.errors.iter().chain(&self.wrong).cloned().collect()
     }
 
-    /// Prints unusable inputs, if there are any, and returns the exit code that follows.
     pub(super) fn refused(&self) -> Option<Exit> {
         complain(&self.unusable());
         if !self.errors.is_empty() {
@@ -283,16 +273,13 @@ impl GateInputs {
         (!self.wrong.is_empty()).then_some(Exit::Configuration)
     }
 
-    /// Is there nothing that could be checked?
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.requests.is_empty()
     }
 }
 
-/// The kubelet's own configuration.
 const KUBELET_CONFIGURATION: &str = "KubeletConfiguration";
 
-/// The kind of the object that a text begins with, if it does with one.
 fn object_kind(text: &str) -> Option<String> {
     if kind_of(text) != FileKind::Manifests {
         return None;
@@ -302,7 +289,7 @@ fn object_kind(text: &str) -> Option<String> {
     let root = yaml::parse(first, 1, &ReadLimits::default()).ok()??;
     root.get("apiVersion")?;
     let kind = root.get("kind")?.as_str()?;
-    // The file may hold secrets: nothing of it is shown that is no name.
+    // The file may hold secrets: of its content only names are shown.
     let is_name = kind.len() <= 63 && kind.chars().all(|letter| letter.is_ascii_alphanumeric());
     Some(match is_name {
         true => kind.to_owned(),
@@ -310,7 +297,6 @@ fn object_kind(text: &str) -> Option<String> {
     })
 }
 
-/// Is it Windrow's own configuration, with gates in it?
 fn asks_for_gates(text: &str) -> bool {
     matches!(yaml::parse(text, 1, &ReadLimits::default()), Ok(Some(root)) if root.get("featureGates").is_some())
 }

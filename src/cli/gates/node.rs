@@ -60,7 +60,6 @@ pub(super) fn observe(
     Ok(())
 }
 
-/// The effect of the node's configuration.
 pub(super) fn node_report(context: &Context) -> anyhow::Result<Result<GatesReport, Exit>> {
     let inputs = GateInputs::node(&context.layout);
     if let Some(exit) = inputs.refused() {
@@ -92,7 +91,7 @@ pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesRepo
     judge_files(inputs.files, &inputs.requests, inputs.own, resolved)
 }
 
-/// The same for files that were read before. `own` is the path of Windrow's drop-in on a node.
+/// As [`judge`], for files that the caller has read. `own` is the path of Windrow's drop-in on a node.
 pub(in crate::cli) fn judge_files(
     mut files: Vec<Rke2ConfigFile>,
     requests: &[GateRequest],
@@ -116,7 +115,7 @@ pub(in crate::cli) fn judge_files(
     }
     let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
     for finding in check(requests, &resolved.target, &foreign) {
-        // The request's own finding has the reason, and the line that a person wrote.
+        // The request's own finding has the reason, and the line of the operator's file.
         if !assessment.findings.contains(&finding) {
             assessment.findings.push(finding);
         }

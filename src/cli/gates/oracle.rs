@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::observe::kubelet::Kubelet;
 use crate::render::GatesReport;
 
-/// Asks it about each component's gates, and adds its answers to the report. If it cannot be asked the report stays
+/// Asks it about each component's gates, and adds its answers to the report. If it does not answer, the report stays
 /// unchanged.
 pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report: &mut GatesReport) {
     let TargetVersion::Known(version) = resolved.target else {
@@ -55,7 +55,7 @@ pub(super) async fn confirm(layout: &Layout, resolved: &ResolvedVersion, report:
 
 /// It accepts all gates that would be written, which also answers the questions that the catalogue left open.
 fn taken(report: &mut GatesReport) {
-    // Beside the gates, other arguments decide.
+    // Arguments other than the gates decide too.
     let undecided = report
         .findings
         .iter()

@@ -81,7 +81,6 @@ fn without_daemon(context: &Context) -> Option<Exit> {
     Some(Exit::Failure)
 }
 
-/// Asks on the terminal. Without one, `--yes` is needed.
 fn agreed(question: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         eprintln!("windrow: {question} Confirm with --yes");
@@ -98,7 +97,6 @@ fn agreed(question: &str) -> anyhow::Result<bool> {
     Ok(agreed)
 }
 
-/// Leaves the request, and follows it.
 fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyhow::Result<Exit> {
     // Before the request, so that no answer is missed.
     let mut follow = Follow::file(&context.layout.status())?;
@@ -174,7 +172,7 @@ fn answer(status: &Status, name: &str) -> TrialProgress {
 
 fn progress(trial: &TrialStatus, name: &str) -> TrialProgress {
     let why = trial.why.as_deref().unwrap_or("unknown reason");
-    // A rollback is what this person asked for.
+    // The operator asked for a rollback.
     let taken_back = trial.requests.iter().position(|request| request == name) == Some(1);
     if let Some(outcome) = trial.outcome {
         let (exit, words) = match outcome {

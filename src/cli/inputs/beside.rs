@@ -10,19 +10,18 @@ use super::sources::STANDARD_INPUT;
 use crate::files::read_bytes;
 use crate::fs;
 
-/// More files than these are not looked for in one directory.
+/// Most files of one directory.
 const MOST_FILES: usize = 10_000;
-/// Nor deeper.
+/// Most levels of directories.
 const DEEPEST: usize = 32;
 
-/// The directory of a configuration.
 pub(super) struct DirectoryBeside {
     directory: PathBuf,
     file_bytes: u64,
 }
 
 impl DirectoryBeside {
-    /// That of a file, as it is called in messages; `None` for standard input.
+    /// The directory of a file, by the file's name in messages; `None` for standard input.
     pub(super) fn of(shown: &str, limits: &ReadLimits) -> Option<Self> {
         let directory = Path::new(shown).parent()?;
         (shown != STANDARD_INPUT).then(|| Self {
@@ -49,7 +48,7 @@ impl FilesBeside for DirectoryBeside {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot be read: {error}")),
         };
-        // Opening a FIFO or a device could block for good.
+        // Opening a FIFO or a device could block forever.
         if !metadata.is_file() {
             return Err("it is not a regular file".to_owned());
         }
@@ -96,7 +95,7 @@ fn walk(
             "" => name.to_owned(),
             before => format!("{before}/{name}"),
         };
-        // A link to a directory is not followed: it could lead round in a circle.
+        // A link to a directory is not followed: it could form a loop.
         if entry.file_type().map_err(unreadable)?.is_dir() {
             if depth == 0 {
                 return Err(format!("{} is too deep", entry.path().display()));

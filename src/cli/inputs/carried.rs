@@ -54,7 +54,6 @@ pub(super) fn text(
     }
 }
 
-/// The files that a configuration writes, with the files next to it.
 pub(in crate::cli) fn extract_file(shown: &str, text: &str, limits: &ReadLimits) -> Extraction {
     match DirectoryBeside::of(shown, limits) {
         Some(beside) => extract::extract_beside(shown, text, limits, &beside),
@@ -62,7 +61,6 @@ pub(in crate::cli) fn extract_file(shown: &str, text: &str, limits: &ReadLimits)
     }
 }
 
-/// The parts of an envelope around configurations.
 fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &ReadLimits) {
     let shown = &found.shown;
     say_notes(&found);
@@ -82,14 +80,14 @@ fn wrapped(inputs: &mut Inputs, found: Wrapped, limits: &ReadLimits) {
     }
 }
 
-/// Prints how the parts of a file were read, where that is not obvious.
+/// Prints how the parts of a file were read, if that is not obvious.
 pub(in crate::cli) fn say_notes(found: &Wrapped) {
     for (line, note) in &found.notes {
         eprintln!("windrow: {}:{line}: {note}", found.shown);
     }
 }
 
-/// Prints which kind of configuration a file was read as, where it could be another, and how, where that is not obvious.
+/// Prints which kind of configuration a file was read as, if it could be another, and how, if that is not obvious.
 pub(in crate::cli) fn say_how_read(shown: &str, text: &str, extraction: &Extraction) {
     if let Some(taken) = recognise(text).where_ambiguous() {
         eprintln!("windrow: {shown}: {taken}");
@@ -99,7 +97,7 @@ pub(in crate::cli) fn say_how_read(shown: &str, text: &str, extraction: &Extract
     }
 }
 
-/// The manifests that a configuration carries; if there are none, the places of the search.
+/// The manifests that a configuration carries, or else the searched places.
 fn carried(
     inputs: &mut Inputs,
     shown: &str,
@@ -126,7 +124,7 @@ fn carried(
     inputs
         .findings
         .extend(problems.map(|problem| problem_finding(problem, shown)));
-    // RKE2's or Windrow's own configuration decides what is read and held.
+    // RKE2's or Windrow's own configuration decides which files are read and held.
     inputs
         .findings
         .extend(extraction.configuration_problems.iter().map(|problem| {
@@ -172,7 +170,7 @@ fn carried(
             first_line,
             line_by_line,
         };
-        // yip renders what it writes; the result is known only on the node.
+        // yip renders the files that it writes; the result is known only on the node.
         let content = match String::from_utf8(file.content) {
             Ok(text) if by_yip && text.contains("{{") => stand_in(&text).into_bytes(),
             Ok(text) => text.into_bytes(),
@@ -187,7 +185,6 @@ fn carried(
     nothing
 }
 
-/// The places of the search, if there are no manifests.
 fn brings_nothing(extraction: &Extraction) -> String {
     let files = match extraction.written {
         0 => "it writes no files".to_owned(),

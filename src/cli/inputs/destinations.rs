@@ -1,4 +1,4 @@
-//! Files that a configuration writes to where this node's RKE2 does not look.
+//! Files that a configuration writes into directories that this node's RKE2 does not read.
 
 use windrow_decide::settings::ConfigFileRole;
 use windrow_model::findings::Finding;
@@ -12,7 +12,7 @@ use windrow_plan::rke2::{KubeletFiles, data_dir};
 use super::gathered::{Destination, Inputs};
 use super::own::carried_configuration;
 
-/// What configurations write of RKE2's own files, and of the kubelet's.
+/// The parts of RKE2's own files, and of the kubelet's, that configurations write.
 pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigFile> {
     let file = |found: &Extracted, place, path| Rke2ConfigFile {
         place,
@@ -38,7 +38,8 @@ pub(in crate::cli) fn rke2_files(configuration: &[Extracted]) -> Vec<Rke2ConfigF
     files
 }
 
-/// The data directory that the configurations set, and where; RKE2's setting counts before Windrow's.
+/// The data directory that the configurations set, and the place of the setting; RKE2's setting counts before
+/// Windrow's.
 fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     if let Some(item) = data_dir(&rke2_files(configuration)) {
         return Some((item.text, item.at.to_string()));

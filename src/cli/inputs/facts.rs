@@ -33,7 +33,6 @@ pub(in crate::cli) fn ranges(inputs: &Inputs, platform: Option<Platform>) -> Ser
     }
 }
 
-/// The known facts about the node.
 pub(super) fn node_facts(inputs: &Inputs, platform: Option<Platform>) -> NodeFacts {
     let by_marker = inputs.markers.iter().filter_map(ForeignMarker::disables);
     let by_marker: Vec<String> = by_marker.map(|(name, _)| name).collect();

@@ -13,14 +13,11 @@ use super::super::document::now;
 use crate::fs;
 use crate::observe::scan::MarkerEntry;
 
-/// A foreign marker, which Windrow never removes.
 pub(in crate::cli) struct ForeignMarker {
-    /// Its path.
     pub(in crate::cli) path: MarkerPath,
 }
 
 impl ForeignMarker {
-    /// In a directory.
     pub(super) fn from_entry(marker: MarkerEntry) -> Option<Self> {
         marker.mark.is_none().then_some(Self { path: marker.path })
     }
@@ -33,7 +30,6 @@ impl ForeignMarker {
         Some((component.to_owned(), Location::file(self.path.as_str())))
     }
 
-    /// A file or directory of this name, if there is one.
     pub(super) fn at(path: &Path) -> Option<Self> {
         let metadata = fs::symlink_metadata(path).ok()?;
         // RKE2 looks only at the name: an unreadable marker counts too.
@@ -43,19 +39,16 @@ impl ForeignMarker {
         (!is_ours).then_some(Self { path: marker })
     }
 
-    /// In a configuration.
     pub(super) fn carried(file: &Extracted) -> Option<Self> {
         let path = MarkerPath::parse(&file.path)?;
         (!is_windrows(&file.content[..], &path)).then_some(Self { path })
     }
 }
 
-/// Did Windrow make the marker?
 fn is_windrows(content: impl Read, path: &MarkerPath) -> bool {
     Mark::read(content, path, now()).is_ok_and(|mark| mark.is_some())
 }
 
-/// The first of these markers that hides this file, in any directory.
 pub(in crate::cli) fn skipped_by<'m>(
     markers: &'m [ForeignMarker],
     path: &ManifestPath,

@@ -1,4 +1,4 @@
-//! Windrow's own rules and settings: this machine's, the given ones, and those that a configuration brings to its node.
+//! Windrow's own rules and settings: this machine's, the given ones, and those in a configuration for a node.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,13 @@ pub(in crate::cli) fn rules(
     (rules, errors)
 }
 
-/// The rules that are in force on a node.
 pub(in crate::cli) struct RulesOfNode {
     pub(in crate::cli) rules: Arc<RuleSet>,
-    /// The packs as texts, by their names.
     pub(in crate::cli) packs: Vec<(String, String)>,
     pub(in crate::cli) errors: Vec<ConfigError>,
 }
 
-/// The same with the texts that they were loaded from. Each file is read once: it may be a pipe.
+/// The node's rules, with the texts that they were loaded from. Each file is read once: it may be a pipe.
 pub(in crate::cli) fn rules_of_node(
     loaded: &Loaded,
     further: &[PathBuf],
@@ -82,7 +80,6 @@ pub(in crate::cli) fn rules_of_node(
     }
 }
 
-/// Takes one of Windrow's own files, where a text is one.
 pub(super) fn take_own(inputs: &mut Inputs, shown: &str, text: &str) -> bool {
     let path = Path::new(shown);
     match own_kind(path, text) {
@@ -147,7 +144,7 @@ fn why_unread(path: &Path) -> Option<String> {
     })
 }
 
-/// What configurations write below Windrow's directories and the node would not read.
+/// The files that configurations write below Windrow's directories and that the node would not read.
 pub(in crate::cli) fn unread_configuration(configuration: &[Extracted]) -> Vec<ConfigError> {
     let directories = Layout::new("/").config_dirs();
     let unread = configuration.iter().filter_map(|file| {
@@ -228,7 +225,6 @@ pub(in crate::cli) fn carried_configuration(configuration: &[Extracted]) -> Vec<
     files.into_values().filter_map(|(_, file)| file).collect()
 }
 
-/// The rule packs of a directory, a file or standard input: name and text.
 pub(in crate::cli) fn rule_files(path: &Path) -> std::io::Result<Vec<(String, String)>> {
     if is_standard_input(path) {
         let text = text_of(path).map_err(std::io::Error::other)?;

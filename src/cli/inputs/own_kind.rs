@@ -1,11 +1,10 @@
-//! Which of Windrow's own files a text is: settings, rules, knowledge, accepted findings.
+//! Which of Windrow's own files a text is: settings, rules, knowledge or accepted findings.
 
 use std::path::Path;
 
 use windrow_decide::settings::{ConfigFileRole, is_settings_section};
 use windrow_model::manifest::{self, Node, ReadLimits, yaml};
 
-/// The kinds of Windrow's own files, which are not objects of Kubernetes.
 const KINDS: [(&str, OwnKind); 3] = [
     ("RulePack", OwnKind::Configuration(ConfigFileRole::Rules)),
     (
@@ -14,7 +13,6 @@ const KINDS: [(&str, OwnKind); 3] = [
     ),
     ("AcceptedFindings", OwnKind::Accepted),
 ];
-/// Directories of Windrow's own files.
 const DIRECTORIES: [(&str, OwnKind); 3] = [
     ("conf.d", OwnKind::Configuration(ConfigFileRole::Settings)),
     ("rules.d", OwnKind::Configuration(ConfigFileRole::Rules)),
@@ -25,12 +23,9 @@ const DIRECTORIES: [(&str, OwnKind); 3] = [
 ];
 const SETTINGS: OwnKind = OwnKind::Configuration(ConfigFileRole::Settings);
 
-/// The purpose of one of Windrow's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum OwnKind {
-    /// The daemon's configuration.
     Configuration(ConfigFileRole),
-    /// Accepted findings.
     Accepted,
 }
 
@@ -38,13 +33,13 @@ pub(in crate::cli) enum OwnKind {
 /// its name.
 pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
     let Ok(Some(root)) = yaml::parse_configuration(text) else {
-        // It has several documents, or an error that the right reader tells with its line.
+        // It has several documents, or an error that the right reader reports with its line.
         return match has_objects(text) {
             true => None,
             false => kind_in_lines(text).or_else(|| kind_of_place(path)),
         };
     };
-    // Settings have neither `apiVersion` nor `kind`; with these they are no object either, which has `metadata`.
+    // Settings have neither `apiVersion` nor `kind`; an object, which has both, also has `metadata`.
     let is_main = path.file_name().is_some_and(|name| name == "windrow.yaml");
     let is_object = root.get("metadata").is_some() || !is_main;
     match root.str_at(&["kind"]) {
@@ -60,7 +55,7 @@ pub(in crate::cli) fn own_kind(path: &Path, text: &str) -> Option<OwnKind> {
     }
 }
 
-/// Are at least half of the top-level keys sections of the settings? The others may be misspelt.
+/// Whether at least half of the top-level keys are sections of the settings. The others may be misspelt.
 fn has_settings(root: &Node) -> bool {
     let keys: Vec<&str> = root
         .entries()
@@ -71,7 +66,7 @@ fn has_settings(root: &Node) -> bool {
     known > 0 && 2 * known >= keys.len()
 }
 
-/// Does it declare objects of Kubernetes, even if it has other errors?
+/// Whether it declares objects of Kubernetes, even if it has other errors.
 pub(in crate::cli) fn has_objects(text: &str) -> bool {
     manifest::nodes(text, &ReadLimits::default())
         .iter()

@@ -1,5 +1,4 @@
-//! Texts that are not files under their usual name: standard input, and files in a directory under names that are
-//! not read there.
+//! Texts that do not have their usual file name: standard input, and files in a directory under unusual names.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,10 +9,8 @@ use windrow_model::manifest::user_data::is_configuration;
 use crate::files::{LARGEST_TEXT, read_bytes, read_text};
 use crate::fs;
 
-/// The name of standard input in messages.
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
 
-/// The name of a given file in messages.
 pub(in crate::cli) fn name_of(path: &Path) -> String {
     match is_standard_input(path) {
         true => STANDARD_INPUT.to_owned(),
@@ -21,12 +18,11 @@ pub(in crate::cli) fn name_of(path: &Path) -> String {
     }
 }
 
-/// Is this path standard input?
 pub(in crate::cli) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Was standard input read? It can be read once.
+/// Whether standard input was read. It can be read only once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// All of it, up to this many bytes; or why it cannot be read.
@@ -84,7 +80,6 @@ pub(in crate::cli) fn other_configurations(
     texts.collect()
 }
 
-/// Is there anything to read on standard input?
 pub(in crate::cli) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }

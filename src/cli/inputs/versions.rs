@@ -1,5 +1,5 @@
-//! Which versions run on the node and what machine it is, as far as the command line and the inputs say so. `check`, `rehearse` and
-//! `plan` share it, so that they know the same.
+//! Which versions run on the node and which hardware it has, according to the command line and the inputs. `check`,
+//! `rehearse` and `plan` share it, so that they use the same facts.
 
 use std::path::Path;
 
@@ -35,7 +35,6 @@ pub(in crate::cli) struct NamedVersions {
     pub(in crate::cli) hardware: Option<String>,
 }
 
-/// Takes a platform by its name from the command line.
 pub(in crate::cli) fn platform() -> impl TypedValueParser<Value = Platform> {
     PossibleValuesParser::new(["harvester", "rke2"]).map(|name| match name.as_str() {
         "harvester" => Platform::Harvester,
@@ -58,21 +57,18 @@ fn hardware(text: &str) -> Result<String, String> {
     hardware_class(&read.host).ok_or_else(|| unknown.to_owned())
 }
 
-/// The versions of a node.
 #[derive(Debug, Clone)]
 pub(in crate::cli) struct Versions {
-    /// Harvester's; `None` where it is not known to run there.
+    /// `None` if Windrow cannot tell that Harvester runs there.
     pub(in crate::cli) harvester: Option<HarvesterVersion>,
-    /// The same, where the command line names it.
     named_harvester: Option<HarvesterVersion>,
-    /// RKE2's, where the command line or a configuration names it, or a version of Harvester that has it.
+    /// RKE2's version from the command line, from a configuration, or from the named version of Harvester.
     pub(in crate::cli) named_rke2: Option<Version>,
-    /// The machine's class of hardware, where the command line names it.
     hardware: Option<String>,
 }
 
 impl Versions {
-    /// Those of the node that the inputs are for, where `windrow.yaml` says that it is of this platform.
+    /// The versions of the node that the inputs are for, if `windrow.yaml` says that it is of this platform.
     pub(in crate::cli) fn new(
         named: &NamedVersions,
         inputs: &Inputs,
@@ -98,7 +94,7 @@ impl Versions {
             .or(self.harvester.and_then(HarvesterVersion::rke2))
     }
 
-    /// Versions that there is no model of, a sentence each.
+    /// Versions without a model, a sentence each.
     pub(in crate::cli) fn beyond(&self) -> Vec<String> {
         let harvester = self.harvester.and_then(modelled::harvester);
         let harvester = harvester.and_then(UnreadVersion::unmodelled);
@@ -106,13 +102,12 @@ impl Versions {
         harvester.into_iter().chain(rke2).collect()
     }
 
-    /// The finding on a version of Harvester without facts, which is assumed to be like its neighbours.
+    /// The finding on a version of Harvester without facts, which Windrow treats like its neighbours.
     pub(in crate::cli) fn unread(&self) -> Option<Finding> {
         let unread = self.harvester.and_then(modelled::harvester);
         unread.and_then(UnreadVersion::finding)
     }
 
-    /// The release whose kinds are not all known, if its sources were not read.
     fn unread_release(&self) -> Option<String> {
         let harvester = self
             .harvester

@@ -1,4 +1,4 @@
-//! `windrow knowledge learn`: recorded boots become knowledge, as data that a person can read.
+//! `windrow knowledge learn`: turns recorded boots into knowledge, as readable data.
 
 mod inputs;
 

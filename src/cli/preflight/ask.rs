@@ -1,4 +1,4 @@
-//! Asks around: all at once, each within a time-out.
+//! Makes the checks over the network: all at once, each within a time-out.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -47,7 +47,7 @@ pub(super) fn ask_around(
     wanted: &WantedNode,
     host: &HostFacts,
 ) -> io::Result<(Surroundings, Reading<bool>)> {
-    // Of every platform and role: what is read may be judged for another one later (`--host`).
+    // For every platform and role: the readings may be judged for another one later (`--host`).
     let needed = PublishedMinimums::shipped().ports.list.iter();
     let needed: Vec<_> = needed.map(|port| (port.port, port.protocol)).collect();
     let default_route = has_default_route(layout);
@@ -72,7 +72,6 @@ pub(super) fn ask_around(
     Ok((surroundings, clock.into()))
 }
 
-/// The targets of the configured disk names.
 fn devices(layout: &Layout, wanted: &WantedNode) -> Vec<DeviceReading> {
     let named = wanted.disks.device.iter().chain(&wanted.disks.data);
     let reading = |device: &ConfiguredValue| DeviceReading {
@@ -157,7 +156,7 @@ async fn network(
             ..Surroundings::default()
         };
     }
-    // The node's own configuration is about its network, which is another where the root is not this machine's.
+    // The node's own configuration is about its network, which differs if the root is not this machine's.
     if args.config.is_none() && !has_our_links(layout) {
         let elsewhere = |address: &ConfiguredValue| VipReading {
             address: address.text.clone(),
@@ -219,7 +218,6 @@ fn link_of_vlan(named: Option<&str>, vlan: u16, host: &HostFacts) -> Result<Stri
     }
 }
 
-/// The addresses that have to be free, each asked for on its own.
 async fn addresses(args: &Args, wanted: &WantedNode, host: &HostFacts) -> Vec<VipReading> {
     let link = link_to_ask(args.interface.as_deref(), wanted, host);
     let asked = wanted.addresses().map(|address| {
@@ -256,7 +254,8 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
     }
 }
 
-/// The name servers, and then the time servers and the cluster by the addresses that these know. `ports`: those of names and time.
+/// Asks the name servers, and then, at the addresses that they return, the time servers and the cluster. `ports`: those
+/// of names and time.
 async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Surroundings {
     let configured = wanted.name_servers.iter();
     let mut servers: Vec<String> = configured.map(|one| one.text.clone()).collect();
@@ -321,7 +320,8 @@ async fn servers(layout: &Layout, wanted: &WantedNode, ports: (u16, u16)) -> Sur
     }
 }
 
-/// The cluster that is to be joined, by the address that the name servers know. The URL may hold a password: only its host is shown.
+/// The cluster to join, at the address that the name servers return. The URL may hold a password: only its host is
+/// shown.
 async fn join(wanted: &WantedNode, known: &BTreeMap<&str, IpAddr>) -> Option<JoinReading> {
     let url = &wanted.join.as_ref()?.text;
     let host = host_of(url)?;

@@ -20,7 +20,6 @@ use crate::fs;
 use crate::layout::Layout;
 use crate::observe::{platform, rke2};
 
-/// Why Windrow cannot tell which node to install.
 pub(super) struct Wrong {
     pub(super) errors: Vec<String>,
     pub(super) exit: Exit,
@@ -35,7 +34,7 @@ impl Wrong {
     }
 }
 
-/// The node to install. For a saved host, its saved purpose counts unless the command line says otherwise.
+/// The node to install. For a saved host, its saved purpose counts unless the command line sets another one.
 pub(super) fn wanted_node(
     args: &Args,
     saved: Option<&Preflight>,
@@ -82,7 +81,7 @@ pub(super) fn wanted_node(
                 Some(Err(_)) if args.version.is_none() => None,
                 Some(Err(error)) => return Err(Wrong::usage(format!("--version: {error}"))),
             };
-            // What an installed node has is not read by the installer again.
+            // The installer does not read the configuration of an installed node again.
             if let (Some(path), Some(text)) = (&args.config, text) {
                 let found = installer::findings(&name_of(path), &text, wanted.harvester);
                 wanted.configuration = Some(found);
@@ -100,7 +99,7 @@ pub(super) fn wanted_node(
     Ok(wanted)
 }
 
-/// The name that RKE2's configuration gives the node; `None` where it takes the machine's.
+/// The name that RKE2's configuration gives the node; `None` if it takes the machine's.
 fn node_name(layout: &Layout) -> Option<ConfiguredValue> {
     let mut found = rke2::config_files(layout).files;
     // As RKE2 reads them: config.yaml first, then the drop-ins in byte order.
@@ -117,7 +116,6 @@ fn node_name(layout: &Layout) -> Option<ConfiguredValue> {
     found.iter().rev().find_map(name)
 }
 
-/// The node of a configuration, and its text.
 fn configured(path: &Path) -> Result<(WantedNode, Option<String>), Wrong> {
     let text = text_of(path).map_err(Wrong::usage)?;
     let name = name_of(path);
@@ -167,7 +165,7 @@ fn bare(
             "which node do you want to install? Pass a configuration, or --platform harvester or rke2",
         )
     })?;
-    // The roles of another platform are others.
+    // Another platform has other roles.
     let role = saved.filter(|saved| saved.platform == platform);
     let role = role.map_or(PlannedRole::Server, |saved| saved.role);
     Ok(WantedNode::bare(platform, role))

@@ -12,20 +12,19 @@ use crate::fs;
 use crate::https::{CertificateFiles, Token, check_pair};
 use crate::rack::ask::{AskWith, AskedServer};
 
-/// What systemd gives the unit: the token, and a certificate with its key.
+/// The names of the unit's credentials from systemd: the token, and a certificate with its key.
 const TOKEN: &str = "windrow-rack.token";
 const CERTIFICATE: &str = "windrow-rack.crt";
 const KEY: &str = "windrow-rack.key";
 /// The self-signed certificate, in the directory of `--state`.
 const OWN_CERTIFICATE: &str = "certificate.pem";
 
-/// The command line and its files.
 pub(super) struct Prepared {
     pub(super) inventory: Inventory,
     pub(super) asked: Vec<AskedServer>,
     pub(super) with: AskWith,
     pub(super) token: Option<PathBuf>,
-    /// HTTPS is spoken with these; without them, HTTP.
+    /// For HTTPS; without them, HTTP is used.
     pub(super) certificate: Option<CertificateFiles>,
 }
 
@@ -34,7 +33,7 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it.
+    /// All errors in it.
     pub(super) fn prepare(&self) -> Result<Prepared, Vec<String>> {
         let mut errors = Vec::new();
         let inventory = match &self.nodes {
@@ -98,7 +97,7 @@ impl Args {
             errors.push(why);
         }
         let certificate = self.certificate_files();
-        // One that a person has configured is used, or named as wrong; nothing else takes its place.
+        // A certificate that an operator has configured is used or reported as wrong; nothing else replaces it.
         if let Some(files) = &certificate
             && let Some((certificate, key)) = files.pairs.first()
             && let Err(why) = check_pair(certificate, key)
@@ -137,11 +136,10 @@ impl Args {
         })
     }
 
-    /// The access to the running rack.
     pub(super) fn running(&self) -> RunningRack {
         RunningRack {
             listen: self.listen,
-            // With a fingerprint nothing is sent before the certificate is seen.
+            // With a fingerprint nothing is sent before the certificate is checked.
             plain: self.fingerprint.is_none()
                 && (self.plain_http
                     || (self.listen.ip().is_loopback() && self.certificate.is_none())),
@@ -150,7 +148,6 @@ impl Args {
     }
 }
 
-/// A file in the unit's credentials.
 fn credential(name: &str) -> Option<PathBuf> {
     let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
     let path = PathBuf::from(directory).join(name);

@@ -1,4 +1,4 @@
-//! The rack that runs already, most likely on this machine.
+//! The rack that already runs, most likely on this machine.
 
 mod listener;
 
@@ -17,13 +17,10 @@ use crate::pinned::{pinned, use_ring};
 
 /// It is on this machine, and answers at once.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Largest answer.
 const LARGEST: usize = 64 << 20;
 
-/// The access to a running rack.
 #[derive(Debug, Clone)]
 pub(super) struct RunningRack {
-    /// Where it listens.
     pub(super) listen: SocketAddr,
     /// Over HTTP, not HTTPS.
     pub(super) plain: bool,
@@ -49,14 +46,14 @@ impl RunningRack {
         let builder = Client::builder().no_proxy().redirect(Policy::none());
         let builder = match &self.fingerprint {
             Some(fingerprint) => builder.tls_backend_preconfigured(pinned(fingerprint)?),
-            // What is sent to an address of this machine never leaves it, and who listens there was looked at.
+            // A request to an address of this machine never leaves it, and its listener was checked.
             None => builder.tls_danger_accept_invalid_certs(has_address(self.address().ip())),
         };
         builder.build().map_err(|error| causes::in_words(&error))
     }
 }
 
-/// Does an interface of this host have the address? Only then does the traffic stay on this host.
+/// Whether an interface of this host has the address. Only then does the traffic stay on this host.
 fn has_address(ip: IpAddr) -> bool {
     ip.is_loopback() || own_addresses().contains(&ip)
 }
@@ -85,7 +82,6 @@ pub(super) async fn running(
     })
 }
 
-/// What comes of asking.
 enum Answer {
     Nobody,
     SpeaksHttps,

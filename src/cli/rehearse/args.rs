@@ -13,7 +13,7 @@ use crate::cli::output::Output;
 /// The exit code and the messages on wrong use or an unreadable file.
 pub(super) type UnusableInput = (Exit, Vec<String>);
 
-/// 2026-01-01T00:00:00Z: a rehearsal is the same whenever it is held.
+/// 2026-01-01T00:00:00Z: a simulation has the same result at any time.
 pub(super) const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// Simulate a node's boot, with and without Windrow
@@ -61,7 +61,6 @@ pub(in crate::cli) struct SetupArgs {
 }
 
 impl SetupArgs {
-    /// The first given file or directory.
     pub(in crate::cli) fn first_input(&self) -> PathBuf {
         let named = self.node.first().map(|(_, path)| path);
         self.paths.first().or(named).cloned().unwrap_or_default()

@@ -9,41 +9,35 @@ use windrow_plan::knowledge::LearnedShare;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 
-/// The findings on one node's files.
 #[derive(Default)]
 pub(in crate::cli) struct NodeFindings {
-    /// The errors in Windrow's own configuration.
     pub(in crate::cli) configuration: Vec<ConfigError>,
     /// Proofs from the files, remarks on their reading, and findings of their plan.
     pub(in crate::cli) files: Vec<Finding>,
-    /// The errors in the feature gates.
     pub(in crate::cli) gates: Vec<Finding>,
-    /// Names, or files, with which the rehearsal was seen to need less time.
+    /// Names, or files, with which the simulation needed less time.
     pub(in crate::cli) layout: Vec<Finding>,
-    /// What annotations of the manifests accept.
     pub(in crate::cli) accepted: Acceptances,
-    /// The share of required dependencies that is known from earlier boots.
+    /// The share of required dependencies that earlier boots show.
     pub(in crate::cli) learned: LearnedShare,
     /// How long phases took on nodes of this kind, at their first boot.
     pub(in crate::cli) phases: Vec<SeenPhase>,
     /// The hosts of the times from earlier boots.
     pub(in crate::cli) times: Option<UsedTimes>,
-    /// Are Windrow's own files the only inputs? Then there is nothing to accept.
+    /// Whether Windrow's own files are the only inputs. Then there is nothing to accept.
     pub(in crate::cli) only_own: bool,
 }
 
 impl NodeFindings {
-    /// What a rehearsal shows.
     pub(super) fn all(&self) -> impl Iterator<Item = &Finding> {
         self.files.iter().chain(&self.gates).chain(&self.layout)
     }
 }
 
-/// The findings on one node before its simulation.
 pub(in crate::cli) struct FoundOnNode {
     pub(in crate::cli) findings: NodeFindings,
     /// The place of each manifest.
     pub(in crate::cli) files: BTreeMap<ManifestPath, Location>,
-    /// And each virtual machine, by its name in messages.
+    /// The place of each VM, by its name in messages.
     pub(in crate::cli) machines: BTreeMap<String, Location>,
 }

@@ -14,7 +14,6 @@ use crate::cli::Exit;
 use crate::files::{Durability, replace};
 use crate::fs;
 
-/// The given files.
 pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     let Inputs {
         files,
@@ -67,7 +66,6 @@ pub(super) fn sources(inputs: &Inputs) -> Vec<GivenFile> {
     carried.chain(plain).collect()
 }
 
-/// Writes a copy with what can be corrected; the files themselves stay as they are.
 pub(super) fn write_copy(
     directory: &Path,
     sources: &[GivenFile],

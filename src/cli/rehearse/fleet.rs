@@ -24,7 +24,6 @@ use super::findings::{FoundOnNode, NodeFindings};
 /// The node that initialises the cluster if all given nodes are agents.
 const STAND_IN: &str = "its first server (not in the inputs, without files)";
 
-/// A node, read.
 pub(super) struct ReadNode {
     pub(super) name: String,
     pub(super) membership: Membership,
@@ -34,20 +33,16 @@ pub(super) struct ReadNode {
     /// The setup's rules as texts, by their names.
     pub(super) packs: Vec<(String, String)>,
     pub(super) findings: NodeFindings,
-    /// Names and files that may spare time.
     pub(super) proposals: Vec<LayoutProposal>,
-    /// The files of a corrected copy, if requested.
     pub(super) given_files: Option<Vec<GivenFile>>,
 }
 
-/// A manifest on a node.
 pub(super) struct LaidManifest {
     path: ManifestPath,
     digest: String,
     at: Location,
     /// The virtual machines in it, by their names in messages.
     machines: Vec<(String, Location)>,
-    /// The objects in it, and the kinds that they define.
     makes: Vec<NeedTarget>,
 }
 
@@ -69,8 +64,8 @@ impl LaidManifest {
     }
 }
 
-/// The virtual machines of a manifest, with their lines.
-/// An object, with its namespace or without any where none is written, and the kind that it defines.
+/// The virtual machines of a manifest, with their lines. An object, with its namespace if it has one, and the kind that
+/// it defines.
 fn makes(object: &Object) -> Vec<NeedTarget> {
     let mut made = vec![NeedTarget::Object(object.id.clone())];
     if object.id.namespace.is_none() {
@@ -98,7 +93,6 @@ fn machines_of(read: &ManifestFile) -> impl Iterator<Item = (String, u32)> {
     })
 }
 
-/// A node and its findings.
 pub(super) struct NamedNode {
     pub(super) name: String,
     pub(super) found: FoundOnNode,
@@ -128,19 +122,16 @@ impl NamedNode {
     }
 }
 
-/// All nodes together.
 pub(super) struct Fleet {
     pub(super) setup: Setup,
     /// The rules of the node that founds the cluster as texts, by their names.
     pub(super) packs: Vec<(String, String)>,
     pub(super) nodes: Vec<NamedNode>,
-    /// Names and files that may spare time on the node that founds the cluster.
+    /// Names and files that may save time on the node that founds the cluster.
     pub(super) proposals: Vec<LayoutProposal>,
-    /// Contradictions between them.
     pub(super) findings: Vec<Finding>,
 }
 
-/// One cluster of them all, with these restarts.
 pub(super) fn join_nodes(
     mut nodes: Vec<ReadNode>,
     reboots: &[(Option<String>, Duration)],
@@ -277,7 +268,6 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
     }
 }
 
-/// The role of a node that only joins RKE2.
 fn joining_role(node: &ReadNode) -> JoinRole {
     match node.membership.agent {
         None => JoinRole::Server,

@@ -34,7 +34,7 @@ pub(super) fn improve(
         let Some(trial) = better else {
             continue;
         };
-        // Of two that spare as many passes the one that changes less is enough.
+        // Of two proposals that save as many passes, the one that changes less is enough.
         let spares_more = |known: &LayoutTrial| trial.least_saved() > known.least_saved() + 5.0;
         if best.as_ref().is_none_or(|(_, known)| spares_more(known)) {
             best = Some((proposal, trial));

@@ -9,7 +9,7 @@ use windrow_simulate::rehearse::layout::{LayoutProposal, LayoutTrial};
 use windrow_simulate::rehearse::{PartialRehearsal, Progress};
 use windrow_simulate::{PreparedSetup, Setup};
 
-/// What takes less time shows no progress.
+/// Shorter simulations show no progress.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Simulates the seeds within the time limit. The result is the same on any number of processors.
@@ -40,7 +40,7 @@ pub(super) fn try_layout(
     in_parallel(seeds, timeout, part, LayoutTrial::merge)
 }
 
-/// Has every processor play a part of the seeds, and puts the parts together in the order of the seeds.
+/// Simulates a part of the seeds on every processor, and joins the parts in the order of the seeds.
 fn in_parallel<Part: Send>(
     seeds: u64,
     timeout: Duration,
@@ -85,7 +85,6 @@ fn in_parallel<Part: Send>(
     played
 }
 
-/// How far it is, and how long it may still take.
 struct RehearsalClock {
     began: Instant,
     timeout: Duration,
@@ -107,7 +106,6 @@ impl RehearsalClock {
         }
     }
 
-    /// Is there time left?
     fn goes_on(&self) -> bool {
         self.began.elapsed() < self.timeout
     }
@@ -128,7 +126,7 @@ impl RehearsalClock {
     }
 
     fn write(&self, text: &str) {
-        // Progress that cannot be shown is no error.
+        // Progress that cannot be shown is not an error.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }

@@ -35,7 +35,8 @@ use super::fleet::{LaidManifest, ReadNode};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
 
-/// What cloud-init and yip write when units have started already: the earliest delay, and how much later it can be. Modelled.
+/// The delay of files that cloud-init and yip write after units have started: the earliest one, and how much later it
+/// can be. Modelled.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(50));
 
 /// Reads the files of one node. `is_alone`: no other node is given.
@@ -44,7 +45,7 @@ pub(super) fn read_node(
     (name, paths): (&str, &[PathBuf]),
     is_alone: bool,
 ) -> Result<ReadNode, UnusableInput> {
-    // What is on this machine has nothing to do with the node: only what its own files say counts.
+    // The files on this machine have nothing to do with the node: only the node's own files count.
     let limits = settings::Settings::default().staging.limits;
     let mut inputs = inputs::gather(paths, &limits);
     if !inputs.errors.is_empty() {
@@ -60,7 +61,7 @@ pub(super) fn read_node(
     };
     let disabled = inputs::disabled(&inputs);
     let facts = versions.facts(&inputs, Some(platform));
-    // What writes RKE2's configuration, and is none of Harvester's, is for RKE2 alone.
+    // A configuration that writes RKE2's and is not Harvester's is only for RKE2.
     let is_said = platform == Platform::Harvester
         || loaded.settings.platform.is_some()
         || inputs.rke2.is_some()
@@ -104,7 +105,7 @@ pub(super) fn read_node(
     };
     findings.extend(proofs(&given));
     findings.extend(api.findings);
-    // What is missing here another node's files may bring.
+    // The files of another node may provide the missing objects.
     findings.extend(match is_alone {
         true => plan.findings_ahead(),
         false => plan.findings.clone(),
@@ -185,10 +186,9 @@ pub(super) fn read_node(
     })
 }
 
-/// Windrow's own configuration and the rules on that node, and their errors.
 fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RulesOfNode) {
     let mut loaded = settings::merge(inputs::own_configuration(inputs));
-    // On the node the installer's webhooks are Windrow's as well.
+    // On the node the installer's webhooks are Windrow's too.
     for (shown, text) in &inputs.carriers {
         if inputs.harvester {
             let errors = settings::installer_errors(shown, text);
@@ -206,7 +206,7 @@ fn scenario(versions: &Versions, storage_network: Option<&str>) -> Scenario {
         None => Scenario::rke2(POWER_ON),
     };
     Scenario {
-        // Up to 1.35 RKE2 rewrites charts. An unknown version is taken to do so.
+        // Up to 1.35 RKE2 rewrites charts. An unknown version is treated the same.
         rewrites_charts: versions.kubernetes().is_none_or(Version::rewrites_charts),
         ..scenario
     }
@@ -232,7 +232,6 @@ fn plan(inputs: &Inputs, rules: &RuleSet, node: &NodeFacts) -> Plan {
     link(&examined, rules, node)
 }
 
-/// The images of all lists; `None` where no list is given.
 fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> {
     let mut images = BTreeSet::new();
     for list in lists {
@@ -242,7 +241,7 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> 
     Ok((!lists.is_empty()).then_some(images))
 }
 
-/// Would every component start with the gates that the node's configuration sets?
+/// The errors of components that would not start with the gates in the node's configuration.
 fn gate_findings(inputs: &Inputs, settings: &Settings, version: Option<Version>) -> Vec<Finding> {
     let files = rke2_files(&inputs.configuration);
     let requests = settings.feature_gates.clone();

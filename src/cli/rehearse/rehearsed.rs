@@ -18,17 +18,14 @@ use super::read_node::read_node;
 use crate::cli::{Exit, inputs};
 use crate::render::lasted;
 
-/// The result of a simulation, and its findings.
 pub(in crate::cli) struct Rehearsed {
     pub(in crate::cli) rehearsal: Rehearsal,
     /// In the order of the rehearsal's nodes.
     pub(in crate::cli) nodes: Vec<FoundOnNode>,
-    /// Was it ended before all seeds were played?
     pub(in crate::cli) cut_short: Option<CutShort>,
 }
 
 impl Rehearsed {
-    /// The errors in Windrow's own configuration, each once.
     pub(super) fn configuration_errors(&self) -> Vec<&ConfigError> {
         let nodes = self.nodes.iter();
         let mut errors: Vec<&ConfigError> = Vec::new();
@@ -43,7 +40,7 @@ impl Rehearsed {
 
 /// Reads every node that the command line names, and rehearses them as one cluster.
 pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableInput> {
-    // The bound is for all of it: what is read, the seeds, and what is looked at after them.
+    // The limit is for all of it: reading, the seeds, and the checks after them.
     let began = Instant::now();
     let left = || args.timeout.saturating_sub(began.elapsed());
     let mut read = Vec::new();
@@ -90,7 +87,7 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     Ok(Rehearsed {
         rehearsal: Rehearsal::new(rehearsed, findings),
         nodes: nodes.into_iter().map(|node| node.found).collect(),
-        // What comes after the seeds was not looked at, or not all of it, where the time is over.
+        // When the time is over, the checks after the seeds were not made, or not all of them.
         cut_short: (seeds < args.seeds || left().is_zero()).then(|| CutShort {
             played: seeds,
             seeds: args.seeds,
@@ -99,7 +96,6 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     })
 }
 
-/// The nodes that the command line names, and the files of each.
 fn named_nodes(args: &SetupArgs) -> Vec<(String, Vec<PathBuf>)> {
     let mut nodes: Vec<(String, Vec<PathBuf>)> = Vec::new();
     if !args.paths.is_empty() {

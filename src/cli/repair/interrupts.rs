@@ -7,7 +7,6 @@ use super::super::Exit;
 
 use crate::fs;
 
-/// Whether the repair was interrupted.
 pub(super) struct Interrupts {
     is_set: watch::Receiver<bool>,
 }
@@ -46,7 +45,6 @@ impl Interrupts {
         *self.is_set.borrow()
     }
 
-    /// Waits until it is interrupted.
     pub(super) async fn set(&self) {
         let mut is_set = self.is_set.clone();
         if is_set.wait_for(|is_set| *is_set).await.is_err() {
@@ -62,7 +60,6 @@ async fn received(signal: &mut Option<Signal>) {
     }
 }
 
-/// Was SIGHUP ignored when this process started?
 fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

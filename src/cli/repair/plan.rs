@@ -4,18 +4,14 @@ use windrow_harvester::incidents::IncidentFinding;
 
 use crate::act::repair::{BegunCure, Record, judge_begun};
 
-/// The plan for a code.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RepairPlan {
-    /// The cures that were begun and go on.
     pub(super) begun: Vec<Record>,
     /// Repairs that only restore their temporary changes, because their problem is gone.
     pub(super) giving_back: Vec<Record>,
     /// Repairs to close: another one replaces them, or their problem is gone.
     pub(super) closed: Vec<(Record, BegunCure)>,
-    /// Recognised problems without a repair that continues.
     pub(super) found: Vec<IncidentFinding>,
-    /// Is known what is recognised?
     pub(super) is_known: bool,
 }
 
@@ -27,7 +23,7 @@ impl RepairPlan {
             ..Self::default()
         };
         let Some(found) = recognised else {
-            // Whatever is recognised, one that was given up or is being undone goes no further.
+            // A repair that was given up or is being undone goes no further, no matter what is recognised.
             let unfinished = unfinished.iter().cloned();
             (plan.giving_back, plan.begun) = unfinished.partition(Record::is_given_up);
             return plan;
@@ -51,7 +47,6 @@ impl RepairPlan {
         self.begun.is_empty() && self.giving_back.is_empty() && self.found.is_empty()
     }
 
-    /// Is there something that it would do?
     pub(super) fn has_a_cure(&self) -> bool {
         let can_begin = self.found.iter().any(|finding| finding.cure.is_some());
         can_begin || !self.begun.is_empty() || !self.giving_back.is_empty()
@@ -81,7 +76,7 @@ impl RepairPlan {
     }
 }
 
-/// Would the same be done of the same objects?
+/// Whether the same would be done to the same objects.
 fn is_as_shown(shown: &IncidentFinding, now: &IncidentFinding) -> bool {
     match (&shown.cure, &now.cure) {
         (Some(shown), Some(now)) => shown.saves_the_same(now) && shown.steps == now.steps,

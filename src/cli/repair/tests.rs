@@ -18,7 +18,6 @@ struct Line {
     args: Args,
 }
 
-/// A machine from which the cluster of `store` is repaired.
 struct Machine {
     _directory: TempDir,
     context: Context,
@@ -88,7 +87,6 @@ impl Machine {
         record
     }
 
-    /// The changes and tries of the Job.
     fn changes_of_the_job(&self) -> Vec<String> {
         let mut changes = self.store.changes();
         changes.retain(|one| one.contains(OLD_JOB));
@@ -161,7 +159,7 @@ async fn what_another_server_left_changed_is_given_back_by_the_same_command_and_
     }
 }
 
-/// The change of `sample_of_a_temporary_change`, as the cluster keeps it.
+/// The change of `sample_of_a_temporary_change`, as in the cluster's note.
 fn temporary_change() -> Value {
     json!({"change": "/spec/a", "namespace": "harvester-system", "name": "pci", "uid": "1", "before": {"/spec/a": null}})
 }
@@ -232,7 +230,7 @@ async fn nothing_is_begun_by_a_command_that_restores_what_another_server_changed
         "record": name, "code": "addon-stuck", "subject": record.subject,
         "server": "lost", "since": record.started, "changes": [temporary_change()],
     }]));
-    // What there is to repair was found while that was changed.
+    // The repair was planned for the cluster with this change.
     let exit = machine.run(&["addon-stuck", "--yes"]).await;
     assert_eq!(exit, Exit::Failed);
     assert_eq!(machine.store.object(ADDON)["spec"], json!({}));
@@ -251,7 +249,7 @@ async fn a_repair_that_was_begun_for_another_object_makes_room_for_the_one_that_
     let tried = format!("DELETE {OLD_JOB} (dry run)");
     assert_eq!(machine.changes_of_the_job(), [tried]);
     assert_eq!(machine.unfinished().len(), 1, "it was only shown");
-    // Once it is agreed to, the old one is closed. Here it comes right meanwhile, so that nothing else is begun.
+    // Once it is agreed to, the old one is closed. Here the problem ends meanwhile, so nothing else is begun.
     machine.store.overtake(ADDONS, Some(list_of(&[])));
     assert_eq!(machine.run(&["addon-stuck", "--yes"]).await, Exit::Ok);
     assert_eq!(machine.unfinished(), []);
@@ -346,7 +344,7 @@ async fn a_repair_of_another_cluster_is_neither_undone_nor_continued() {
 async fn a_dry_run_does_not_end_well_where_there_is_no_cure() {
     let machine = Machine::new();
     machine.store.put_stuck_addon("2");
-    // Of a version that was not read.
+    // Of a version that is not in the facts.
     let version = json!({"metadata": {"name": "server-version"}, "value": "v9.9.9"});
     let settings = "/apis/harvesterhci.io/v1beta1/settings";
     machine.store.put(settings, list_of(&[version]));

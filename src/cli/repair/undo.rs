@@ -1,4 +1,4 @@
-//! `windrow repair --undo`: shows what of a cure can be undone, asks, and undoes it.
+//! `windrow repair --undo`: shows which changes of a cure can be undone, asks, and undoes them.
 
 use std::io;
 use std::path::Path;
@@ -79,8 +79,8 @@ impl Repair<'_> {
         }
     }
 
-    /// The record of this file name or path; without a name the newest, whatever its result: a repeated undo does not continue
-    /// with older repairs.
+    /// The record of this file name or path. Without a name: the newest record with any result, so that a repeated undo
+    /// does not continue with older repairs.
     fn record_to_undo(&self, name: &str) -> io::Result<Option<Record>> {
         match file_name(name) {
             Some(name) => self.records.named(name).map(Some),
@@ -170,7 +170,7 @@ impl Repair<'_> {
     }
 
     async fn take_back(&self, record: &mut Record) -> anyhow::Result<Exit> {
-        // The first signal does not end it: it gives back already.
+        // The first signal does not end it: it already restores.
         let Some((mut turn, _interrupts)) = self.turn().await? else {
             return Ok(Exit::Failed);
         };

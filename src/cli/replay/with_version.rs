@@ -1,4 +1,4 @@
-//! `windrow replay --with VERSION`: the recorded files are rehearsed with another version.
+//! `windrow replay --with VERSION`: the recorded files are simulated with another version.
 
 use windrow_decide::flight::Segment;
 use windrow_harvester::HarvesterVersion;
@@ -10,16 +10,16 @@ use super::super::output::Output;
 use super::super::{Exit, complain, style};
 use crate::render;
 
-/// How many courses of events are rehearsed with another version.
+/// How many seeds are simulated with another version.
 const SEEDS: u64 = 20;
 
-/// Does this look like a version rather than a path?
+/// Whether the text looks like a version rather than a path.
 pub(super) fn is_version(text: &str) -> bool {
     let plain = text.strip_prefix('v').unwrap_or(text);
     plain.starts_with(|ch: char| ch.is_ascii_digit())
 }
 
-/// Rehearses the recorded files with another version, from power-on.
+/// Simulates the recorded files with another version, from power-on.
 pub(super) fn rehearse_recorded(
     segments: &[Segment],
     version: &str,

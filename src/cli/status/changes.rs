@@ -23,7 +23,7 @@ pub(super) fn changes(before: Option<&Status>, after: &Status) -> Vec<String> {
     lines
 }
 
-/// What of the node's own line is news: not how long it has lasted.
+/// The parts of the node's own line that count as a change: its duration does not.
 fn stands(status: &Status) -> (String, Option<windrow_decide::Pace>, &str) {
     (stand(status), status.pace, &status.reason.message)
 }
@@ -46,7 +46,6 @@ fn files(lines: &mut Vec<String>, before: &StagingStatus, after: &StagingStatus)
     lines.extend(gone.map(|file| format!("{file} gone")));
 }
 
-/// The state of each file, and why.
 fn by_file(staging: &StagingStatus) -> BTreeMap<&str, (&'static str, &str)> {
     let held = staging.held.iter();
     let held = held.map(|one| (one.file.as_str(), ("held", one.why.as_str())));
@@ -150,7 +149,7 @@ mod tests {
         assert_eq!(changes(Some(&before), &after), [""; 0]);
         // Only the time and the number of the document.
         after.generation = 2;
-        // Its first checks passed: that was expected.
+        // Its first checks passed, as expected.
         after.probes = vec![probe(ProbeState::Passing, "", None)];
         assert_eq!(changes(Some(&before), &after), [""; 0]);
 

@@ -13,7 +13,8 @@ use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge, split};
 /// RKE2's arguments as a JSON list; values that are secret are hashes (k3s `pkg/nodeconfig`).
 const ARGUMENTS: &str = "rke2.io/node-args";
 
-/// The gates that the Kubernetes version of a release refuses, without the gates that Windrow sets: it removes them itself.
+/// The gates that the Kubernetes version of a release refuses, without the gates that Windrow sets: it removes them
+/// automatically.
 ///
 /// # Errors
 ///
@@ -58,7 +59,6 @@ pub(super) fn refused_gates(
     }
 }
 
-/// The gates in a node's arguments, as a configuration file of RKE2.
 fn configuration(node: &Value, own: &[GateRequest]) -> Option<Rke2ConfigFile> {
     let arguments = texts(node, "/metadata/annotations").remove(ARGUMENTS)?;
     let arguments: Vec<String> = serde_json::from_str(&arguments).ok()?;
@@ -80,8 +80,8 @@ fn configuration(node: &Value, own: &[GateRequest]) -> Option<Rke2ConfigFile> {
     Some(Rke2ConfigFile::new(ConfigLayer::Main, shown, lists))
 }
 
-/// A flag of gates without those that Windrow sets, or one that decides what gates do; `None` for another flag, or where no
-/// gate is left.
+/// A flag of gates without those that Windrow sets, or a flag that decides the effect of gates; `None` for another
+/// flag, or if no gate is left.
 fn without_own(flag: &str, component: Component, own: &[GateRequest]) -> Option<String> {
     let (name, value) = split(flag);
     match name.trim_end_matches(['+', '-']) {
@@ -126,7 +126,7 @@ mod tests {
             "--token",
             "********"
         ]);
-        // Kubernetes 1.34 has it locked; 1.33 takes it.
+        // Kubernetes 1.34 has it locked; 1.33 accepts it.
         let found = refused(arguments.clone(), "v1.7.0", &[]).unwrap();
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("AuthorizeNodeWithSelectors"), "{found:?}");

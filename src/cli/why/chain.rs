@@ -15,11 +15,10 @@ use crate::printable::shell_word;
 /// Maximum depth of a file in the text, below the requested file.
 const DEEPEST: usize = 24;
 
-/// The files of an answer, as a text that lists each once.
 pub(super) struct FilesText<'a> {
     files: BTreeMap<&'a str, &'a ExplainedFile>,
     shown: BTreeSet<&'a str>,
-    /// Those above the one that is written.
+    /// The files above the current one.
     above: Vec<&'a str>,
     view: WhyView,
 }
@@ -165,7 +164,7 @@ fn write_need(out: &mut String, need: &Blocker, depth: usize, view: WhyView) {
     }
 }
 
-/// A deadline as a time of day; with the date where that is not today.
+/// A deadline as a time of day; with the date if that is not today.
 fn by_time(at: Timestamp, deadline: Timestamp) -> String {
     let [today, day] = [at, deadline].map(|time| time.strftime("%Y-%m-%d").to_string());
     let time = deadline.strftime("%H:%M UTC");
@@ -175,7 +174,6 @@ fn by_time(at: Timestamp, deadline: Timestamp) -> String {
     }
 }
 
-/// The future of the file, and the options of the operator.
 fn outlook(out: &mut String, file: &ExplainedFile, view: WhyView) {
     let WhyView { at, verbose, style } = view;
     if file.state != "held" {

@@ -1,5 +1,5 @@
-//! What `windrow knowledge learn` reads: flights, reports, knowledge files, and directories of them. What cannot be read is named with its reason,
-//! and the rest is used.
+//! The inputs of `windrow knowledge learn`: flights, reports, knowledge files, and directories of them. An unreadable
+//! file is reported with its reason, and the rest is used.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -26,15 +26,13 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(48);
 /// Progress is printed after this many files.
 const STEP: usize = 25;
 
-/// What was read.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Gathered {
     pub(in crate::cli) boots: BootSet,
-    /// What could not be used, a sentence each.
+    /// The inputs that could not be used, a sentence each.
     pub(in crate::cli) unread: Vec<String>,
 }
 
-/// Reads all inputs.
 pub(in crate::cli) fn gather(named: &[PathBuf]) -> Gathered {
     let mut gathered = Gathered::default();
     let mut found = Found::default();
@@ -58,13 +56,12 @@ pub(in crate::cli) fn gather(named: &[PathBuf]) -> Gathered {
 /// How a file became an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
-    /// It was named: it has to be something.
+    /// It was on the command line: it has to be usable.
     Named,
     /// It is in a directory: files that clearly do not belong to Windrow are skipped with a message.
     Listed,
 }
 
-/// The files to read, in the order of their names.
 #[derive(Debug, Default)]
 struct Found {
     files: BTreeMap<PathBuf, Sort>,
@@ -75,7 +72,7 @@ impl Found {
     fn take_named(&mut self, path: &Path, unread: &mut Vec<String>) {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => self.walk(path, 0, unread),
-            // What cannot be read says so when it is.
+            // An unreadable file is reported when it is read.
             _ => {
                 self.files.insert(path.to_owned(), Sort::Named);
             }
@@ -123,7 +120,6 @@ impl Found {
         }
     }
 
-    /// The file that is the older half of this one, if both are flights.
     fn older_half(&self, file: &Path) -> Option<(PathBuf, Sort)> {
         let mut older = file.as_os_str().to_owned();
         older.push(".1");
@@ -132,7 +128,6 @@ impl Found {
         Some((older, sort))
     }
 
-    /// Is it read with another file?
     fn is_older_half(&self, file: &Path) -> bool {
         let newer = file.to_str().and_then(|name| name.strip_suffix(".1"));
         newer
@@ -152,7 +147,7 @@ impl Gathered {
         }
     }
 
-    /// Reads a file: its name and its bytes where it is to be read as a flight.
+    /// Reads a file: its name and its bytes if it is to be read as a flight.
     fn read_one(&mut self, file: &Path, sort: Sort) -> Option<(String, Vec<u8>)> {
         let shown = file.display().to_string();
         let bytes = match read_bounded(file) {

@@ -1,15 +1,16 @@
-//! Who listens at an address of this machine. While a rack is down, any user can listen at its port, and would get its token.
+//! Checks which user listens at an address of this machine. While a rack is down, any user can listen at its port, and
+//! would receive its token.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::fs;
 
-/// Users that systemd makes for a unit while it runs (`DynamicUser=`). Nobody logs in as one.
+/// Users that systemd makes for a unit while it runs (`DynamicUser=`). No one logs in as one.
 const DYNAMIC_USERS: std::ops::RangeInclusive<u32> = 61_184..=65_519;
 /// The state of a listening socket (`include/net/tcp_states.h`).
 const LISTEN: &str = "0A";
 
-/// Is the listener root, this user, or a unit's own user?
+/// Accepts root, this user, or a unit's own user as the listener.
 ///
 /// # Errors
 ///
@@ -32,7 +33,7 @@ pub(super) fn check(address: SocketAddr, own: u32) -> Result<(), String> {
     }
 }
 
-/// Another user who listens there, by the kernel's list of sockets.
+/// Another user who listens there, according to the kernel's list of sockets.
 fn stranger(sockets: &str, address: SocketAddr, own: u32) -> Option<u32> {
     let users = sockets.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -95,7 +96,7 @@ mod tests {
             assert_eq!(who(taken, 0), Some(1000), "{taken}");
             assert_eq!(who(taken, 1000), None, "{taken}");
         }
-        // root, a connection, a unit's user, nobody, another address.
+        // root, a connection, a unit's user, no one, another address.
         for free in [
             "127.0.0.1:9348",
             "127.0.0.1:9349",
