@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::render::lasted;
 
-/// Says how long things have lasted, and remembers when the first of the texts will change.
+/// Formats durations, and remembers when the first of the texts will change.
 pub(super) struct Ages {
     now: Timestamp,
     next: Cell<Option<Timestamp>>,
@@ -25,7 +25,6 @@ impl Ages {
         self.now
     }
 
-    /// When the first of the texts reads differently.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.next.get()
     }
@@ -38,7 +37,7 @@ impl Ages {
             self.again(from.saturating_add(SignedDuration::from_secs(seconds + 1)));
             return lasted(seconds);
         }
-        // An age that was shown in finer steps must not go back to an earlier tick: it starts with the first coarse step.
+        // An age in finer steps must not go back to an earlier tick: it starts with the first coarse step.
         let (least, most) = match step {
             10 => (60, 3_600),
             60 => (3_600, 86_400),
@@ -50,7 +49,7 @@ impl Ages {
         lasted(tick.duration_since(from).as_secs().max(least))
     }
 
-    /// How long until `to`; `None` once that has passed. Rounded up, because people wait for it.
+    /// How long until `to`; `None` once that has passed. Rounded up, because users wait for it.
     pub(super) fn until(&self, to: Timestamp) -> Option<String> {
         let left = to.duration_since(self.now);
         if left <= SignedDuration::ZERO {
@@ -77,7 +76,7 @@ impl Ages {
     }
 
     fn again(&self, at: Result<Timestamp, jiff::Error>) {
-        // Beyond what a timestamp can hold: never.
+        // A time that a timestamp cannot hold never comes.
         let Ok(at) = at else { return };
         // The clock was set back: the text stays until the clock gets there.
         let at = at.max(self.now);

@@ -40,20 +40,15 @@ const ROOMY: Size = Size::new(60, 18);
 const WIDE: Size = Size::new(110, 30);
 /// The steps' column there.
 const STEPS_WIDTH: u16 = 38;
-/// Most lines of the reason.
 const REASON_LINES: usize = 3;
 
-/// A screen, and its facts for the loop.
 pub(crate) struct Screen {
-    /// The cells.
     pub(crate) buffer: Buffer,
     /// When the same scene would look different.
     pub(crate) next: Option<Timestamp>,
-    /// For handling the next key.
     pub(crate) extent: Extent,
 }
 
-/// Draws the screen.
 pub(crate) fn render(
     scene: &Scene,
     view: &OperatorView,
@@ -95,7 +90,6 @@ pub(super) struct Canvas<'a> {
     pub(super) buffer: Buffer,
     pub(super) theme: Theme,
     ages: &'a Ages,
-    /// Does the daemon run?
     is_live: bool,
     row: u16,
 }
@@ -105,7 +99,6 @@ impl Canvas<'_> {
         self.buffer.area.width
     }
 
-    /// Rows left above the keys.
     fn left(&self) -> u16 {
         self.buffer.area.height.saturating_sub(self.row + 1)
     }
@@ -127,7 +120,6 @@ impl Canvas<'_> {
         }
     }
 
-    /// The node's identity.
     fn identity(&mut self, scene: &Scene, roomy: bool) {
         let name = match scene.host.name.as_str() {
             "" => "(no host name)",
@@ -365,7 +357,6 @@ impl Canvas<'_> {
         }
     }
 
-    /// The keys.
     fn keys(&mut self, view: &OperatorView) {
         let area = self.buffer.area;
         if area.height < 4 {
@@ -402,12 +393,11 @@ impl Canvas<'_> {
     }
 }
 
-/// Is there room for the steps next to the panes?
 pub(super) fn beside(area: Rect) -> bool {
     area.width >= WIDE.width && area.height >= WIDE.height
 }
 
-/// The room inside a frame, or below a line of tabs where there is no room for frames.
+/// The room inside a frame, or below a line of tabs if there is no room for frames.
 fn inside(area: Rect, roomy: bool) -> Rect {
     if roomy {
         Rect {

@@ -12,7 +12,6 @@ use super::steps::{progress, steps};
 use super::text::columns;
 
 impl Canvas<'_> {
-    /// The node's addresses, its steps and its manifests.
     pub(super) fn facts(&mut self, scene: &Scene) {
         let width = self.width();
         let shown = |(address, interface): &(IpAddr, String)| format!("{address} ({interface})");
@@ -23,7 +22,7 @@ impl Canvas<'_> {
         };
         let vip = format!("{}{}", vip(&scene.status), no_route(&scene.status));
         let pen = self.pen(width);
-        // The VIP is what people type, so it comes first: the node's own addresses may shrink to a third.
+        // The VIP is the address that users type, so it comes first: the node's own addresses may shrink to a third.
         let room = usize::from(width).saturating_sub(13);
         let own = room.saturating_sub(columns(&vip)).max(room / 3);
         let addresses = format!("{}{vip}", pen.fit(&addresses, own));
@@ -35,7 +34,7 @@ impl Canvas<'_> {
             lines.extend(self.steps(scene));
         }
         lines.extend(self.manifests(scene));
-        // Half of it would be compared as if it were all.
+        // Half a fingerprint would be compared as if it were the whole one.
         let pin = fingerprint(&scene.status).filter(|line| columns(line) <= width.into());
         lines.extend(pin.map(Line::raw));
         for line in &lines {
@@ -43,7 +42,6 @@ impl Canvas<'_> {
         }
     }
 
-    /// All steps in as few lines as they take.
     fn steps(&self, scene: &Scene) -> Vec<Line<'static>> {
         const INDENT: usize = 12;
         let room = usize::from(self.width());
@@ -88,7 +86,7 @@ impl Canvas<'_> {
             }
         }
         let room = usize::from(self.width()).saturating_sub(14 + columns(&counts));
-        // A shorter bar says less than the figures.
+        // A shorter bar shows less than the figures.
         let bar = if room < 8 { 0 } else { room.min(24) };
         let (full, empty) = self.theme.bar();
         let filled = bar * done / total;
@@ -119,7 +117,6 @@ fn no_route(status: &Status) -> &'static str {
     }
 }
 
-/// The state of the VIP.
 fn vip(status: &Status) -> String {
     let (address, mode) = match &status.vip {
         Some(vip) => (

@@ -1,15 +1,15 @@
-//! The node's own view of itself, which is there even without the daemon.
+//! The node's own view of itself, which works even without the daemon.
 
 use std::net::IpAddr;
 
 use crate::addresses::usable_addresses;
 
-/// Name and addresses of the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// Its name; empty when it has none.
+    /// Empty if it has none.
     pub(crate) name: String,
-    /// Addresses at which it may be reached, with their interfaces; `None` where this machine's are not the node's.
+    /// Addresses at which it may be reached, with their interfaces; `None` if this machine's addresses are not the
+    /// node's.
     pub(crate) addresses: Option<Vec<(IpAddr, String)>>,
 }
 

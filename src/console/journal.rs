@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// Number of requested lines.
 const LINES: usize = 200;
-/// Most bytes of its answer that are taken.
+/// Most bytes of its answer.
 const MOST: usize = 256 * 1024;
 /// Longest wait for `journalctl`, in case the journal is on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// `journalctl` while it runs. Ended with this value.
+/// A running `journalctl`. It is killed when this value is dropped.
 pub(crate) struct JournalQuery {
     unit: String,
     child: Child,
@@ -28,7 +27,7 @@ impl JournalQuery {
     /// Asks for the last lines of a unit.
     ///
     /// # Errors
-    /// Why it cannot be asked, for people.
+    /// Why `journalctl` does not run, in words for the user.
     pub(crate) fn unit(unit: &str, now: Instant) -> Result<Self, String> {
         let mut command = Command::new("journalctl");
         command
@@ -39,7 +38,7 @@ impl JournalQuery {
     }
 
     fn run(mut command: Command, unit: &str, now: Instant) -> std::io::Result<Self> {
-        // One pipe for both: what it complains of belongs where it complains.
+        // One pipe for output and errors, so that an error is at its place in the output.
         let (out, write) = std::io::pipe()?;
         fcntl(&out, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let child = command
@@ -108,7 +107,7 @@ impl JournalQuery {
 
 impl Drop for JournalQuery {
     fn drop(&mut self) {
-        // It has ended by itself, or is not wanted any more; either way no process is left behind.
+        // The process has ended, or is not needed any more; either way none is left behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

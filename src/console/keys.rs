@@ -5,50 +5,36 @@ use std::time::{Duration, Instant};
 /// The first byte of a key with several bytes; a single one is the Escape key.
 const ESCAPE: u8 = 0x1b;
 
-/// A key that the console knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyPress {
-    /// A line up.
     Up,
-    /// A line down.
     Down,
-    /// A page up.
     PageUp,
-    /// A page down.
     PageDown,
-    /// To the beginning.
     Home,
-    /// To the end.
     End,
-    /// The next pane.
     Next,
-    /// The pane before.
     Previous,
     /// The pane with this number, from 1.
     Pane(usize),
-    /// The journal.
     Journal,
-    /// Help.
     Help,
-    /// Back.
     Back,
-    /// Quit.
     Quit,
     /// Paint the whole screen again: another program has written on it.
     Redraw,
 }
 
-/// How long the rest of a key is waited for. On a slow serial line its bytes come one by one.
+/// How long to wait for the rest of a key. On a slow serial line its bytes come one by one.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Maximum number of kept bytes of a key; no key has this many.
 const LONGEST: usize = 32;
 
-/// Reads keys that may come in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct KeyReader {
-    /// The bytes of a key whose rest has not come.
+    /// The bytes of a key whose rest has not arrived.
     begun: Vec<u8>,
-    /// Until when it may come.
+    /// Until when the rest may arrive.
     until: Option<Instant>,
 }
 
@@ -115,7 +101,7 @@ fn plain(byte: u8) -> Option<KeyPress> {
     })
 }
 
-/// What follows an escape: `[` or `O`, parameters, a final byte. `None` where that has not come yet.
+/// The bytes after an escape: `[` or `O`, parameters, a final byte. `None` if they have not arrived yet.
 fn sequence(rest: &[u8]) -> Option<(Option<KeyPress>, &[u8])> {
     let (&first, parameters) = rest.split_first()?;
     if !matches!(first, b'[' | b'O') {
@@ -149,7 +135,7 @@ fn sequence(rest: &[u8]) -> Option<(Option<KeyPress>, &[u8])> {
 mod tests {
     use super::*;
 
-    /// The keys in bytes that come in these pieces, each just before the rest is given up.
+    /// The keys in bytes that come in these pieces, each just before the reader stops waiting for the rest.
     fn keys(pieces: &[&[u8]]) -> Vec<KeyPress> {
         let mut reader = KeyReader::default();
         let mut now = Instant::now();
@@ -236,7 +222,7 @@ mod tests {
         assert_eq!(reader.read(&[], now), []);
         assert_eq!(reader.read(&[], now + PATIENCE), [KeyPress::Back]);
         assert_eq!(reader.read(b"[", now + PATIENCE), []);
-        // The reader woke late, and the rest was there in time.
+        // The reader woke late, but the rest was there in time.
         assert_eq!(reader.read(b"\x1b", now), []);
         assert_eq!(reader.read(b"[A", now + 2 * PATIENCE), [KeyPress::Up]);
     }

@@ -9,14 +9,11 @@ use super::text::columns;
 use super::theme::StepMark;
 
 const GIB: u64 = 1 << 30;
-/// Columns of the names at the left.
 const LABEL: usize = 12;
-/// Columns of a bar.
 const BAR: usize = 20;
-/// From this share on a bar is worth a look, in percent.
+/// From this share on a bar is worth attention, in percent.
 const HIGH: u64 = 90;
 
-/// The machine, from the whole to its parts.
 pub(super) fn machine_lines(host: &HostFacts, pen: &Pen<'_>) -> Vec<Line<'static>> {
     let mut picture = Picture {
         pen,
@@ -136,7 +133,6 @@ impl Picture<'_, '_> {
         self.bar("Memory", used, memory.total, &text);
     }
 
-    /// The sensor that is nearest to its critical temperature.
     fn heat(&mut self, host: &HostFacts) {
         let sensors = match host.temperatures.get() {
             Ok(sensors) => sensors,

@@ -1,13 +1,13 @@
-//! The full-screen view for a terminal: a client of the status document, with no rights.
+//! The full-screen view for a terminal: a client of the status document, with no permissions.
 //!
 //! ```text
-//! status, host, what the operator chose ──draw──> cells ──paint──> bytes ──> terminal
-//!                                  keys <───────────────────────────────────────┘
+//! status, host, the operator's choices ──draw──> cells ──paint──> bytes ──> terminal
+//!                                   keys <─────────────────────────────────────────┘
 //! ```
 //!
-//! `draw` and `paint` are pure: the same scene at the same time on the same size is the same screen.
-//! The terminal, the host's name and addresses, and the journal are adapters. The loop that connects them is in the verb.
-//! Knows the status types and the reason table, but nothing of observing, deciding or acting.
+//! `draw` and `paint` are pure: the same scene at the same time on the same size is the same screen. The terminal, the
+//! host's name and addresses, and the journal are adapters. The loop that connects them is in the verb. Knows the
+//! status types and the reason table, but nothing of observing, deciding or acting.
 
 mod age;
 mod draw;
@@ -39,16 +39,13 @@ pub(crate) use view::{Extent, KeyAction, OperatorView, Overlay};
 use windrow_decide::{Status, sentence};
 use windrow_host::HostFacts;
 
-/// Everything that is shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     /// The document to show: current, or one that says Unknown and why.
     pub(crate) status: Status,
     /// The last document of a daemon that does not run (any more).
     pub(crate) last: Option<Status>,
-    /// The node.
     pub(crate) host: Host,
-    /// The machine.
     pub(crate) machine: HostFacts,
 }
 

@@ -1,4 +1,4 @@
-//! Cells to bytes, in what every terminal since the VT100 understands.
+//! Converts cells to bytes that every terminal since the VT100 understands.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,6 @@ pub(crate) fn enter(alternate: bool) -> &'static str {
     }
 }
 
-/// Restores it.
 pub(crate) fn leave(alternate: bool) -> &'static str {
     if alternate {
         "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -63,7 +62,7 @@ fn rows(out: &mut String, before: &Buffer, after: &Buffer) {
                 pen = Some(wanted);
             }
             out.push_str(cell.symbol());
-            // Where the cursor is after a wide character depends on the terminal.
+            // The cursor's position after a wide character depends on the terminal.
             let width = columns(cell.symbol()).max(1);
             placed = width == 1;
             x = x.saturating_add(u16::try_from(width).unwrap_or(1));

@@ -1,4 +1,5 @@
-//! The panes' lines: manifests, findings; that of the machine is in `machine.rs`, those of the steps are in `steps.rs`.
+//! The lines of the panes with manifests and findings. Those of the machine are in `machine.rs`, those of the steps in
+//! `steps.rs`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,17 +17,13 @@ use super::steps::{steps, steps_lines};
 use super::text::{clean, columns, fit, wrap_to};
 use super::theme::{StepMark, Theme};
 
-/// Most lines that one message takes in a pane.
 pub(super) const MESSAGE_LINES: usize = 8;
 
 /// The panes, in the order of their tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pane {
-    /// The machine itself.
     Machine,
-    /// Held, failed, released and applied files.
     Manifests,
-    /// Known problems.
     Findings,
     /// How far the bootstrap is.
     Steps,
@@ -44,7 +41,6 @@ impl Pane {
         }
     }
 
-    /// The most important one.
     pub(super) fn first(status: &Status) -> Pane {
         let staging = &status.staging;
         let grave = |finding: &Finding| finding.severity == Severity::Error;
@@ -69,7 +65,6 @@ impl Pane {
         }
     }
 
-    /// The figure next to the tab's name.
     pub(super) fn count(self, status: &Status) -> String {
         match self {
             Pane::Machine => String::new(),
@@ -106,7 +101,7 @@ pub(super) struct Pen<'a> {
     pub(super) theme: Theme,
     pub(super) width: usize,
     pub(super) ages: &'a Ages,
-    /// Does the daemon run? Without it no hold ends.
+    /// Whether the daemon runs. Without it no hold ends.
     pub(super) is_live: bool,
 }
 
@@ -169,7 +164,7 @@ impl Pen<'_> {
     }
 }
 
-/// Does it wait for an object, rather than because an operator wants it held?
+/// Whether it waits for an object, rather than for an operator.
 fn waits(held: &HeldFile) -> bool {
     held.by == Holder::Windrow
         && !matches!(
@@ -241,7 +236,6 @@ pub(super) fn advice(code: Code, pen: &Pen<'_>) -> Vec<Line<'static>> {
     pen.paragraph(2, text, pen.theme.quiet(), MESSAGE_LINES)
 }
 
-/// What happens to a hold if nothing changes.
 fn outlook(held: &HeldFile, pen: &Pen<'_>) -> String {
     let left = held.deadline;
     let left = left.and_then(|deadline| pen.ages.until(deadline));
@@ -312,7 +306,6 @@ fn findings(findings: &[Finding], pen: &Pen<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-/// The keys and the words.
 pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
     const KEYS: &[(&str, &str)] = &[
         ("Tab, 1 2 3 4", "another pane"),

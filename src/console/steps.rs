@@ -18,28 +18,22 @@ use super::text::columns;
 use super::theme::StepMark;
 use crate::render::lasted;
 
-/// One step of the bootstrap.
 pub(super) struct ShownStep {
     pub(super) title: Cow<'static, str>,
     pub(super) mark: StepMark,
-    /// How many are done, and how many there are.
+    /// The number of finished parts, and of all.
     pub(super) progress: Option<(usize, usize)>,
     /// The time that it took or has taken so far, if Windrow knows it.
     time: Option<StepTime>,
-    /// The median of earlier boots of this node, in seconds.
     usual: Option<u64>,
 }
 
-/// How long a step took.
 enum StepTime {
-    /// It is over, after this many seconds.
     Took(u64),
-    /// The node is in it since then.
     Since(Timestamp),
 }
 
 impl ShownStep {
-    /// The duration, and the usual duration if there is room.
     fn times(&self, ages: &Ages, room: usize) -> String {
         let whole = |seconds: u64| lasted(i64::try_from(seconds).unwrap_or(i64::MAX));
         let usual = self.usual.map(|usual| format!(", usual {}", whole(usual)));
@@ -55,7 +49,6 @@ impl ShownStep {
     }
 }
 
-/// The steps of the bootstrap, as far as the document has them.
 pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
     if status.phases.is_empty() {
         return steps_of_staging(status);
@@ -74,7 +67,7 @@ pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
             _ => phase.name.title().into(),
         },
         mark: match phase.state {
-            // The node gets on without it, and it is no tick.
+            // The node continues without it, and it has no tick.
             PhaseState::Done if lacks(phase).is_some() => StepMark::Wrong,
             PhaseState::Done => StepMark::Done,
             PhaseState::Current if status.readiness == Readiness::Failed => StepMark::Wrong,
@@ -82,7 +75,7 @@ pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
             PhaseState::Unknown => StepMark::Unknown,
             PhaseState::Pending => StepMark::Later,
         },
-        // One of one says no more than the mark.
+        // "1 of 1" says no more than the mark.
         progress: (phase.total > 1).then_some((phase.done, phase.total)),
         time: match (phase.state, phase.began, phase.seconds) {
             (PhaseState::Current, Some(began), _) => Some(StepTime::Since(began)),
@@ -97,7 +90,6 @@ pub(super) fn steps(status: &Status) -> Vec<ShownStep> {
     status.phases.iter().map(step).collect()
 }
 
-/// The steps of a node that is not probed.
 fn steps_of_staging(status: &Status) -> Vec<ShownStep> {
     let staging = &status.staging;
     let current = status.writer.is_some();
@@ -148,7 +140,7 @@ pub(super) fn steps_lines(status: &Status, pen: &Pen<'_>, steps_first: bool) -> 
                 None => String::new(),
             };
             let left = format!("{}{progress}", step.title);
-            // The step's name says more than what is usual.
+            // The step's name is more important than the usual time.
             let taken = columns(pen.theme.mark(step.mark).0) + columns(&left) + 2;
             let room = pen.width.saturating_sub(taken);
             marked(step.mark, &left, &step.times(pen.ages, room), pen)
@@ -188,7 +180,7 @@ fn probe_lines(probe: &ProbeStatus, pen: &Pen<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-/// A text behind its mark, another one at the right.
+/// A text after its mark, another one at the right.
 fn marked(mark: StepMark, left: &str, right: &str, pen: &Pen<'_>) -> Line<'static> {
     let (sign, style) = pen.theme.mark(mark);
     let mut line = pen.both_ends(columns(sign) + 1, left, Style::new(), right);

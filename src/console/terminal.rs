@@ -1,4 +1,4 @@
-//! The terminal: in raw mode while it is ours, restored afterwards, and never waited for.
+//! The terminal: in raw mode while the console uses it, restored afterwards. Nothing waits for it.
 //!
 //! It is opened a second time, so that only this handle is non-blocking, not the shell's. A terminal that takes no
 //! bytes (Ctrl-S, a dead line) gets no further screen until it takes the last one; nothing piles up.
@@ -27,13 +27,10 @@ use crate::panics::is_caught;
 /// The size of a terminal that does not say its own.
 const USUAL: Size = Size::new(80, 24);
 
-/// The terminal, while it is ours.
 pub(crate) struct Terminal {
     tty: File,
     restore: TerminalRestore,
-    /// Bytes that it has not accepted yet.
     pending: Vec<u8>,
-    /// How many of them it accepted.
     taken: usize,
 }
 
@@ -81,7 +78,6 @@ impl Terminal {
         })
     }
 
-    /// Its size now.
     pub(crate) fn size(&self) -> Size {
         match tcgetwinsize(&self.tty) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size::new(size.ws_col, size.ws_row),
@@ -89,7 +85,6 @@ impl Terminal {
         }
     }
 
-    /// Has it accepted everything?
     pub(crate) fn idle(&self) -> bool {
         self.pending.is_empty()
     }
@@ -118,7 +113,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// The typed bytes; empty if there are none. Never blocks.
+    /// Returns no bytes if nothing was typed. Never blocks.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -139,7 +134,6 @@ impl Terminal {
         }
     }
 
-    /// For `poll`.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.tty.as_fd()
     }
@@ -186,23 +180,15 @@ impl TerminalRestore {
     }
 }
 
-/// The signals that concern a console, as a file for `poll`.
 pub(crate) struct ConsoleSignals(SignalFd);
 
-/// The requests of signals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SignalRequest {
-    /// To quit.
     pub(crate) end: bool,
-    /// To read the size again.
     pub(crate) resize: bool,
 }
 
 impl ConsoleSignals {
-    /// Takes the signals.
-    ///
-    /// # Errors
-    /// When the kernel gives no `signalfd`.
     pub(crate) fn take() -> io::Result<Self> {
         let mut set = SigSet::empty();
         for signal in [
@@ -219,7 +205,6 @@ impl ConsoleSignals {
         Ok(Self(SignalFd::with_flags(&set, flags)?))
     }
 
-    /// The signals that came. Never blocks.
     pub(crate) fn received(&self) -> SignalRequest {
         let mut asked = SignalRequest::default();
         while let Ok(Some(signal)) = self.0.read_signal() {
@@ -231,7 +216,7 @@ impl ConsoleSignals {
         asked
     }
 
-    /// Waits for a signal, or for something on this file. Was it a signal that asks to quit?
+    /// Waits for a signal, or for data from this file. True if a signal asks to quit.
     pub(crate) fn wait(&self, other: BorrowedFd<'_>) -> bool {
         let mut fds = [
             PollFd::new(self.fd(), PollFlags::POLLIN),
@@ -242,7 +227,6 @@ impl ConsoleSignals {
         self.received().end
     }
 
-    /// For `poll`.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

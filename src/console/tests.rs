@@ -209,7 +209,6 @@ fn cells(scene: &Scene, view: &OperatorView, size: Size, theme: Theme) -> Buffer
     render(scene, view, now(), size, theme).buffer
 }
 
-/// The screen as a terminal has it after the buffer was drawn.
 fn extent(view: &OperatorView) -> Extent {
     render(&scene_of(setting_up()), view, now(), VT, PLAIN).extent
 }
@@ -307,7 +306,6 @@ fn a_probed_node_on_a_tiny_terminal() {
     insta::assert_snapshot!(shown(probed(), TINY, PLAIN));
 }
 
-/// The first boot of a node that has no address yet.
 fn without_network() -> Status {
     let probe = |id: &str, severity: &str, phase: &str, message: &str, code: &str| {
         json!({"id": id, "state": "failing", "severity": severity, "phase": phase,

@@ -24,7 +24,6 @@ fn reorders(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The closest ASCII text.
 fn ascii(c: char) -> &'static str {
     match c {
         '…' => "...",
@@ -41,7 +40,6 @@ fn ascii(c: char) -> &'static str {
     }
 }
 
-/// Columns that a text takes.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
@@ -101,7 +99,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same, and no more than `most` lines: the last one shows that there is more.
+/// As [`wrap`], with at most `most` lines: the last one shows that there is more.
 pub(super) fn wrap_to(text: &str, width: usize, most: usize, unicode: bool) -> Vec<String> {
     let mut lines = wrap(text, width);
     if lines.len() > most {

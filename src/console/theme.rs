@@ -3,21 +3,18 @@
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 
-/// A terminal's abilities, and the styles that follow from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
-    /// Has it colours? Every meaning is also visible without colour.
+    /// Whether it has colours. Every meaning is also visible without colour.
     pub(crate) color: bool,
-    /// Does it show more than ASCII?
     pub(crate) unicode: bool,
-    /// Can the cursor be placed? Otherwise only lines can be printed.
+    /// Whether the cursor can be placed. Otherwise only lines can be printed.
     pub(crate) screen: bool,
-    /// Is there a second screen, so that the first one comes back at the end?
+    /// Whether there is a second screen, so that the first one comes back at the end.
     pub(crate) alternate: bool,
 }
 
 impl Theme {
-    /// Reads the terminal's abilities from the environment.
     pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_else(|| "dumb".to_owned());
@@ -46,17 +43,14 @@ impl Theme {
         }
     }
 
-    /// One style with colours, another without colours.
     fn either(self, color: Style, mono: Style) -> Style {
         if self.color { color } else { mono }
     }
 
-    /// All is well.
     pub(crate) fn good(self) -> Style {
         self.either(Style::new().fg(Color::Green), Style::new())
     }
 
-    /// Something is still to come.
     pub(crate) fn waiting(self) -> Style {
         self.either(
             Style::new().fg(Color::Yellow),
@@ -64,7 +58,6 @@ impl Theme {
         )
     }
 
-    /// Something is wrong.
     pub(crate) fn bad(self) -> Style {
         self.either(
             Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
@@ -72,12 +65,13 @@ impl Theme {
         )
     }
 
-    /// To be read first.
+    /// The most important text.
     pub(crate) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// To be read last. Not the terminal's faint: a kernel's console shows it as grey on grey, and others ignore it.
+    /// The least important text. Not the terminal's faint: a kernel's console shows it as grey on grey, and others
+    /// ignore it.
     pub(crate) fn quiet(self) -> Style {
         self.either(Style::new().fg(Color::Cyan), Style::new())
     }
@@ -88,7 +82,6 @@ impl Theme {
             .add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
 
-    /// Frames.
     pub(super) fn border(self) -> border::Set<'static> {
         if self.unicode {
             border::PLAIN
@@ -128,18 +121,12 @@ impl Theme {
     }
 }
 
-/// The state of a step or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepMark {
-    /// It is done or passes.
     Done,
-    /// It is being worked on.
     Current,
-    /// It has not started.
     Later,
-    /// It is unknown.
     Unknown,
-    /// It has failed.
     Wrong,
 }
 

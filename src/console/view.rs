@@ -6,59 +6,43 @@ use super::panes::Pane;
 /// What covers the panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Overlay {
-    /// The keys and the words.
     Help,
-    /// The last lines of the journal, as far as they are there.
     Journal(Vec<String>),
 }
 
-/// The view that the operator chose.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OperatorView {
     /// The pane, by number; `None` until one is chosen: then the most important one is shown.
     pub(super) pane: Option<usize>,
-    /// Its first shown line.
     pub(super) top: usize,
-    /// What covers it.
     pub(super) overlay: Option<Overlay>,
-    /// Is there a screen to go back to? Not on a console that shows nothing else.
+    /// Whether there is a screen to go back to. A console that shows nothing else has none.
     pub(super) may_quit: bool,
 }
 
 /// The facts about the drawn screen for the next key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// The shown pane.
     pub(super) pane: usize,
     /// How many there are.
     pub(super) panes: usize,
-    /// The first shown line.
     pub(super) top: usize,
-    /// Lines of the pane or of what covers it.
     pub(super) lines: usize,
-    /// How many of them fit.
     pub(super) page: usize,
 }
 
 impl Extent {
-    /// Are the machine's figures on the screen?
     pub(crate) fn shows_machine(self) -> bool {
         Pane::ALL.get(self.pane) == Some(&Pane::Machine)
     }
 }
 
-/// The request of a key to the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyAction {
-    /// To show the view.
     Show,
-    /// To fetch the journal.
     Journal,
-    /// To paint the whole screen.
     Redraw,
-    /// To end.
     Quit,
-    /// Nothing.
     Nothing,
 }
 
@@ -71,7 +55,6 @@ impl OperatorView {
         }
     }
 
-    /// Handles a key. `extent` describes the screen.
     pub(crate) fn press(&mut self, key: KeyPress, extent: Extent) -> KeyAction {
         let last = extent.lines.saturating_sub(extent.page);
         let page = extent.page.saturating_sub(1).max(1);

@@ -1,4 +1,4 @@
-//! The words of Harvester's own console, where they are true.
+//! The words of Harvester's own console, as far as they are true.
 
 use ratatui::style::Color;
 use windrow_decide::sentence::expected_time;
@@ -22,7 +22,7 @@ pub(super) fn word(status: &Status) -> (&'static str, Color) {
     }
 }
 
-/// Is the node itself ready, and Harvester being set up?
+/// Whether the node itself is ready, and Harvester is being set up.
 fn sets_up_harvester(status: &Status) -> bool {
     status.platform == Some(Platform::Harvester)
         && match status.phase {
@@ -42,7 +42,7 @@ fn sets_up_harvester(status: &Status) -> bool {
         }
 }
 
-/// Its step and its progress, in a few words; empty when the word says it all.
+/// Its step and its progress, in a few words; empty if the word is enough.
 pub(super) fn whereabouts(status: &Status) -> String {
     let pace = match status.pace {
         None | Some(Pace::Moving) => "",

@@ -1,4 +1,4 @@
-//! What holds for every screen: a document that is long, or hostile, on terminals of each kind.
+//! Tests for every screen: long and hostile documents, on terminals of each kind.
 
 use super::*;
 

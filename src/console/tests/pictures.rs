@@ -1,4 +1,4 @@
-//! The pictures of the documentation: the console's own screens, as SVG. WINDROW_UPDATE=1 draws them.
+//! The pictures of the documentation: the console's own screens, as SVG. `WINDROW_UPDATE=1` draws them.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ const KERNEL: Theme = Theme {
     alternate: false,
 };
 
-/// A node whose machines wait for the storage network.
+/// A node whose VMs wait for the storage network.
 fn node() -> Scene {
     let phase = |name: &str, state: &str, done: usize, total: usize, took: Option<u64>| {
         let usual = took.map(|took| json!({"boots": 3, "median": took + 20, "p90": took + 90}));
@@ -122,7 +122,6 @@ fn svg(buffer: &Buffer) -> String {
     picture + "</svg>\n"
 }
 
-/// Colours of the text and behind it, and is it bold?
 type Look = (&'static str, &'static str, bool);
 
 fn look(cell: &Cell) -> Look {
@@ -168,7 +167,7 @@ fn write_run(
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;");
-    // The length keeps columns where they are, whatever font there is.
+    // The text length keeps the columns in place with any font.
     let _ = writeln!(
         picture,
         "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{width:.1}\" fill=\"{color}\"{weight} xml:space=\"preserve\">{escaped}</text>",
