@@ -1,8 +1,8 @@
-//! Asks the status servers that nodes announce in their events, where a person has allowed it.
+//! Asks the status servers that nodes announce in their events, if the operator has allowed it.
 //!
-//! A node may be hostile. Nobody is asked but the machine that has sent the event, under the certificate that it has announced
-//! (`windrow_rack::announced_server`). That certificate proves nothing of who it is: so the token goes to servers whose
-//! certificate the inventory names, or to all where that is allowed.
+//! A node may be hostile. The rack only polls the machine that has sent the event, under the certificate that it has
+//! announced (`windrow_rack::announced_server`). That certificate proves nothing about its identity. So the token only
+//! goes to servers whose certificate is in the inventory, or to all if that is allowed.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,12 +18,12 @@ use super::Hub;
 use super::ask::{self, AskWith, AskedServer};
 use crate::locked::lock;
 
-/// Most servers that are asked because a node announces them, and most at one address.
+/// Most announced servers to poll, and most at one address.
 const MOST: usize = 2_000;
 const MOST_AT_ONE: usize = 16;
-/// A node that announces one server after the other is heard this often.
+/// The announcements of a node are processed at most this often.
 const BETWEEN: SignedDuration = SignedDuration::from_secs(30);
-/// One that has not answered for so long is left alone until it is announced again.
+/// A server that has not answered for this long is polled again only after a new announcement.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
 /// Who is asked of those that are announced.
@@ -35,18 +35,16 @@ pub(crate) enum AskAnnounced {
     Any,
 }
 
-/// The servers that are asked because nodes announce them.
 pub(crate) struct Announced {
     who: AskAnnounced,
     with: AskWith,
-    /// The list's nodes that have a certificate and are not asked already: which node has which.
+    /// The nodes in the list that have a certificate and are not polled yet, by certificate.
     known: BTreeMap<String, NodeIdentity>,
     asked: Mutex<BTreeMap<NodeIdentity, Asked>>,
-    /// Whom may be asked; a test asks this machine.
+    /// The servers that may be asked; a test asks this machine.
     allowed: fn(&windrow_rack::StatusServer, IpAddr) -> Result<AnnouncedServer, &'static str>,
 }
 
-/// A server that is asked. It is no longer when this is gone.
 struct Asked {
     server: AnnouncedServer,
     peer: IpAddr,
@@ -75,7 +73,7 @@ impl Announced {
         }
     }
 
-    /// The same for tests, which have no other machine.
+    /// For tests, which have no other machine.
     #[cfg(test)]
     pub(crate) fn on_this_machine(mut self) -> Self {
         self.allowed = |server, _| {
@@ -87,23 +85,21 @@ impl Announced {
         self
     }
 
-    /// How many are asked.
     #[cfg(test)]
     pub(crate) fn asked(&self) -> usize {
         lock(&self.asked).len()
     }
 
-    /// Takes note of what an event from this address announces.
     pub(crate) fn hear(&self, hub: &Arc<Hub>, report: &NodeReport, peer: IpAddr) {
         let Some(announced) = &report.state.server else {
             return;
         };
-        // Where it may not be asked, the page still shows what the node has announced.
+        // Even if it may not be asked, the page still shows the node's announcement.
         let Ok(server) = (self.allowed)(announced, peer) else {
             return;
         };
         let identity = match (self.known.get(&server.fingerprint), self.who) {
-            // The certificate says which node it is, whatever the event says.
+            // The certificate identifies the node, not the name in the event.
             (Some(known), _) => known.clone(),
             (None, AskAnnounced::Any) => report.identity.clone(),
             (None, AskAnnounced::Known) => return,

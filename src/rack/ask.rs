@@ -1,6 +1,6 @@
 //! Asks nodes' own status servers: the document, then whenever it changes (`docs/outlets.md`).
 //!
-//! A server is known by the fingerprint of its certificate, by an authority that is named, or by whom this machine trusts.
+//! A server is identified by the fingerprint of its certificate, by a named authority, or by the machine's trust store.
 //! The token goes to no other.
 
 use std::path::Path;
@@ -25,35 +25,31 @@ use crate::pinned::{pinned, use_ring};
 const WAIT: Duration = Duration::from_secs(120);
 const ANSWER: Duration = Duration::from_secs(15);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Pauses while a server does not answer; and after each answer, so that one that lies asks for nothing.
+/// Pauses while a server does not answer; and after each answer, so that false answers gain nothing.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 const BETWEEN: Duration = Duration::from_millis(500);
-/// A document up to this size is read beside any number of others, and this many larger ones are read at a time.
+/// A document up to this size is read at the same time as any number of others; of larger ones, only this many.
 const SMALL: usize = 128 << 10;
 pub(super) const LARGE_AT_ONCE: usize = 2;
-/// Largest document that is read, and what it may take in memory while it is read.
+/// The largest document, and its largest memory while it is read.
 const LARGEST: usize = 8 << 20;
 const LARGEST_PARSED: usize = 64 << 20;
 
-/// A server that is asked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AskedServer {
     pub(crate) url: String,
-    /// SHA-256 of its certificate, or nothing.
     pub(crate) fingerprint: String,
-    /// Which machine it is, where that is expected.
     pub(crate) identity: Option<NodeIdentity>,
 }
 
 impl AskedServer {
-    /// Over anything else the token would be sent in clear.
+    /// Over any other protocol the token would be sent in clear text.
     pub(crate) fn speaks_https(&self) -> bool {
         let url: Result<reqwest::Url, _> = self.url.parse();
         url.is_ok_and(|url| url.scheme() == "https")
     }
 }
 
-/// What the servers are asked with.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AskWith {
     pub(crate) token: Option<Arc<String>>,
@@ -66,7 +62,7 @@ impl AskWith {
     ///
     /// # Errors
     ///
-    /// Which cannot be read, and why.
+    /// The file that cannot be read, and why.
     pub(crate) fn read(token: Option<&Path>, authority: Option<&Path>) -> Result<Self, String> {
         let read = |path: &Path| {
             let text = read_text(path).map_err(|error| format!("{}: {error}", path.display()));
@@ -96,13 +92,12 @@ impl AskWith {
     }
 }
 
-/// What came of asking.
 struct Answered {
     report: NodeReport,
     document: Vec<u8>,
 }
 
-/// Asks a server again and again; with `patience`, until it has not answered for so long.
+/// Asks a server again and again; with `patience`, until it has not answered for this long.
 pub(crate) async fn follow(
     hub: Arc<Hub>,
     server: AskedServer,
@@ -148,7 +143,6 @@ pub(crate) async fn once(hub: &Hub, server: &AskedServer, with: &AskWith) -> Res
     Ok(())
 }
 
-/// What is said of a server ends with asking it.
 struct About<'h>(&'h Hub, [String; 2]);
 
 impl Drop for About<'_> {
@@ -159,7 +153,6 @@ impl Drop for About<'_> {
     }
 }
 
-/// Under what is noted that a server calls itself otherwise.
 fn about_name(server: &AskedServer) -> String {
     format!("name {}", server.url)
 }
@@ -170,7 +163,7 @@ async fn take(hub: &Hub, answered: Option<Answered>, last: &mut Option<NodeRepor
             hub.put_document(&answered.report.identity, answered.document);
             answered.report
         }
-        // Nothing has changed, and the node is there.
+        // Nothing has changed, and the node answers.
         None => match last.take() {
             Some(mut report) => {
                 let now = hub.now();
@@ -183,7 +176,7 @@ async fn take(hub: &Hub, answered: Option<Answered>, last: &mut Option<NodeRepor
         },
     };
     let taken = hub.take(report.clone()).await;
-    // What could not be kept is shown as a notice.
+    // A report that could not be kept is shown as a notice.
     if !matches!(taken, Err(NotTaken::Full(_))) {
         *last = Some(report);
     }
@@ -224,7 +217,7 @@ async fn ask(
         .and_then(|date| date.to_str().ok());
     let sent = sent.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let sent: Option<Timestamp> = sent.map(|zoned| zoned.timestamp());
-    // The place of a large document is given back once nothing of it is left in memory but its bytes.
+    // The place of a large document is returned once only its bytes are left in memory.
     let (bytes, _place) = read_body(&hub.large_documents, ANSWER, answer).await?;
     if parsed_size(&bytes) > LARGEST_PARSED {
         return Err("its document has more parts than any status has".to_owned());
@@ -252,7 +245,6 @@ async fn ask(
     }))
 }
 
-/// A body that comes in pieces.
 trait Pieces: Send {
     /// The next piece; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, String>> + Send;
@@ -267,8 +259,8 @@ impl Pieces for Response {
     }
 }
 
-/// Reads a body. A large one takes one of the few places, so that servers that answer slowly at the same time do not fill the memory
-/// together. It gives the place back after a while, so that they do not keep the others waiting.
+/// Reads a body. A large one takes one of the few places, so that servers that answer slowly at the same time do not
+/// fill the memory together. It returns the place after a while, so that they do not keep the others waiting.
 async fn read_body(
     places: &Semaphore,
     patience: Duration,
@@ -298,7 +290,7 @@ async fn read_rest(bytes: &mut Vec<u8>, mut body: impl Pieces) -> Result<(), Str
     Err("its document is larger than 8 MiB".to_owned())
 }
 
-/// What a document takes in memory once it is parsed, about and at most: a short value takes more than its text.
+/// An upper estimate of a document's memory after parsing: a short value takes more than its text.
 fn parsed_size(document: &[u8]) -> usize {
     /// A value, and a map with its first key, which has room for more.
     const VALUE: usize = 32;
@@ -320,7 +312,6 @@ fn parsed_size(document: &[u8]) -> usize {
     size
 }
 
-/// A URL for people: without what may be secret.
 fn shown(url: &str) -> String {
     let parsed: Result<reqwest::Url, _> = url.parse();
     parsed.map_or_else(
@@ -337,7 +328,6 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(180);
 
-    /// A body whose pieces a test sends.
     fn body() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
         mpsc::channel(1)
     }
@@ -361,7 +351,7 @@ mod tests {
             first.send(b"x".to_vec()).await.unwrap();
             second.send(vec![b'y'; SMALL + 1]).await.unwrap();
             second.send(b"y".to_vec()).await.unwrap();
-            // Nobody takes its second piece.
+            // Its second piece is not read.
             assert!(second.try_send(b"y".to_vec()).is_err());
             let (small, of_small) = body();
             small.send(vec![b'z'; SMALL]).await.unwrap();

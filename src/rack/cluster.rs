@@ -1,6 +1,5 @@
-//! The Nodes of a cluster: the condition and the annotation that Windrow keeps on each. They are watched, and whatever
-//! kube-apiserver does, the rack goes on: what it does not answer is said, and a node of which nothing else is heard is
-//! silent before long.
+//! The Nodes of a cluster: the condition and the annotation that Windrow keeps on each. They are watched. The rack goes
+//! on if kube-apiserver fails: the failure is a notice, and a node without other news soon becomes silent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +19,8 @@ use crate::kubeconfig::KubeconfigFiles;
 
 /// Pauses while the kubeconfig cannot be used.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// What its notice is about.
 const ABOUT: &str = "cluster";
 
-/// Watches the Nodes, without an end.
 pub(crate) async fn follow(hub: Arc<Hub>, api: ApiServer, kubeconfig: KubeconfigFiles) {
     let mut pauses = Backoff::new(PAUSES.0, PAUSES.1);
     let mut nodes = Nodes::new(&hub);
@@ -68,12 +65,10 @@ fn all(connection: &Connection) -> Followed {
     }
 }
 
-/// Takes what is said of the Nodes into the hub.
 struct Nodes<'h> {
     hub: &'h Hub,
-    /// By which they are watched.
     connection: Option<Connection>,
-    /// What each said last. The kubelet writes its Node far more often than Windrow does.
+    /// The last state of each. The kubelet writes its Node far more often than Windrow does.
     known: BTreeMap<String, Value>,
 }
 
@@ -93,7 +88,7 @@ impl<'h> Nodes<'h> {
         if before == Some(&now) {
             return;
         }
-        // One that changes before our eyes is kept true, whatever the node's clock shows.
+        // A Node that changes during the watch is up to date, independent of the node's clock.
         let beats =
             is_watched && before.is_some_and(|before| before["condition"] != now["condition"]);
         let heartbeat = match beats {
@@ -109,7 +104,7 @@ impl<'h> Nodes<'h> {
 
     fn unwatched(&self, why: &str) {
         let text = format!(
-            "the cluster's Nodes cannot be watched: {why}; what only they say is getting old"
+            "the cluster's Nodes cannot be watched: {why}; facts that only they have are getting old"
         );
         self.hub.note(ABOUT, Some(text));
     }
@@ -140,7 +135,6 @@ impl WatchSink for Nodes<'_> {
     }
 }
 
-/// Takes the first list, and what came of it.
 struct First<'h>(Nodes<'h>, Result<(), String>);
 
 impl WatchSink for First<'_> {
@@ -155,7 +149,6 @@ impl WatchSink for First<'_> {
     }
 }
 
-/// What of a Node is Windrow's, or is shown beside it.
 fn reported(node: &Value) -> Value {
     json!({
         "condition": own_condition(node).map(|condition| condition.json()),

@@ -1,4 +1,4 @@
-//! Against a kube-apiserver that is played: what becomes of lists, watches and refusals.
+//! Tests with a simulated kube-apiserver: the effect of lists, watches and refusals.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use windrow_rack::{Inventory, RackWord};
 use super::*;
 use crate::locked::lock;
 
-/// Answers each request with the next of these, and then with nothing for good.
+/// Answers each request with the next of these, and then never again.
 fn connection(answers: Vec<(u16, String)>) -> Connection {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     let answer = move |_: Request<Body>| {
@@ -30,7 +30,6 @@ fn connection(answers: Vec<(u16, String)>) -> Connection {
     Connection::with_client(Client::new(tower::service_fn(answer), "default"))
 }
 
-/// A Node whose heartbeat is this old.
 fn node(name: &str, version: u64, old: i64, status: &str, message: &str) -> Value {
     let beat = Timestamp::now() - SignedDuration::from_secs(old);
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "resourceVersion": version.to_string()}, "status": {"conditions": [
@@ -47,7 +46,6 @@ fn watched(kind: &str, node: &Value) -> String {
     json!({"type": kind, "object": node}).to_string() + "\n"
 }
 
-/// Follows until this is shown.
 async fn until(answers: Vec<(u16, String)>, shown: impl Fn(&Hub) -> bool) -> Arc<Hub> {
     let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
     let connection = connection(answers);

@@ -1,4 +1,4 @@
-//! Many nodes on one page: receives their events, asks who is to be asked, keeps what was said, and shows it.
+//! Many nodes on one page: receives their events, polls their servers, keeps the reports, and shows them.
 //!
 //! ```text
 //!   POST /events ──────┐                        ┌──> page, JSON, live events (server)
@@ -6,8 +6,8 @@
 //!   Nodes (Kubernetes)─┘                        └──> --once, --wait
 //! ```
 //!
-//! What is known and how it is judged is in the crate `rack`; this is where it comes from and where it goes. May know:
-//! `apiserver`, `kubeconfig`, `files`, `render`, and of `report` the server's token and limits.
+//! The state and its judgement are in the crate `rack`; this module has the inputs and outputs. May know: `apiserver`,
+//! `kubeconfig`, `files`, `render`, and of `report` the server's token and limits.
 
 pub(crate) mod announced;
 pub(crate) mod ask;
@@ -32,14 +32,12 @@ use crate::locked::lock;
 
 /// How old a view may be when nothing has changed: ages go on.
 const VIEW_SECONDS: i64 = 5;
-/// Most status documents that are kept, in bytes.
+/// Most status documents in memory, in bytes.
 const MOST_DOCUMENTS: usize = 64 << 20;
-/// Most notices that are shown: a network that is down is one thing, not one for each node.
+/// Most notices on the page: a broken network is one problem, not one for each node.
 const MOST_NOTICES: usize = 20;
-/// Most reports that are remembered to tell those that come twice.
 const MOST_RECENT: usize = 8_192;
 
-/// Why a report is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NotTaken {
     /// There is no room for its node.
@@ -48,10 +46,11 @@ pub(crate) enum NotTaken {
     NotKept(String),
 }
 
-/// Tells reports apart: the SHA-256 of whose it is, id or content, sequence number, generation. An id alone is anybody's.
+/// Identifies a report: the SHA-256 of its node, id or content, sequence number and generation. An id is not enough,
+/// because any node may use it.
 type ReportKey = [u8; 32];
 
-/// What is asked again and again is another report when it says something else.
+/// A repeated answer is another report if its content differs.
 fn key_of(report: &NodeReport) -> ReportKey {
     let name = match report.source {
         ReportSource::Event { .. } => report.id.clone(),
@@ -63,16 +62,13 @@ fn key_of(report: &NodeReport) -> ReportKey {
     sha256(&serde_json::to_vec(&key).unwrap_or_default())
 }
 
-/// The view that was made last.
 struct KnownView {
-    /// Of what generation.
+    /// The generation that it shows.
     of: u64,
-    /// It is the one of this number.
     number: u64,
     view: Arc<RackView>,
 }
 
-/// What all parts of a rack share.
 pub(crate) struct Hub {
     rack: Mutex<Rack>,
     store: Option<Store>,
@@ -80,16 +76,16 @@ pub(crate) struct Hub {
     view: Mutex<Option<KnownView>>,
     /// Whole status documents as they came, the oldest first: as values they would be ten times as large.
     documents: Mutex<Vec<(NodeIdentity, Arc<[u8]>)>>,
-    /// The places for large documents that are read.
+    /// The places for reading large documents.
     large_documents: Semaphore,
-    /// What a person should know, by what it is about.
+    /// The notices for the operator, by subject.
     notices: Mutex<BTreeMap<String, String>>,
     recent: Mutex<HashSet<ReportKey>>,
     now: fn() -> Timestamp,
 }
 
 impl Hub {
-    /// What was known, and where it is kept from now on. Returns what a person should know.
+    /// Starts with the restored state, and keeps reports in the store. Returns notes for the operator.
     ///
     /// # Errors
     ///
@@ -102,11 +98,11 @@ impl Hub {
         let mut rack = Rack::new(inventory);
         let mut notices = BTreeMap::new();
         let mut store = None;
-        // The store asks for the records that its reports come to.
+        // The store asks for the records into which it folds reports.
         let shared: Arc<Mutex<std::sync::Weak<Self>>> = Arc::default();
         if let Some((opened, restored)) = opened {
             let (records, reports) = (restored.records, &restored.reports);
-            // Another inventory may have no room for all that was known.
+            // Another inventory may not have room for all restored nodes.
             for (identity, record) in records {
                 let _ = rack.restore(identity, record);
             }
@@ -131,9 +127,7 @@ impl Hub {
             let hub = shared.clone();
             let folded = move |folded: Result<(), String>| {
                 let text = folded.err().map(|why| {
-                    format!(
-                        "reports that are kept cannot be summed up, and take ever more room: {why}"
-                    )
+                    format!("saved reports cannot be summed up, and take more and more room: {why}")
                 });
                 if let Some(hub) = lock(&hub).upgrade() {
                     hub.note("folding", text);
@@ -159,13 +153,11 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Reports come in from now on.
     pub(crate) fn listen(&self) {
         lock(&self.rack).listen(self.now());
         self.touch();
     }
 
-    /// The time.
     pub(crate) fn now(&self) -> Timestamp {
         (self.now)()
     }
@@ -189,7 +181,7 @@ impl Hub {
             "keeping",
             kept.as_ref()
                 .err()
-                .map(|why| format!("what comes in cannot be kept over a restart: {why}")),
+                .map(|why| format!("new reports cannot be kept over a restart: {why}")),
         );
         kept.map_err(NotTaken::NotKept)?;
         let mut recent = lock(&self.recent);
@@ -200,7 +192,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Says something that a person should know, or that it is over.
     pub(crate) fn note(&self, about: &str, text: Option<String>) {
         let mut notices = lock(&self.notices);
         let changed = match text {
@@ -217,17 +208,15 @@ impl Hub {
         self.changed.send_modify(|generation| *generation += 1);
     }
 
-    /// Changes whenever something has come.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// What is known now.
     pub(crate) fn view(&self) -> Arc<RackView> {
         self.numbered_view().1
     }
 
-    /// What is known now, with a number that another view does not have.
+    /// The current view, with a number that no other view has.
     pub(crate) fn numbered_view(&self) -> (u64, Arc<RackView>) {
         let now = self.now();
         let generation = *self.changed.borrow();
@@ -259,7 +248,7 @@ impl Hub {
         (number, view)
     }
 
-    /// Keeps a node's whole status document, in memory; the oldest are dropped where there is no room.
+    /// Keeps a node's whole status document, in memory; the oldest are dropped if there is no room.
     pub(crate) fn put_document(&self, node: &NodeIdentity, document: Vec<u8>) {
         let mut documents = lock(&self.documents);
         documents.retain(|(other, _)| other != node);
@@ -270,7 +259,6 @@ impl Hub {
         }
     }
 
-    /// The whole status document of a row's node.
     pub(crate) fn document(&self, row: &NodeRow) -> Option<Arc<[u8]>> {
         let documents = lock(&self.documents);
         let same = |one: &str, own: &str| !one.is_empty() && one == own;
@@ -283,7 +271,6 @@ impl Hub {
         newest.map(|(_, document)| document.clone())
     }
 
-    /// With the list of who is expected.
     pub(crate) fn with_inventory<T>(&self, look: impl FnOnce(&Inventory) -> T) -> T {
         look(lock(&self.rack).inventory())
     }

@@ -1,6 +1,6 @@
 //! The rack's server over HTTP and HTTPS: takes events, serves the pages and the JSON. `https` has the connections and
-//! their bounds, `access` says who may ask, `routes` what is answered, `pages` has what many read, `live` who hears of changes. To
-//! HTTP where HTTPS is spoken nothing else is answered than that.
+//! their bounds, `access` decides which clients may ask, `routes` has the answers, `pages` the shared pages, `live` the
+//! subscribers to changes. A client that speaks HTTP to an HTTPS port only gets a pointer to HTTPS.
 
 mod access;
 mod live;
@@ -47,7 +47,7 @@ pub(super) const BOUNDS: ServerBounds = ServerBounds {
     headers: 48,
     write: Duration::from_secs(30),
     answer: None,
-    // Browsers begin a new one by themselves.
+    // Browsers reconnect automatically.
     longest: Duration::from_secs(60 * 60),
     keep_alive: true,
     pauses: (Duration::from_millis(100), Duration::from_secs(10)),
@@ -56,13 +56,10 @@ pub(super) const BOUNDS: ServerBounds = ServerBounds {
 pub(crate) struct RackServer {
     hub: Arc<Hub>,
     access: Access,
-    /// It speaks HTTPS with this one; without one, HTTP.
     certificate: Option<Certificate>,
-    /// Status servers that nodes announce, where they are to be asked.
     announced: Option<Announced>,
     pages: Pages,
     live: Arc<LiveStreams>,
-    /// The fingerprint that was said at the start.
     told: Mutex<Option<String>>,
 }
 
@@ -84,11 +81,11 @@ impl RackServer {
         })
     }
 
-    /// The certificate that it serves with now. A person hears of one that has come in the place of another.
+    /// The certificate in use. The operator gets a notice when it was replaced.
     ///
     /// # Errors
     ///
-    /// Why there is none, in a line.
+    /// Why the certificate cannot be used, in a line.
     pub(crate) fn certificate(&self) -> Result<Option<Arc<ServingCertificate>>, String> {
         let Some(certificate) = &self.certificate else {
             return Ok(None);
@@ -106,12 +103,11 @@ impl RackServer {
         Ok(Some(now))
     }
 
-    /// Serves until it is dropped.
     pub(crate) async fn run(self: Arc<Self>, listener: TcpListener) {
         self.run_within(listener, BOUNDS).await;
     }
 
-    /// The same within these bounds.
+    /// As [`Self::run`], within these bounds.
     pub(super) async fn run_within(self: Arc<Self>, listener: TcpListener, bounds: ServerBounds) {
         let expected = self.hub.with_inventory(|list| {
             let nodes = list.nodes().iter();
@@ -137,7 +133,7 @@ impl ServerOwner for RackServer {
     }
 }
 
-/// The peer of a listed node's own server, where the list has its address.
+/// The peer of a listed node's own server, if the list has its address.
 fn expected_peer(node: &ExpectedNode) -> Option<Peer> {
     let url: reqwest::Url = node.url.parse().ok()?;
     let host = url.host_str()?.trim_matches(['[', ']']);

@@ -1,12 +1,13 @@
-//! What a rack keeps over restarts: every report, and from time to time the records that they come to.
+//! The state that a rack keeps over restarts: every report, and from time to time the records that result from them.
 //!
 //! ```text
 //!   reports ──> one thread: a batch, one commit, one fsync ──> "kept"
-//!                 └── too many or too old: records are written, the reports that they hold are removed
+//!                 └── too many or too old: records are written, the reports in them are removed
 //! ```
 //!
-//! A record is the join of its reports, so a crash between the two does no harm: what is read twice is the same. A file
-//! that cannot be read is set aside under another name; a rack goes on without its past rather than not at all.
+//! A record is the join of its reports, so a crash between the two does no harm: reading a report twice changes
+//! nothing. A file that cannot be read is set aside under another name; a rack goes on without its past rather than not
+//! at all.
 
 mod durable_length;
 mod unfinished;
@@ -35,37 +36,32 @@ const LOCK: &str = "rack.lock";
 /// Most reports, and most bytes of them, before the older half is folded into records.
 const MOST_REPORTS: usize = 20_000;
 const MOST_BYTES: usize = 32 << 20;
-/// Most bytes of reports and of records that are read at the start: a file of an older version may have far more.
+/// Most bytes of reports and of records to read at the start: a file of an older version may have far more.
 const MOST_READ: usize = 2 * MOST_BYTES;
-/// Nothing is kept of a machine that was not heard of for so long.
+/// A machine without news for this long is forgotten.
 const KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Memory for its pages.
 const CACHE: usize = 8 << 20;
-/// Most reports of one commit.
+/// Most reports in one commit.
 const BATCH: usize = 512;
 
-/// What was kept.
 #[derive(Debug, Default)]
 pub(crate) struct Restored {
     pub(crate) records: Vec<(NodeIdentity, NodeRecord)>,
-    /// In the order in which they came.
+    /// In the order of arrival.
     pub(crate) reports: Vec<NodeReport>,
-    /// What a person should know of it.
     pub(crate) notes: Vec<String>,
 }
 
-/// Why nothing can be kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     /// Another process has it.
     #[error("{0} is in use by another windrow rack")]
     InUse(PathBuf),
-    /// The file system's reason.
     #[error("{path}: {why}")]
     Io { path: PathBuf, why: String },
 }
 
-/// A report to keep, and who waits for it.
 struct Kept {
     report: NodeReport,
     done: oneshot::Sender<Result<(), String>>,
@@ -75,16 +71,15 @@ struct Kept {
 #[derive(Clone)]
 pub(crate) struct Store(mpsc::Sender<Kept>);
 
-/// What the store's thread has of its rack.
+/// The callbacks of the store's thread.
 pub(crate) struct StoreOwner {
-    /// Asks for the records, to fold reports into them.
     pub(crate) records: Box<dyn Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send>,
-    /// Says that reports were folded, or why they could not be.
+    /// The store calls it when reports were folded, or with the reason why not.
     pub(crate) folded: Box<dyn Fn(Result<(), String>) + Send>,
 }
 
 impl Store {
-    /// Opens the store in a directory, and reads what is there.
+    /// Opens the store in a directory, and reads its content.
     ///
     /// # Errors
     ///
@@ -173,7 +168,6 @@ impl Store {
     }
 }
 
-/// A report in the file.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     number: u64,
@@ -182,7 +176,7 @@ struct Held {
 
 /// An open store that does not write yet.
 pub(crate) struct Opened {
-    /// None after an error of the disk: the library takes nothing from then on, until the file is opened again.
+    /// `None` after an error of the disk: the library accepts nothing from then on, until the file is opened again.
     database: Option<Database>,
     path: PathBuf,
     held: std::collections::VecDeque<Held>,
@@ -209,7 +203,7 @@ impl Opened {
                     batch.extend(received.try_iter().take(BATCH - 1));
                     self.write(batch);
                     if self.held.len() > most || self.held_bytes() > bytes {
-                        // What could not be folded now is folded after the next batch.
+                        // Reports that could not be folded now are folded after the next batch.
                         let folded = self.fold(&(owner.records)());
                         (owner.folded)(self.or_opened_again(folded));
                     }
@@ -232,12 +226,12 @@ impl Opened {
         let written = self.append(&reports);
         let written = self.or_opened_again(written);
         for done in waiting {
-            // Whoever waited may be gone.
+            // The waiting task may be gone.
             let _ = done.send(written.clone());
         }
     }
 
-    /// The database. A full disk may have room again: then what came before the error is there.
+    /// The database. A full disk may have room again: then the content from before the error is there.
     fn database(&mut self) -> Result<&Database, redb::Error> {
         let database = match self.database.take() {
             Some(database) => database,
@@ -248,11 +242,11 @@ impl Opened {
         Ok(self.database.insert(database))
     }
 
-    /// After an error the file is closed, and opened again for what comes next.
+    /// After an error the file is closed, and opened again for the next operation.
     fn or_opened_again<T>(&mut self, done: Result<T, redb::Error>) -> Result<T, String> {
         done.map_err(|error| {
             let database = self.database.take();
-            // The library may panic on what it could not write.
+            // The library may panic on content that it could not write.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
             error.to_string()
         })
@@ -304,7 +298,6 @@ impl Opened {
     }
 }
 
-/// Why a file cannot be used.
 enum Broken {
     InUse,
     Io(io::Error),
@@ -340,7 +333,7 @@ impl From<redb::Error> for Broken {
 }
 
 fn open(path: &Path) -> Result<Database, Broken> {
-    // Its directory may be open to others.
+    // Its directory may be open to other users.
     let file = fs::OpenOptions::new()
         .read(true)
         .write(true)
@@ -350,7 +343,7 @@ fn open(path: &Path) -> Result<Database, Broken> {
         .open(path)
         .map_err(Broken::Io)?;
     let opened = FileBackend::new(file).and_then(|file| {
-        // Nobody else writes it from here on.
+        // No other process writes it from here on.
         empty_unfinished(&file)?;
         Database::builder()
             .set_cache_size(CACHE)
@@ -359,16 +352,14 @@ fn open(path: &Path) -> Result<Database, Broken> {
     Ok(opened.map_err(|error: DatabaseError| redb::Error::from(error))?)
 }
 
-/// What is in a file, as far as there is room for it.
+/// The content of a file, as far as there is room for it.
 #[derive(Default)]
 struct ReadFile {
     reports: Vec<NodeReport>,
     records: Vec<(NodeIdentity, NodeRecord)>,
-    /// All its reports, those that are left out as well.
     held: std::collections::VecDeque<Held>,
     /// Reports and records that an older or a newer version wrote and this one cannot read.
     unreadable: usize,
-    /// Reports and records for which there is no room.
     left_out: usize,
 }
 
@@ -429,7 +420,7 @@ impl ReadFile {
         Ok(())
     }
 
-    /// Those that were heard of last. One at a time is in memory until it is known which.
+    /// The most recent records. Only one of them at a time is in memory until they are selected.
     fn read_records(
         &mut self,
         table: &impl ReadableTable<&'static str, &'static [u8]>,
@@ -471,7 +462,6 @@ impl ReadFile {
     }
 }
 
-/// Gives a file a name that no other has.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     for number in 1..1000 {
         let aside = path.with_extension(format!("redb.broken-{number}"));

@@ -1,5 +1,5 @@
-//! A rack's tasks: its server, and those that ask. When one ends, so does the rack: else it would go on showing what it
-//! last knew, and systemd would not start it again.
+//! A rack's tasks: its server, and the polling. When one ends, the rack ends: otherwise it would go on showing its last
+//! state, and systemd would not start it again.
 
 use std::io::{self, PipeReader, pipe};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::background::{Background, EndedTask};
 
-/// The tasks, for who waits in `poll`.
+/// The tasks, for a caller that waits in `poll`.
 pub(crate) struct RackTasks {
     ended: Arc<OnceLock<EndedTask>>,
     /// Its other end is closed when one has ended.
@@ -17,7 +17,7 @@ pub(crate) struct RackTasks {
 }
 
 impl RackTasks {
-    /// Looks after these in a task of its own.
+    /// Supervises these in a separate task.
     ///
     /// # Errors
     ///
@@ -34,7 +34,6 @@ impl RackTasks {
         Ok(Self { ended, running })
     }
 
-    /// The first that has ended.
     pub(crate) fn ended(&self) -> Option<EndedTask> {
         self.ended.get().copied()
     }

@@ -15,12 +15,12 @@ use crate::console::terminal::{ConsoleSignals, Terminal};
 use crate::console::{KeyPress, KeyReader, Theme, paint};
 use crate::render::{RackSegment, rack_lines};
 
-/// How often it is looked whether something has changed.
+/// How often to check whether something has changed.
 const LOOK: Duration = Duration::from_millis(500);
 /// The whole screen is painted again after this many looks: other programs write on it.
 const REPAINT: u32 = 20;
 
-/// Shows what `view` has, until a person quits or a task ends.
+/// Shows `view` until the user quits or a task ends.
 ///
 /// # Errors
 ///
@@ -86,7 +86,7 @@ pub(crate) fn show(
     }
 }
 
-/// Until the next look, or until the rest of a key is given up.
+/// Until the next look, or until the rest of a key is no longer expected.
 fn patience(keys: &KeyReader) -> PollTimeout {
     /// `poll` counts whole milliseconds, and would wake too early.
     const ROUNDING: Duration = Duration::from_millis(1);
@@ -106,7 +106,7 @@ pub(crate) fn draw(
     let mut buffer = Buffer::empty(area);
     let lines = rack_lines(view, usize::from(area.width));
     let room = usize::from(area.height.saturating_sub(1));
-    // The first line holds for all, and stays.
+    // The first line concerns all nodes, and stays.
     *top = (*top).min(lines.len().saturating_sub(room));
     let (head, rest) = lines.split_at(lines.len().min(1));
     let shown = head.iter().chain(rest.iter().skip(*top)).take(room);

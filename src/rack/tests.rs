@@ -1,4 +1,4 @@
-//! A rack on real sockets: what nodes send, what browsers and scripts get, whom it asks.
+//! A rack on real sockets: the events of nodes, the answers to browsers and scripts, and its polling.
 
 mod asked;
 mod hostile;
@@ -21,7 +21,6 @@ const TOKEN: &str = "0123456789abcdef";
 /// Far longer than anything takes: reaching it is a failure, not a measurement.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// A rack that serves; it ends with its owner.
 struct Served {
     hub: Arc<Hub>,
     url: String,
@@ -260,7 +259,7 @@ async fn what_was_taken_is_there_after_a_restart() {
                 Ok(opened) => {
                     break Hub::new(Inventory::default(), Some(opened), Timestamp::now).unwrap();
                 }
-                // The thread of the one before has not ended yet.
+                // The thread of the previous store has not ended yet.
                 Err(store::StoreError::InUse(_)) => std::thread::yield_now(),
                 Err(error) => panic!("{error}"),
             }
@@ -272,7 +271,7 @@ async fn what_was_taken_is_there_after_a_restart() {
         let report = windrow_rack::read_event(event.as_bytes(), Timestamp::now()).unwrap();
         hub.take(report).await.unwrap();
     }
-    // Another node's event under an id that was there.
+    // Another node's event under an existing id.
     let other = event("n1", 3, "Ready").replace(r#""hostname":"n1""#, r#""hostname":"n2""#);
     let report = windrow_rack::read_event(other.as_bytes(), Timestamp::now()).unwrap();
     hub.take(report).await.unwrap();
@@ -284,7 +283,7 @@ async fn what_was_taken_is_there_after_a_restart() {
     assert_eq!(before.nodes[0].heard, after.nodes[0].heard);
 }
 
-/// A server with a certificate of its own, in memory.
+/// A server with its own certificate, in memory.
 async fn https() -> (u16, JoinHandle<()>) {
     let hub = Hub::new(Inventory::default(), None, Timestamp::now).unwrap();
     let files = CertificateFiles {
@@ -340,7 +339,7 @@ async fn whoever_shows_no_token_keeps_no_connection() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.contains("connection: close"), "{request}: {answer}");
-        // A connection that is kept is closed after ten seconds without a request.
+        // A kept connection is closed after ten seconds without a request.
         assert!(before.elapsed() < Duration::from_secs(9), "{request}");
     }
     task.abort();

@@ -1,5 +1,5 @@
-//! Who may ask: whoever shows the token; without one this machine alone, and only under its own names, so that a page of
-//! somebody else's cannot read it through a browser here.
+//! The clients that may ask: those with the token; without a token only this machine, and only under its own names, so
+//! that a foreign web page cannot read it through a browser here.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,23 +11,19 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use super::routes::plain;
 use crate::https::{Token, shows_token};
 
-/// Who may ask.
 pub(crate) enum Access {
-    /// Whoever reaches this machine's loopback.
     Loopback,
-    /// Who shows the token.
     Token(Token),
 }
 
 impl Access {
-    /// What is answered to who has no right to ask.
     pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
         let token = match self {
             Self::Loopback if is_own_name(headers) => return None,
             Self::Loopback => {
                 return Some(plain(
                     StatusCode::FORBIDDEN,
-                    "without a token it answers under 127.0.0.1, [::1] and localhost alone",
+                    "without a token it only answers under 127.0.0.1, [::1] and localhost",
                 ));
             }
             Self::Token(token) => token.get(),
@@ -47,7 +43,7 @@ impl Access {
     }
 }
 
-/// Is it asked under a name of this machine's loopback?
+/// Whether the request uses a name of this machine's loopback.
 fn is_own_name(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let Some(host) = host else { return false };
@@ -65,7 +61,7 @@ fn is_own_name(headers: &HeaderMap) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// Is the token shown as the password of Basic authentication? That is how a browser shows it.
+/// Whether the token is presented as the password of Basic authentication. That is how a browser presents it.
 fn shows_password(headers: &HeaderMap, token: &str) -> bool {
     let shown = headers
         .get(AUTHORIZATION)

@@ -16,11 +16,10 @@ use crate::locked::lock;
 
 /// Most of one peer.
 pub(super) const MOST_OF_ONE: usize = 64;
-/// Messages come no closer than this, and a view is drawn again after that long: ages go on.
+/// Messages come no closer than this, and a view is drawn again after this time: ages go on.
 const BETWEEN: Duration = Duration::from_secs(1);
 const AGES: Duration = Duration::from_secs(20);
 
-/// How many each peer has.
 #[derive(Default)]
 pub(super) struct LiveStreams(Mutex<HashMap<Peer, usize>>);
 
@@ -31,7 +30,6 @@ pub(super) struct LiveStream {
 }
 
 impl LiveStreams {
-    /// One more for this peer; `None` if it has enough.
     pub(super) fn begin(self: &Arc<Self>, address: IpAddr) -> Option<LiveStream> {
         let peer = Peer::from(address);
         let mut streams = lock(&self.0);
@@ -60,7 +58,7 @@ impl Drop for LiveStream {
 }
 
 impl LiveStream {
-    /// Its messages: the number of what is known now, and of each change.
+    /// Its messages: the number of the current view, and of each change.
     pub(super) fn into_body(self, mut changes: watch::Receiver<u64>) -> Body {
         changes.mark_unchanged();
         let begun = (changes, self, true);

@@ -1,7 +1,7 @@
-//! The pages as they are sent. Each is made once for a view, and everybody who asks for it reads the same bytes.
+//! The pages as they are sent. Each is made once for a view, and all clients that ask for it read the same bytes.
 //!
-//! All pages together are bounded. If there is no room for a new one, the oldest one goes, and whoever still reads it loses the
-//! connection: a client that reads slowly keeps nothing in memory. Pages that nobody reads go with their view.
+//! All pages together are bounded. If there is no room for a new one, the oldest one goes, and clients that still read
+//! it lose the connection: a client that reads slowly keeps nothing in memory. Unread pages go with their view.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,12 +12,10 @@ use futures::stream::unfold;
 
 use crate::locked::lock;
 
-/// Most bytes of all pages.
 pub(super) const MOST_BYTES: usize = 32 << 20;
-/// What is copied for one reader at a time, in bytes.
+/// The bytes that are copied for one reader at a time.
 const CHUNK: usize = 16 << 10;
 
-/// Which page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PageKey {
     Rack,
@@ -27,7 +25,6 @@ pub(super) enum PageKey {
     NodePart(String),
 }
 
-/// The pages.
 pub(super) struct Pages {
     most: usize,
     kept: Mutex<VecDeque<KeptPage>>,
@@ -35,7 +32,6 @@ pub(super) struct Pages {
 
 struct KeptPage {
     key: PageKey,
-    /// The number of its view.
     view: u64,
     text: Arc<String>,
 }
@@ -59,7 +55,7 @@ impl Pages {
         view: u64,
         make: impl FnOnce() -> Result<String, E>,
     ) -> Result<SharedPage, E> {
-        // Locked while it is made: whoever asks for the same page meanwhile gets this one.
+        // Locked while it is made: a request for the same page meanwhile gets this one.
         let mut kept = lock(&self.kept);
         let known = kept
             .iter()
@@ -92,7 +88,6 @@ impl Pages {
     }
 }
 
-/// A page, for one reader.
 pub(super) struct SharedPage {
     pub(super) length: usize,
     text: Weak<String>,
@@ -165,7 +160,7 @@ mod tests {
         let large = get(&pages, PageKey::Rack, 3, 50);
         assert_eq!(read(old).await, None);
         assert_eq!((read(kept).await, read(large).await), (Some(40), Some(50)));
-        // One that is larger than all the room is sent all the same.
+        // A page that is larger than the whole room is sent nevertheless.
         let larger = get(&pages, PageKey::Rack, 4, 300);
         assert_eq!(read(larger).await, Some(300));
     }
@@ -186,7 +181,7 @@ mod tests {
                 let kept = lock(&pages.kept);
                 let bytes: usize = kept.iter().map(|page| page.text.len()).sum();
                 prop_assert!(bytes <= 100, "{bytes}");
-                // What a reader has is in the pages or gone: no reader keeps anything.
+                // A reader's page is in `pages` or gone: no reader keeps a page.
                 let alive = readers.iter().filter(|reader| reader.text.strong_count() > 0);
                 for reader in alive {
                     prop_assert!(kept.iter().any(|page| reader.text.ptr_eq(&Arc::downgrade(&page.text))));

@@ -1,5 +1,4 @@
-//! What is answered to which path. Nothing here is reached before [`Access`](super::access::Access) has let it in, but for
-//! `/healthz`.
+//! The answers for each path. Every request has passed [`Access`](super::access::Access) before, except for `/healthz`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ use crate::render::{ChainFile, ChainLink, NodePage, node_page, policy, rack_page
 
 type Server = State<Arc<RackServer>>;
 
-/// All paths. A layer holds for the paths that stand before it, and for those that there are not.
+/// All paths. A layer applies to the paths before it, and to unknown paths.
 pub(super) fn routes(server: &Arc<RackServer>) -> Router {
     Router::new()
         .route("/", get(home))
@@ -64,7 +63,7 @@ async fn wrong_method() -> Response {
     ))
 }
 
-/// Says where HTTPS is spoken to who speaks HTTP there. A browser is sent on; it has shown no token yet.
+/// Points a client that speaks HTTP to HTTPS. A browser is redirected; it has sent no token yet.
 pub(super) async fn speak_https(request: Request) -> Response {
     const WHY: &str = "this rack speaks HTTPS here: write https://";
     let host = request
@@ -156,9 +155,9 @@ fn one_node(server: &RackServer, id: Id, key: fn(String) -> PageKey) -> Response
     }))
 }
 
-/// The files of a node that wait, and for what. A newer node's document may not be read here: then there are none.
+/// The waiting files of a node, and their dependencies. Empty if this version cannot read a newer node's document.
 fn chain(document: &[u8]) -> Vec<ChainFile> {
-    /// Most files that are shown.
+    /// Most files on the page.
     const MOST: usize = 50;
     let Ok(status) = serde_json::from_slice::<windrow_decide::Status>(document) else {
         return Vec::new();
@@ -294,7 +293,7 @@ async fn live(State(server): Server, Extension(peer): Extension<PeerConnection>)
     }
 }
 
-/// The last answer on its connection: whoever has shown no token keeps none.
+/// The last answer on its connection: a client without the token keeps none.
 fn last(mut response: Response) -> Response {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);

@@ -1,8 +1,8 @@
-//! The database's file, in which nothing counts on a length that is not on the disk.
+//! The database's file, in which no header relies on a length that is not on the disk.
 //!
-//! When the library needs room it makes the file longer and then writes a header that counts on it, both before one sync. A disk that
-//! loses power in between may have the header and not the length; the library then panics at every start, although all that was
-//! committed before is in the file.
+//! When the library needs room it makes the file longer and then writes a header that relies on it, both before one
+//! sync. A disk that loses power in between may have the header and not the length; the library then panics at every
+//! start, although all that was committed before is in the file.
 
 use std::io;
 

@@ -20,7 +20,6 @@ fn report(machine: u64, number: u64) -> NodeReport {
     read_event(event.to_string().as_bytes(), at).unwrap()
 }
 
-/// A rack that has these records.
 fn owner(records: impl Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send + 'static) -> StoreOwner {
     StoreOwner {
         records: Box::new(records),
@@ -28,7 +27,6 @@ fn owner(records: impl Fn() -> Vec<(NodeIdentity, NodeRecord)> + Send + 'static)
     }
 }
 
-/// What a rack shows that has taken what was restored.
 fn rack(restored: Restored) -> Rack {
     let mut rack = Rack::new(Inventory::default());
     for (identity, record) in restored.records {
@@ -53,7 +51,7 @@ async fn what_was_kept_is_there_again_and_one_process_has_it() {
         Store::open(directory.path(), start()),
         Err(StoreError::InUse(_))
     ));
-    // As after kill -9: what is in the file now is what was answered.
+    // As after kill -9: the file now has every report that was confirmed.
     let copy = tempfile::tempdir().unwrap();
     fs::copy(directory.path().join(FILE), copy.path().join(FILE)).unwrap();
     let (_, restored) = Store::open(copy.path(), start()).unwrap();
@@ -105,7 +103,7 @@ async fn what_there_is_too_much_of_is_folded_and_nothing_is_lost() {
     assert_eq!(restored.records.len(), 7);
     let now = start() + SignedDuration::from_secs(300);
     assert_eq!(rack(restored).view(now), known.lock().unwrap().view(now));
-    // What was not heard of for long is forgotten.
+    // A machine without news for long is forgotten.
     let (_, later) = Store::open(directory.path(), start() + KEPT + KEPT).unwrap();
     assert!(later.records.is_empty());
 }
@@ -171,7 +169,7 @@ fn of_a_file_with_more_than_is_kept_the_newest_is_read_and_the_rest_counted() {
         .collect();
     assert_eq!(kept, ["n8", "n7"]);
     assert!(some.reports.len() <= 4, "{}", some.reports.len());
-    // What is left out is in the file until it is folded.
+    // The reports that are left out stay in the file until they are folded.
     assert_eq!(some.held.len(), 8);
     assert_eq!(some.left_out, 6 + 8 - some.reports.len());
 }
@@ -221,7 +219,7 @@ fn a_file_that_cannot_be_read_is_set_aside() {
         fs::read(directory.path().join("rack.redb.broken-1")).unwrap(),
         b"not a database"
     );
-    // A file where the directory should be is no broken database.
+    // A file in place of the directory is not a broken database.
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     assert!(matches!(
@@ -290,7 +288,7 @@ fn a_file_that_was_being_made_when_the_power_went_is_made_again_without_a_word()
     assert!(calls > 5, "{calls}");
 }
 
-/// A file of which is known what is on the disk: as a disk leaves it that loses its power after any write.
+/// A file that models the state on the disk: as a disk leaves it that loses its power after any write.
 #[derive(Debug, Default, Clone)]
 struct LosingFile(Arc<Mutex<LosingState>>);
 
@@ -298,7 +296,7 @@ struct LosingFile(Arc<Mutex<LosingState>>);
 struct LosingState {
     now: Vec<u8>,
     on_disk: u64,
-    /// A header that counts on more than is on the disk.
+    /// A header that relies on more than is on the disk.
     lost: bool,
 }
 

@@ -1,15 +1,14 @@
 //! A database's file whose creation a crash or a power cut ended.
 //!
-//! The library makes the file as long as it has to be, writes a header without its magic number, and that number last of all. A file
-//! that was left before is refused as something else from then on, although nothing was ever in it.
+//! The library makes the file as long as it has to be, writes a header without its magic number, and that number last
+//! of all. A file without that number is refused as another format from then on, although nothing was ever in it.
 
 use std::io;
 
 use redb::StorageBackend;
 
-/// What the library writes before its magic number lies in the first page.
+/// The first page contains everything that the library writes before its magic number.
 const PAGE: usize = 4096;
-/// Its magic number is not longer.
 const MAGIC: usize = 9;
 
 /// Empties a file that was never finished, so that it is made again. Any other one stays as it is.

@@ -1,4 +1,4 @@
-//! What becomes of the answers of nodes' status servers.
+//! The effect of the answers of nodes' status servers.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -129,7 +129,7 @@ async fn a_node_answers_as_another_one_and_the_page_of_that_one_stays_as_it_was(
     assert!(notice.contains("says that it is n2"), "{notice}");
 }
 
-/// The largest documents that a status server may answer with, whatever they do to whoever reads them.
+/// The largest documents that a status server may answer with, with any effect on the reader.
 #[tokio::test]
 async fn a_document_that_grows_when_it_is_read_is_refused() {
     let head = r#"{"kind": "Status", "host": "n1", "generation": 7, "readiness": "Ready", "phase": "ready", "x": ["#;
@@ -202,7 +202,6 @@ async fn the_page_of_a_node_stays_small_whatever_its_document_says() {
     assert!(page.len() < 2 << 20, "{}", page.len());
 }
 
-/// An event of a node that announces this server.
 fn announcement(host: &str, sequence: u64, server: &AskedServer) -> NodeReport {
     let event = json!({
         "specversion": "1.0", "id": format!("{host}-{sequence}"), "type": "dev.windrow.node.seen",
@@ -230,14 +229,14 @@ async fn a_server_that_a_node_announces_is_asked_where_that_is_allowed_and_nobod
     let here = "10.0.0.7".parse().unwrap();
     let hub = Hub::new(inventory.clone(), None, Timestamp::now).unwrap();
 
-    // As it is in the world: another address than the sender's is not asked.
+    // As in practice: an address other than the sender's is not asked.
     let strict = Announced::new(AskAnnounced::Any, with.clone(), &inventory);
     strict.hear(&hub, &announcement("n1", 1, &ours), here);
     assert_eq!(strict.asked(), 0);
 
     let known = Announced::new(AskAnnounced::Known, with.clone(), &inventory).on_this_machine();
     known.hear(&hub, &announcement("n1", 2, &theirs), here);
-    // Our node's certificate, which the other server has not.
+    // Our node's certificate, which the other server does not have.
     let liar = AskedServer {
         url: theirs.url.clone(),
         ..ours.clone()
@@ -270,7 +269,7 @@ async fn a_server_that_a_node_announces_is_asked_where_that_is_allowed_and_nobod
     tokio::time::timeout(DEADLINE, silent).await.unwrap();
 
     let known = Announced::new(AskAnnounced::Known, with.clone(), &inventory).on_this_machine();
-    // Whatever name the event has: the certificate says who it is.
+    // The certificate identifies the node, not the name in the event.
     known.hear(&hub, &announcement("n9", 1, &ours), here);
     known.hear(&hub, &announcement("n9", 2, &ours), here);
     let request = tokio::time::timeout(DEADLINE, requests.recv())
@@ -292,7 +291,7 @@ async fn a_server_that_a_node_announces_is_asked_where_that_is_allowed_and_nobod
     assert_eq!(known.asked(), 1);
     drop(known);
 
-    // Where every node may be asked, one address has a bound.
+    // If every node may be asked, one address has a bound.
     let any = Announced::new(AskAnnounced::Any, with, &inventory).on_this_machine();
     for number in 0..40 {
         any.hear(&hub, &announcement(&format!("x{number}"), 1, &theirs), here);

@@ -1,4 +1,4 @@
-//! Clients that take all places, read nothing, or ask for what there is not.
+//! Clients that take all places, read nothing, or ask for missing paths.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,6 @@ fn empty_hub() -> Arc<Hub> {
     Hub::new(Inventory::default(), None, Timestamp::now).unwrap()
 }
 
-/// A server of this rack with these bounds.
 async fn serve_within(hub: Arc<Hub>, bounds: ServerBounds) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -31,7 +30,7 @@ async fn ask(from: u8, to: SocketAddr, path: &str) -> std::io::Result<TcpStream>
     Ok(stream)
 }
 
-/// The first bytes of the answer; empty if there is none.
+/// The first bytes of the answer; empty without an answer.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut bytes = [0; 1024];
     let read = tokio::time::timeout(DEADLINE, stream.read(&mut bytes)).await;
@@ -122,7 +121,7 @@ async fn who_reads_nothing_loses_the_connection_and_others_read_the_whole_page()
         ..BOUNDS
     };
     let (address, _impatient) = serve_within(hub, impatient).await;
-    // It reads nothing until the server has given it up: what it sends then is refused.
+    // It reads nothing until the server has closed it: its later bytes are refused.
     let mut unread = ask(2, address, "/rack.json").await.unwrap();
     while unread.write_all(b"x").await.is_ok() {
         tokio::task::yield_now().await;
