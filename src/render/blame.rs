@@ -1,4 +1,4 @@
-//! Where the time of a boot went, for people at a terminal: what decided the end, then phases and files.
+//! The time of a boot, for a terminal: the decisive chain, then phases and files.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,6 @@ const NAME: usize = 40;
 /// Columns of the times before each text.
 const TIMES: usize = 17;
 
-/// The timeline as a text.
 pub fn blame_table(timeline: &BootTimeline, style: Style) -> String {
     let mut out = String::new();
     headline(&mut out, timeline, style);
@@ -82,7 +81,6 @@ pub(super) fn end_words(timeline: &BootTimeline) -> String {
     format!("{word} {}", span(timeline.end.at))
 }
 
-/// What is usual, after a time.
 pub(super) fn usual(usual: Option<MedianTime>) -> String {
     match usual {
         None => "; no earlier boots to compare with".to_owned(),
@@ -98,7 +96,7 @@ pub(super) fn usual(usual: Option<MedianTime>) -> String {
     }
 }
 
-/// What is usual for a phase, after a time; where the flight does not show it, on how many boots of whom it was seen.
+/// The usual time of a phase, after a time; if the flight does not show it, with the number of boots and their hosts.
 pub(super) fn usual_of_phase(usual: Option<MedianTime>) -> String {
     let Some(usual) = usual else {
         return String::new();
@@ -124,7 +122,7 @@ fn chain(out: &mut String, steps: &[ChainStep], style: Style) {
     out.push('\n');
 }
 
-/// The steps of a chain, and how much of them RKE2's polls are.
+/// The steps of a chain, and the share of RKE2's polls in them.
 fn steps(out: &mut String, steps: &[ChainStep], style: Style) {
     for step in steps {
         let text = format!("{}{}", step_subject(step), printable(&step.text));
@@ -144,7 +142,6 @@ fn steps(out: &mut String, steps: &[ChainStep], style: Style) {
     }
 }
 
-/// Who waited, or what was done with it.
 pub(super) fn step_subject(step: &ChainStep) -> String {
     match (&step.file, step.on) {
         (Some(file), WaitedOn::Requirement | WaitedOn::OtherFile) => {
@@ -157,7 +154,6 @@ pub(super) fn step_subject(step: &ChainStep) -> String {
     }
 }
 
-/// One line with its time and how long it took.
 fn times(out: &mut String, from: f64, to: f64, text: &str, style: Style) {
     let lines = wrap(text, style.width.saturating_sub(TIMES + 2));
     for (number, line) in lines.iter().enumerate() {
@@ -231,7 +227,7 @@ fn files(out: &mut String, files: &[FileTime], style: Style) {
     out.push('\n');
 }
 
-/// How the hold of a file ended, where that is not by what it waited for.
+/// How the hold of a file ended, if not by its dependencies.
 fn ended(file: &FileTime) -> Option<&'static str> {
     match file.cause.filter(|_| file.held.is_some())? {
         Cause::Yielded => Some("released at its deadline, without it"),
@@ -244,7 +240,6 @@ fn ended(file: &FileTime) -> Option<&'static str> {
     }
 }
 
-/// How long, to the second.
 pub(super) fn span(seconds: f64) -> String {
     // A boot's seconds are far from the limits of the type.
     #[expect(clippy::cast_possible_truncation, reason = "as said above")]

@@ -38,7 +38,7 @@ pub(super) fn name_list(names: &[&str]) -> String {
     printable(&parts.join(", ")) + &more
 }
 
-/// Is a name the one behind the other: the same but for its last number, which is one more?
+/// Whether `next` follows `name`: the same except for its last number, which is one more.
 fn follows(name: &str, next: &str) -> bool {
     let (before, number) = split_number(name);
     let (next_before, next_number) = split_number(next);
@@ -50,7 +50,6 @@ fn split_number(name: &str) -> (&str, Option<u64>) {
     (before, name[before.len()..].parse().ok())
 }
 
-/// Who the nodes are in their cluster, a line each for those of one role.
 pub(super) fn members(out: &mut String, nodes: &[(&str, MemberRole)], style: Style) {
     for role in MemberRole::ALL {
         let own = nodes.iter().filter(|(_, one)| *one == role);
@@ -90,7 +89,7 @@ pub(super) fn alike(nodes: &[NodeRehearsal]) -> Vec<Vec<&NodeRehearsal>> {
     groups
 }
 
-/// Do both have the same files, which come to the same, and the same findings? Times differ by when each joins.
+/// Whether both have the same files with the same results, and the same findings. Times differ by when each joins.
 fn fare_alike(one: &NodeRehearsal, other: &NodeRehearsal) -> bool {
     let without_times = |fate: &FileFate| FileFate {
         applied: None,
@@ -118,7 +117,6 @@ fn fare_alike(one: &NodeRehearsal, other: &NodeRehearsal) -> bool {
         && found(one) == found(other)
 }
 
-/// The heading of nodes that fare alike.
 pub(super) fn heading(group: &[&NodeRehearsal]) -> String {
     let names: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
     match names.len() {
@@ -127,7 +125,7 @@ pub(super) fn heading(group: &[&NodeRehearsal]) -> String {
     }
 }
 
-/// What becomes of each file with Windrow, the nodes side by side; `None` where the terminal is too narrow.
+/// The result of each file with Windrow, the nodes side by side; `None` if the terminal is too narrow.
 pub(super) fn files_side_by_side(groups: &[Vec<&NodeRehearsal>], style: Style) -> Option<String> {
     let mut paths: Vec<&ManifestPath> = Vec::new();
     for group in groups {

@@ -1,4 +1,4 @@
-//! A diagnosis for people, and a cure with its exact requests.
+//! A diagnosis for users, and a cure with its exact requests.
 
 use std::fmt::Write as _;
 
@@ -126,7 +126,6 @@ pub fn cure_text(cure: &Cure, style: Style) -> String {
     out
 }
 
-/// A request, as it would be sent.
 pub fn request_text(request: &CureRequest) -> String {
     let mut out = format!(
         "   {} {} ({})\n",

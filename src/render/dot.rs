@@ -8,7 +8,6 @@ use windrow_plan::rules::Tier;
 use super::graph::{BoxClass, BoxGraph, GraphBox};
 use crate::printable::{is_hidden, printable};
 
-/// The plan as a DOT graph: `windrow plan -o dot | dot -Tsvg`.
 pub fn dot(plan: &Plan) -> String {
     let graph = BoxGraph::from_plan(plan);
     let mut out = String::from(

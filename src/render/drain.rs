@@ -1,4 +1,4 @@
-//! A drain check for people.
+//! A drain check for users.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::table::Style;
 use super::text::wrap;
 use crate::printable::printable;
 
-/// The check as a table: what blocks first, with the proof.
+/// The check as a table: the first obstacle first, with the proof.
 pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     let mut out = String::new();
     let node = printable(&check.node);
@@ -61,7 +61,7 @@ fn maintenance_line(mode: &MaintenanceMode, style: Style) -> String {
     }
 }
 
-/// The checks of all nodes: a line for each, with what decides it.
+/// The checks of all nodes: a line for each, with the deciding reason.
 pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
     let mut out = String::new();
     let names = checked.nodes.iter().map(|check| check.node.chars().count());

@@ -1,4 +1,4 @@
-//! Feature gates for people and for programs.
+//! Feature gates for users and for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -203,7 +203,6 @@ impl GatesReport {
         view.unobserved = observed.err();
     }
 
-    /// The same as a table.
     pub fn to_table(&self, style: Style) -> String {
         let mut out = String::new();
         let versions = match self.versions.as_slice() {
@@ -281,7 +280,6 @@ impl GatesReport {
     }
 }
 
-/// The place of a gate, its reason, and the settings that it overrides.
 fn origin(gate: &GateReport) -> String {
     let mut origin = gate.at.to_string();
     if let Some(reason) = &gate.reason {
@@ -313,7 +311,6 @@ fn write_in_effect(out: &mut String, view: &ComponentReport, style: Style) {
     }
 }
 
-/// How the running component differs.
 fn differs(gate: &GateReport) -> Option<String> {
     let value = gate.in_effect.filter(|value| *value != gate.value)?;
     Some(match gate.pod_argument {
@@ -324,7 +321,6 @@ fn differs(gate: &GateReport) -> Option<String> {
     })
 }
 
-/// The state of a trial, in a line.
 fn trial_line(trial: &TrialStatus) -> String {
     let how = match (trial.outcome, &trial.why) {
         (None, _) => "under way".to_owned(),

@@ -1,7 +1,7 @@
-//! The plan as a graph of boxes with rows: what DOT, Mermaid and SVG draw.
+//! The plan as a graph of boxes with rows: the model for DOT, Mermaid and SVG.
 //!
-//! A box is a manifest file, or another provider of what files wait for. A row is an object of the file, or something
-//! that the provider brings. Edges run from a need to the object that needs it.
+//! A box is a manifest file, or another provider of files' dependencies. A row is an object of the file, or an object
+//! of the provider. Edges run from a dependency to the object that requires it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,13 +9,11 @@ use windrow_model::manifest::ObjectRef;
 use windrow_plan::rules::{NeedTarget, Tier};
 use windrow_plan::{FileObstacle, Plan, PlanFile, SatisfiedBy};
 
-/// The graph.
 pub(super) struct BoxGraph {
     pub(super) boxes: Vec<GraphBox>,
     pub(super) edges: Vec<Edge>,
 }
 
-/// A file, or another provider.
 pub(super) struct GraphBox {
     pub(super) title: String,
     pub(super) kind: BoxKind,
@@ -24,7 +22,6 @@ pub(super) struct GraphBox {
     pub(super) order: Option<usize>,
 }
 
-/// The meaning of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum BoxKind {
     /// A file that RKE2 may apply at once.
@@ -33,26 +30,19 @@ pub(super) enum BoxKind {
     Held,
     /// A held file in a cycle: it waits, through other files, for itself.
     Stuck,
-    /// A file that RKE2 would refuse.
     Refused,
     /// A file that RKE2 applies only under a condition.
     Trouble(FileObstacle),
     /// A file that a foreign marker hides from RKE2.
     Skipped,
-    /// A file that Windrow does not own.
     Foreign,
-    /// The platform.
     Platform,
-    /// The cluster, in its current state.
     Cluster,
-    /// Nothing known.
     Unknown,
 }
 
-/// The class of a box, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BoxClass {
-    /// Applied at once.
     Free,
     Held,
     Wrong,
@@ -60,7 +50,6 @@ pub(super) enum BoxClass {
 }
 
 impl BoxKind {
-    /// What happens to a file at a fresh boot.
     pub(super) fn for_file(file: &PlanFile) -> Self {
         match file.trouble {
             _ if file.skipped.is_some() => Self::Skipped,
@@ -75,7 +64,6 @@ impl BoxKind {
         }
     }
 
-    /// The class that decides its colour.
     pub(super) fn class(self) -> BoxClass {
         match self {
             Self::Free => BoxClass::Free,
@@ -101,7 +89,6 @@ impl BoxKind {
         }
     }
 
-    /// Is it a file?
     pub(super) fn is_file(self) -> bool {
         !matches!(
             self,
@@ -110,7 +97,6 @@ impl BoxKind {
     }
 }
 
-/// A row of a box.
 pub(super) struct BoxRow {
     pub(super) kind: String,
     pub(super) name: String,
@@ -126,14 +112,12 @@ pub(super) struct Edge {
     pub(super) tier: Tier,
     /// The need, and where it comes from.
     pub(super) label: String,
-    /// It belongs to a cycle of files.
     pub(super) cycle: bool,
     /// It yields.
     pub(super) yields: bool,
 }
 
 impl BoxGraph {
-    /// The graph of a plan.
     pub(super) fn from_plan(plan: &Plan) -> Self {
         let mut graph = Self {
             boxes: files(plan),

@@ -1,4 +1,4 @@
-//! Everything that is known, for people.
+//! The whole knowledge, for users.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,10 +11,9 @@ use super::table::Style;
 use crate::printable::printable;
 use crate::render::{fit, wrap};
 
-/// Columns of who brings something.
+/// Columns for the provider.
 const WHO: usize = 34;
 
-/// All facts as a table.
 pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
     let mut out = String::new();
     let count = report.entries.len();

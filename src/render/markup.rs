@@ -28,7 +28,8 @@ impl Escaper for Markup {
     }
 }
 
-/// The same for pages that continuous integration shows in its log: no text begins a line, where a forge reads commands.
+/// As [`Markup`], for pages that continuous integration shows in its log: no text begins a line, where a forge reads
+/// commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OneLineMarkup;
 

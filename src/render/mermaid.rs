@@ -1,4 +1,4 @@
-//! The plan as a Mermaid flowchart, for Markdown that renders them.
+//! The plan as a Mermaid flowchart, for Markdown viewers that render it.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,6 @@ use windrow_plan::rules::Tier;
 use super::graph::{BoxClass, BoxGraph};
 use crate::printable::{is_hidden, printable};
 
-/// The plan as a Mermaid flowchart.
 pub fn mermaid(plan: &Plan) -> String {
     let graph = BoxGraph::from_plan(plan);
     let mut out = String::from("flowchart LR\n");

@@ -1,4 +1,4 @@
-//! A plan for people and for programs: table, JSON, DOT, Mermaid, SVG.
+//! A plan for users and for programs: table, JSON, DOT, Mermaid, SVG.
 //!
 //! Pure: a [`Plan`](windrow_plan::Plan) comes in, text goes out. Nothing here decides anything.
 

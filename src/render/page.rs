@@ -28,13 +28,11 @@ const NAMED: usize = 8;
     config = "src/render/templates/askama.toml"
 )]
 struct RehearsalPage<'r> {
-    /// The check above the simulation, if the page shows a check.
     check: Option<&'r CheckReport>,
     rehearsal: &'r Rehearsal,
     names: String,
 }
 
-/// A rehearsal as an HTML document.
 pub fn page(rehearsal: &Rehearsal) -> String {
     render_page(None, rehearsal)
 }
@@ -88,7 +86,6 @@ fn verdict_class(verdict: &CheckVerdict) -> &'static str {
     }
 }
 
-/// How many nodes come to each verdict, the worst first, and which.
 fn node_groups(check: &CheckReport) -> Vec<(CheckVerdict, Vec<&str>)> {
     let mut groups: BTreeMap<CheckVerdict, Vec<&str>> = BTreeMap::new();
     for node in &check.nodes {
@@ -167,7 +164,7 @@ mod tests {
         node.boot = boot_timeline(&setup, &RuleSet::shipped_sources(), 1);
         let page = page(&Rehearsal::new(vec![node], Vec::new()));
         for foreign in [
-            // kube-apiserver's words have the URL of a webhook, which is no link.
+            // The message of kube-apiserver has the URL of a webhook, which is not a link.
             "<script", "=\"http", "='http", "src=", "<link", "@import", "url(",
         ] {
             assert!(!page.contains(foreign), "{foreign} is in the page");

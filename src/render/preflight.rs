@@ -1,4 +1,4 @@
-//! A preflight for people.
+//! A preflight for users.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,6 @@ const ORDER: [PreflightOutcome; 4] = [
     PreflightOutcome::Fine,
 ];
 
-/// The preflight as a table.
 pub fn preflight_table(preflight: &Preflight, style: Style) -> String {
     let platform = match preflight.platform {
         Platform::Harvester => "Harvester",
@@ -77,7 +76,7 @@ fn write_row(out: &mut String, row: &PreflightRow, style: Style) {
     let outcome = match (row.outcome, row.weight) {
         (PreflightOutcome::Fails, _) => style.bad("fails  "),
         (PreflightOutcome::Unknown, RowWeight::Required) => style.waiting("unknown"),
-        // It decides nothing.
+        // It has no effect on the result.
         (PreflightOutcome::Unknown, RowWeight::Wanted) => style.dim("unknown"),
         (PreflightOutcome::Look, _) => style.waiting("look   "),
         (PreflightOutcome::Fine, _) => style.good("fine   "),

@@ -16,7 +16,6 @@ use crate::printable::printable;
 /// Above the known incidents.
 pub(super) const RECOGNISED: &str = "Known incidents in the final state";
 
-/// A rehearsal as text.
 pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
     let mut out = String::new();
     match &rehearsal.nodes[..] {
@@ -35,7 +34,7 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: Style) -> String {
 fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     let name = printable(&node.name);
     head(out, &name, node, style);
-    // What is proved stands before what follows from it.
+    // Proofs come before their consequences.
     let proved = has_proof(node);
     if proved {
         all_findings(out, node, style);
@@ -50,7 +49,6 @@ fn one_node(out: &mut String, node: &NodeRehearsal, style: Style) {
     timeline(out, "With Windrow", &node.with, style);
 }
 
-/// Whom a rehearsal is of, and what of it is not modelled.
 fn head(out: &mut String, name: &str, node: &NodeRehearsal, style: Style) {
     let _ = writeln!(
         out,
@@ -107,7 +105,7 @@ fn cluster(out: &mut String, nodes: &[NodeRehearsal], style: Style) {
     members(out, &roles, style);
     out.push('\n');
     let groups = alike(nodes);
-    // What is proved stands before what follows from it.
+    // Proofs come before their consequences.
     for group in groups.iter().filter(|group| has_proof(group[0])) {
         let _ = writeln!(out, "{}", style.strong(&heading(group)));
         all_findings(out, group[0], style);
@@ -215,7 +213,6 @@ fn indented(
     }
 }
 
-/// What the node runs.
 pub(super) fn platform(node: &NodeRehearsal) -> String {
     match &node.harvester {
         Some(version) if node.storage_network => {
@@ -239,7 +236,7 @@ pub(super) fn describe_end_on_node(node: &NodeRehearsal, side: &Side, ended: End
     )
 }
 
-/// What `everything` leaves out: files that foreign markers hide from RKE2.
+/// The exception to `everything`: files that foreign markers hide from RKE2.
 fn but_for_skipped(ended: Ending, side: &Side) -> String {
     let skipped = side.files.values().filter(|fate| fate.skipped.is_some());
     match (ended, skipped.count()) {
@@ -278,7 +275,7 @@ fn nine_of_ten(prediction: Prediction) -> String {
     )
 }
 
-/// The same behind the least and the most.
+/// As `nine_of_ten`, after the least and the most.
 pub(super) fn mostly(prediction: Option<Prediction>) -> String {
     prediction.map_or_else(String::new, |one| format!(", {}", nine_of_ten(one)))
 }
@@ -358,7 +355,6 @@ fn files(out: &mut String, node: &NodeRehearsal, style: Style) {
     out.push('\n');
 }
 
-/// One file's fate in a line.
 pub(super) fn describe_fate(fate: &windrow_simulate::rehearse::FileFate, seeds: u64) -> String {
     let mut parts = Vec::new();
     if let Some(marker) = &fate.skipped {

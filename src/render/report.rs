@@ -128,7 +128,6 @@ pub struct RequirementReport {
 }
 
 impl PlanReport {
-    /// The plan as a document.
     pub fn from_plan(plan: &Plan) -> Self {
         Self {
             api_version: "windrow.dev/v1".to_owned(),
@@ -195,7 +194,6 @@ fn name_report(plan: &Plan) -> Option<NameReport> {
     })
 }
 
-/// Who provides a need, in words.
 pub(super) fn satisfied_by(plan: &Plan, requirement: &Requirement) -> String {
     match &requirement.satisfied_by {
         SatisfiedBy::SameFile { .. } => "same file".to_owned(),

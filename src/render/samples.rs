@@ -1,4 +1,4 @@
-//! Plans made by hand, for the renderers' tests.
+//! Plans for the renderers' tests.
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestPath, ObjectRef};
@@ -40,7 +40,6 @@ pub(super) fn file(path: &str, objects: &[ObjectRef]) -> PlanFile {
     }
 }
 
-/// Adds a requirement to a document.
 pub(super) fn require(
     plan: &mut Plan,
     (file, document): (usize, usize),
@@ -169,7 +168,7 @@ pub(super) fn first_vm() -> Plan {
     plan
 }
 
-/// Two files that need each other, one object that nothing brings, and texts that need escaping.
+/// Two files that require each other, one object without a provider, and texts that need escaping.
 pub(super) fn broken() -> Plan {
     let a = ObjectRef::namespaced("", "ConfigMap", "a", "left");
     let b = ObjectRef::namespaced("", "ConfigMap", "a", "right");

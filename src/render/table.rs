@@ -18,12 +18,10 @@ use crate::render::{fit, wrap};
 /// json` has them all.
 const ADVISORY_SHOWN: usize = 6;
 
-/// The style of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// How many columns it may use.
     pub width: usize,
-    /// Colour, for terminals.
     pub color: bool,
 }
 
@@ -45,32 +43,26 @@ impl Style {
         }
     }
 
-    /// An important text.
     pub fn strong(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// A text that can be skipped.
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// Something that is fine.
     pub fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
 
-    /// Something that waits.
     pub fn waiting(self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// Something that is wrong.
     pub fn bad(self, text: &str) -> String {
         self.paint("31", text)
     }
 
-    /// A severity in its colour.
     pub fn severity(self, severity: Severity) -> String {
         let word = format!("{:<7}", severity.as_str());
         match severity {
@@ -81,7 +73,6 @@ impl Style {
     }
 }
 
-/// The plan as a table.
 pub fn table(plan: &Plan, style: Style) -> String {
     let mut out = String::new();
     head(&mut out, plan, style);
@@ -186,7 +177,6 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     }
 }
 
-/// Is a file held for what it needs, and for nothing else?
 fn waits_for_needs(file: &PlanFile) -> bool {
     file.held_at_boot().is_some() && file.refused.is_none() && file.hold.is_none() && !file.harmful
 }
@@ -205,7 +195,7 @@ fn advise_name(path: &str, advice: &NameAdvice) -> String {
     )
 }
 
-/// One line of a file's list: a need, and every requirement that shares need, tier and rule.
+/// One line of a file's list: a need, and all requirements with the same need, tier and rule.
 struct NeedGroup<'a> {
     first: &'a Requirement,
     document: &'a PlanDocument,
@@ -392,13 +382,12 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
     }
 }
 
-/// Was something of the inputs not looked at?
 fn is_partly_read(plan: &Plan) -> bool {
     let mut codes = plan.findings.iter().map(|finding| finding.code);
     codes.any(|code| code == Code::NotLookedAt)
 }
 
-/// The first of them, and how many more there are.
+/// The first of them, and the number of the rest.
 fn first_of(all: &[String]) -> String {
     let first = printable(all.first().map_or("", String::as_str));
     match all.len() {
@@ -407,7 +396,7 @@ fn first_of(all: &[String]) -> String {
     }
 }
 
-/// Nothing but foreign markers keeps a file from being released.
+/// The last line if only foreign markers keep files from being released.
 fn every_file(plan: &Plan, style: Style) -> String {
     let skipped = plan.files.iter().filter(|file| file.skipped.is_some());
     match skipped.count() {

@@ -1,4 +1,4 @@
-//! The renderers against plans made by hand.
+//! Tests of the renderers with artificial plans.
 
 use serde_json::json;
 use windrow_decide::flight::BootTimeline;
@@ -93,7 +93,6 @@ fn pictures() {
     }
 }
 
-/// A boot in which everything has a hostile name.
 fn boot() -> BootTimeline {
     let evil = "<script>&\"\u{202e}\u{1b}[31m.yaml";
     let long =

@@ -24,7 +24,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A point in time for people: without the date if it is less than a day ago.
+/// A point in time for users: without the date if it is less than a day ago.
 pub(crate) fn point_in_time(at: Timestamp, now: Timestamp) -> String {
     let is_recent = now.duration_since(at).as_hours() < 24;
     let format = if is_recent {

@@ -1,4 +1,4 @@
-//! An upgrade check for people.
+//! An upgrade check for users.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::table::Style;
 use super::text::wrap;
 use crate::printable::printable;
 
-/// The order in which rows are shown: what stops the upgrade first.
+/// The order in which rows are shown: checks that stop the upgrade come first.
 const ORDER: [CheckOutcome; 5] = [
     CheckOutcome::Refused,
     CheckOutcome::Stops,
@@ -19,7 +19,6 @@ const ORDER: [CheckOutcome; 5] = [
     CheckOutcome::Fine,
 ];
 
-/// The check as a table.
 pub fn upgrade_table(check: &UpgradeCheck, style: Style) -> String {
     let release = |version: &Option<String>, otherwise: &str| {
         version.clone().unwrap_or_else(|| otherwise.to_owned())

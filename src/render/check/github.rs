@@ -40,7 +40,6 @@ pub fn check_github(report: &CheckReport) -> String {
     out
 }
 
-/// The text of a command.
 fn data(text: &str) -> String {
     printable(text)
         .replace('%', "%25")
@@ -48,7 +47,6 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// A value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

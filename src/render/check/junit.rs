@@ -46,7 +46,6 @@ impl JunitReport<'_> {
         own.filter(|one| one.accepted.is_some()).count()
     }
 
-    /// The findings of a part and the part itself.
     fn tests(&self, part: &PartVerdict) -> usize {
         self.of_part(part).len() + 1
     }
@@ -61,7 +60,7 @@ impl JunitReport<'_> {
     }
 }
 
-// What the template asks for: templates pass everything by reference.
+// Fields of the template: templates pass everything by reference.
 
 fn name(one: &CheckedFinding) -> String {
     let code = one.finding.code;

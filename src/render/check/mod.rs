@@ -1,4 +1,4 @@
-//! A check for people and for what reads it in a pipeline.
+//! A check for users and for pipelines.
 
 mod github;
 mod junit;

@@ -86,7 +86,7 @@ struct SarifResult<'a> {
     suppressions: Vec<Suppression<'a>>,
 }
 
-/// By these a code host knows a finding again when its line has moved.
+/// With these a code host recognises a finding when its line has moved.
 #[derive(Serialize)]
 struct Fingerprints {
     #[serde(rename = "windrowFinding/v1")]

@@ -17,7 +17,6 @@ use crate::printable::printable;
 /// Maximum number of listed places of a finding, and of listed nodes of a group.
 const NAMED: usize = 8;
 
-/// A check as text.
 pub fn check_table(report: &CheckReport, style: Style) -> String {
     let mut out = String::new();
     head(&mut out, report, style);

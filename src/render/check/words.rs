@@ -3,7 +3,6 @@
 use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::check::{CheckVerdict, CheckedFinding};
 
-/// The message of a finding, with its advice.
 pub(super) fn message(one: &CheckedFinding) -> String {
     let message = &one.finding.message;
     let mut text = match message.contains(&one.advice) {
@@ -16,7 +15,7 @@ pub(super) fn message(one: &CheckedFinding) -> String {
     text
 }
 
-/// How much it matters, where what could not be judged counts as a warning.
+/// The severity; a finding that could not be judged counts as a warning.
 pub(super) fn level(one: &CheckedFinding) -> Severity {
     match one.counts() {
         CheckVerdict::CannotWork => Severity::Error,

@@ -1,4 +1,4 @@
-//! Many nodes for people: a table for terminals, pages for browsers. Pure.
+//! Many nodes: a table for terminals, pages for browsers. Pure.
 
 mod page;
 mod table;

@@ -19,7 +19,6 @@ const SCRIPT: &str = include_str!("../templates/rack.js");
 #[template(path = "rack.html", config = "src/render/templates/askama.toml")]
 struct Whole<'r> {
     title: String,
-    /// The path of the part that changes.
     part: String,
     home: bool,
     main: &'r str,
@@ -32,42 +31,30 @@ struct Nodes<'r> {
     scale: Scale,
 }
 
-/// A file that waits, and for what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainFile {
     /// Its path below the manifests directory.
     pub file: String,
-    /// `held`, `released`, `failed`.
     pub state: String,
-    /// Why, in a line.
     pub why: String,
-    /// What it waits for.
     pub links: Vec<ChainLink>,
 }
 
-/// One thing that a file waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainLink {
-    /// What, and in which state.
     pub what: String,
-    /// What was last seen.
+    /// The last message about it.
     pub message: String,
-    /// Has nothing that is staged to come first?
     pub root: bool,
-    /// The file that brings it.
     pub brought_by: String,
 }
 
-/// What there is of one node.
 #[derive(Debug, Clone)]
 pub struct NodePage<'r> {
-    /// Its row.
     pub row: &'r NodeRow,
     /// All of them, for the scale.
     pub view: &'r RackView,
-    /// Its files that wait.
     pub chain: Vec<ChainFile>,
-    /// Its status document, indented.
     pub document: Option<String>,
 }
 
@@ -91,12 +78,10 @@ pub fn policy() -> String {
     )
 }
 
-/// All nodes as a page.
 pub fn rack_page(view: &RackView) -> String {
     whole(headline(view), "/part".to_owned(), true, &rack_part(view))
 }
 
-/// The part of it that changes.
 pub fn rack_part(view: &RackView) -> String {
     let scale = Scale::of(view);
     // Writing to a string cannot fail.
@@ -129,7 +114,6 @@ fn whole(title: String, part: String, home: bool, main: &str) -> String {
     page.render().unwrap_or_default()
 }
 
-/// The title of the browser's tab.
 fn headline(view: &RackView) -> String {
     let need = group(view, RowGroup::NeedsPerson).len();
     match need {

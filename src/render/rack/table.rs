@@ -9,12 +9,10 @@ use crate::printable::printable;
 use crate::render::Style;
 use crate::render::{fit, wrap};
 
-/// A part of a line, and how it looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RackSegment {
     /// `bad`, `wait`, `way`, `good`, `dim`, `strong`, or nothing.
     pub tone: &'static str,
-    /// What it says.
     pub text: String,
 }
 
@@ -25,7 +23,6 @@ impl RackSegment {
     }
 }
 
-/// All nodes as a table.
 pub fn rack_table(view: &RackView, style: Style) -> String {
     let mut out = String::new();
     for line in rack_lines(view, style.width) {
@@ -35,7 +32,7 @@ pub fn rack_table(view: &RackView, style: Style) -> String {
     out
 }
 
-/// The lines of that table: first the one that holds for all.
+/// The lines of that table: first the one about all nodes.
 pub fn rack_lines(view: &RackView, width: usize) -> Vec<Vec<RackSegment>> {
     let mut first = vec![RackSegment::new("strong", words::total(view))];
     let counts = words::counts(view);
@@ -127,7 +124,6 @@ impl Columns {
     }
 }
 
-/// The word, the phase and the pace.
 fn state(row: &NodeRow) -> String {
     let phase = words::phase(row);
     let parts = [phase.as_str(), words::pace(row)];

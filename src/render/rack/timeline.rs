@@ -15,7 +15,8 @@ use crate::render::markup::escaped;
 
 /// Shortest scale, in seconds.
 const SHORTEST: i64 = 5 * 60;
-/// The scale is this many times as long as what most nodes take, at most: one that hangs for a day does not squash the others.
+/// The scale is at most this many times as long as the time of most nodes: one that hangs for a day does not squash the
+/// others.
 const TIMES_USUAL: i64 = 4;
 /// Possible distances of the marks on the scale, in seconds.
 const STEPS: [i64; 12] = [
@@ -23,23 +24,21 @@ const STEPS: [i64; 12] = [
 ];
 /// Up to where a mark has its text, in percent: there is room for it behind that, on a telephone too.
 const LAST_TEXT: f64 = 86.0;
-/// Height of a bar.
 const HEIGHT: u32 = 16;
 
-/// The scale that all bars share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     seconds: i64,
     now: Timestamp,
 }
 
-/// When a boot began, as far as its phases and its own count say.
+/// When a boot began, according to its phases and its own count.
 fn start(row: &NodeRow) -> Option<Timestamp> {
     row.began
         .or_else(|| row.phases.first().map(|phase| phase.from))
 }
 
-/// When its bar ends: with Ready, with the last that was heard, or now.
+/// When its bar ends: with Ready, with the last report, or now.
 fn end(row: &NodeRow, now: Timestamp) -> Option<Timestamp> {
     let ready = row
         .phases
@@ -112,7 +111,6 @@ impl Scale {
         out
     }
 
-    /// The phases of a node.
     pub(super) fn bar(self, row: &NodeRow) -> String {
         let Some((began, end)) = start(row).zip(end(row, self.now)) else {
             return "<svg class=\"bar\" width=\"100%\" height=\"16\" aria-hidden=\"true\"><line class=\"none\" x1=\"0\" x2=\"100%\" y1=\"8\" y2=\"8\"/></svg>".to_owned();
@@ -136,7 +134,7 @@ impl Scale {
                 continue;
             }
             let (from, to) = (self.percent(seconds(phase.from)), self.percent(seconds(to)));
-            // What is short is still there.
+            // A short phase is still visible.
             let width = (to - from).max(0.4);
             let is_last = phase.to.is_none();
             let _ = write!(
@@ -162,7 +160,7 @@ impl Scale {
     }
 }
 
-/// The phases in words, for who cannot see the bar.
+/// The phases in words, for readers who cannot see the bar.
 fn describe(row: &NodeRow, began: Timestamp) -> String {
     let phases: Vec<String> = row
         .phases
@@ -185,7 +183,6 @@ fn short(seconds: i64) -> String {
     }
 }
 
-/// The colour of a phase.
 pub(super) fn class(name: &str) -> &'static str {
     let Some(phase) = Phase::ALL.iter().find(|phase| phase.as_str() == name) else {
         return "p0";

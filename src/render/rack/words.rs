@@ -51,7 +51,7 @@ pub(super) fn tone(row: &NodeRow) -> &'static str {
     }
 }
 
-/// How it gets on, where that is worth a word.
+/// Its progress, if that is worth a word.
 pub(super) fn pace(row: &NodeRow) -> &'static str {
     match row.pace {
         Some(pace) if pace != Pace::Moving && is_on_its_way(row) => pace.as_str(),
@@ -59,7 +59,7 @@ pub(super) fn pace(row: &NodeRow) -> &'static str {
     }
 }
 
-/// The phase in a few words, where it says more than the row's word.
+/// The phase in a few words, if it adds something to the row's word.
 pub(super) fn phase(row: &NodeRow) -> String {
     match is_on_its_way(row) || row.word == RackWord::Silent {
         true => phase_title(&row.phase),
@@ -79,7 +79,6 @@ pub(super) fn phase_title(name: &str) -> String {
     known.map_or_else(|| name.to_owned(), |phase| phase.title().to_owned())
 }
 
-/// For how long it is so.
 pub(super) fn since(row: &NodeRow, now: Timestamp) -> String {
     let at = match row.word {
         RackWord::Silent => row.heard,
@@ -89,7 +88,6 @@ pub(super) fn since(row: &NodeRow, now: Timestamp) -> String {
         .unwrap_or_default()
 }
 
-/// When it was heard of last.
 pub(super) fn heard(row: &NodeRow, now: Timestamp) -> String {
     match row.heard {
         Some(at) => format!("{} ago", lasted(now.duration_since(at).as_secs())),
@@ -97,7 +95,6 @@ pub(super) fn heard(row: &NodeRow, now: Timestamp) -> String {
     }
 }
 
-/// The source of the last report.
 pub(super) fn source(row: &NodeRow) -> &'static str {
     match row.source.as_str() {
         "event" => "by its webhook",
@@ -107,7 +104,6 @@ pub(super) fn source(row: &NodeRow) -> &'static str {
     }
 }
 
-/// The reason, and other important facts.
 pub(super) fn remarks(row: &NodeRow) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     if !row.blocker.is_empty() {

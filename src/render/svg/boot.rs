@@ -22,7 +22,7 @@ const MARKS: f64 = 12.0;
 /// Maximum number of files with their own row; the text has all files.
 const FILES: usize = 80;
 
-/// Every rule is below `.boot`, so that the picture can stand in a page.
+/// Every rule is below `.boot`, so that the picture can be part of a page.
 const STYLE: &str = r#"<style>
 .boot text { font-family: "DejaVu Sans", Verdana, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; font-size: 12px; fill: #1f2937; }
 .boot .page { fill: #ffffff; }
@@ -61,7 +61,7 @@ pub fn boot_picture(timeline: &BootTimeline) -> String {
     picture(timeline, " xmlns=\"http://www.w3.org/2000/svg\"")
 }
 
-/// The same as a part of a page.
+/// As [`boot_picture`], as a part of a page.
 pub(in crate::render) fn boot_figure(timeline: &BootTimeline) -> String {
     picture(timeline, "")
 }
@@ -108,21 +108,17 @@ fn about(timeline: &BootTimeline) -> String {
     format!("Windrow started at {began}{boot}{usual}")
 }
 
-/// The drawing, row by row.
 struct Chart {
-    /// The last second on the axis.
     end: f64,
-    /// The top of the next row.
     y: f64,
     out: String,
 }
 
-/// A bar of a row.
 struct Bar<'a> {
     from: f64,
     to: f64,
     class: &'a str,
-    /// Shown where a pointer rests on it.
+    /// Shown when a pointer is over it.
     hint: &'a str,
 }
 
@@ -131,7 +127,6 @@ impl Chart {
         LEFT + (RIGHT - LEFT) * (seconds / self.end).clamp(0.0, 1.0)
     }
 
-    /// The marks of the axis, below everything else.
     fn axis(&self, out: &mut String, height: f64) {
         let step = [
             10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0,
@@ -163,7 +158,6 @@ impl Chart {
         self.y += 26.0;
     }
 
-    /// A label at the left of the axis.
     fn label(&mut self, text: &str, y: f64) {
         let text = clip_middle(&printable(text), TEXT, LEFT - MARGIN - 14.0);
         let _ = write!(

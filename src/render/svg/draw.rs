@@ -19,7 +19,6 @@ const COLUMN_GAP: f64 = 92.0;
 /// More findings than this are summed up in a last line.
 const FINDINGS: usize = 6;
 
-/// The positions of the columns and of the picture's parts.
 struct PictureFrame {
     /// Left edge and width of each column.
     columns: Vec<(f64, f64)>,
@@ -53,7 +52,6 @@ impl PictureFrame {
     }
 }
 
-/// The whole picture.
 pub(super) fn draw(
     plan: &Plan,
     graph: &BoxGraph,
@@ -90,7 +88,6 @@ pub(super) fn draw(
     out
 }
 
-/// The document's head, its background and its headline.
 fn draw_page(out: &mut String, plan: &Plan, drawn: &[DrawnBox<'_>], width: f64, height: f64) {
     let _ = writeln!(
         out,

@@ -12,12 +12,9 @@ pub(super) const NARROWEST: f64 = 170.0;
 pub(super) const TEXT: f64 = 12.0;
 pub(super) const SMALL: f64 = 11.0;
 
-/// One box, ready to draw.
 pub(super) struct DrawnBox<'a> {
     pub(super) one: &'a GraphBox,
-    /// The shown positions in `one.rows`.
     pub(super) shown: Vec<usize>,
-    /// How many are not.
     pub(super) hidden: usize,
     pub(super) width: f64,
 }

@@ -8,32 +8,26 @@ use std::collections::BTreeMap;
 
 use super::super::graph::{BoxGraph, Edge};
 
-/// Space between boxes in a column.
 const GAP: f64 = 26.0;
-/// Space between lanes.
 const LANE_GAP: f64 = 12.0;
 
 /// A box to place: its height and the middles of its rows, from its top.
 pub(super) struct Shape {
     pub(super) height: f64,
     pub(super) rows: Vec<f64>,
-    /// Does it stand left of all files?
     pub(super) first: bool,
     /// Tie-break: smaller is higher.
     pub(super) order: usize,
 }
 
-/// The result.
 pub(super) struct BoxLayout {
     /// Column and top of every box.
     pub(super) boxes: Vec<(usize, f64)>,
-    /// For every edge, in the graph's order.
     pub(super) routes: Vec<Route>,
     pub(super) columns: usize,
     pub(super) height: f64,
 }
 
-/// How an edge runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Route {
     /// It was reversed for the layout: it runs from right to left.
@@ -42,7 +36,6 @@ pub(super) struct Route {
     pub(super) lanes: Vec<(usize, f64)>,
 }
 
-/// Something in a column: a box or a lane.
 struct ColumnSlot {
     column: usize,
     height: f64,
@@ -51,11 +44,10 @@ struct ColumnSlot {
     order: f64,
     /// Slots on the left that it is connected to: slot, height there, height here.
     left: Vec<(usize, f64, f64)>,
-    /// The same on the right.
+    /// Slots on the right, likewise.
     right: Vec<(usize, f64, f64)>,
 }
 
-/// Places everything.
 pub(super) fn layout(graph: &BoxGraph, shapes: &[Shape]) -> BoxLayout {
     let reversed = reversed(graph, shapes);
     let column = columns(graph, shapes, &reversed);
@@ -153,7 +145,6 @@ fn reversed(graph: &BoxGraph, shapes: &[Shape]) -> Vec<bool> {
     reversed
 }
 
-/// Ends of an edge in the layout's direction.
 fn ends(edge: &Edge, reversed: bool) -> ((usize, usize), (usize, usize)) {
     if reversed {
         (edge.to, edge.from)
@@ -174,7 +165,7 @@ fn columns(graph: &BoxGraph, shapes: &[Shape], reversed: &[bool]) -> Vec<usize> 
         let mut changed = false;
         for (edge, reversed) in graph.edges.iter().zip(reversed) {
             let (from, to) = ends(edge, *reversed);
-            // What comes from elsewhere is there no sooner than what is applied at once.
+            // An object from another provider is there no sooner than an object that is applied at once.
             let least = column[from.0].max(shift) + 1;
             if from.0 != to.0 && column[to.0] < least {
                 column[to.0] = least;

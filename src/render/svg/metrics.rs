@@ -1,7 +1,7 @@
 //! How wide a text is, without a font: an upper bound.
 //!
-//! The widths are those of DejaVu Sans, the widest of the sans-serif fonts that a viewer is likely
-//! to use, so that no text runs out of its box wherever the picture is shown.
+//! The widths are those of DejaVu Sans, the widest of the sans-serif fonts that a viewer is likely to use, so that no
+//! text runs out of its box in any viewer.
 
 /// Width of a text in a font of `size`, in the same unit.
 pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {

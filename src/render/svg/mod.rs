@@ -1,4 +1,4 @@
-//! The plan, and where the time of a boot went, as pictures: self-contained SVG, no script, readable in light and in dark.
+//! The plan, and the time of a boot, as pictures: self-contained SVG, no script, readable in light and in dark.
 
 mod boot;
 mod draw;
@@ -23,7 +23,6 @@ const ROWS: usize = 12;
 const UNTIED_ROWS: usize = 6;
 /// This many edges from one row into one box are drawn as one edge to the box.
 const BUNDLE: usize = 4;
-/// The plan as an SVG document.
 pub fn svg(plan: &Plan) -> String {
     let mut graph = BoxGraph::from_plan(plan);
     let drawn_rows: Vec<(Vec<usize>, usize)> = (0..graph.boxes.len())
@@ -138,7 +137,7 @@ fn shape((id, drawn): (usize, &DrawnBox<'_>)) -> Shape {
         height: HEADER + lines as f64 * ROW + 8.0,
         rows: (0..lines)
             .map(|row| HEADER + 4.0 + (row as f64 + 0.5) * ROW)
-            // One more, for what concerns the whole box.
+            // One more, for edges to the whole box.
             .chain([HEADER / 2.0])
             .collect(),
         first: !drawn.one.kind.is_file(),
