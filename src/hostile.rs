@@ -1,4 +1,5 @@
-//! The readers of the program, for arbitrary bytes: only the crate `fuzz` uses this. Those of the crates it has itself.
+//! The readers of the program, for arbitrary bytes: only the crate `fuzz` uses this. It calls the readers of the crates
+//! directly.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use crate::report::dbus::bounded::passed_on;
 use crate::report::server::request::refusal;
 use crate::{apiserver, console, observe};
 
-/// A kubeconfig in this file, read as the daemon and as a person reads it: what is wrong with it.
+/// Reads a kubeconfig in this file as the daemon and as a user; returns the errors.
 pub fn kubeconfig(path: &Path) -> Vec<String> {
     node_name(path);
     let provider = rustls::crypto::ring::default_provider();
@@ -18,7 +19,7 @@ pub fn kubeconfig(path: &Path) -> Vec<String> {
     read.into_iter().flatten().collect()
 }
 
-/// What a terminal sent, at once and byte by byte: how many keys are in it.
+/// Reads bytes of a terminal, at once and byte by byte; returns the number of keys.
 pub fn keys(bytes: &[u8]) -> usize {
     let now = Instant::now();
     let read = |piece: usize| {
@@ -35,17 +36,16 @@ pub fn keys(bytes: &[u8]) -> usize {
     whole.len()
 }
 
-/// The query of a request to the status server: what is wrong with it.
+/// Reads the query of a request to the status server; returns the error.
 pub fn query(query: &str) -> Option<&'static str> {
     refusal(query)
 }
 
-/// A request in the spool: why it is none.
 pub fn spooled_request(bytes: &[u8]) -> Option<String> {
     observe::requests::parse(bytes).err()
 }
 
-/// Lines of a watch. Both readers of it are asked; one of them is given pieces of several sizes.
+/// Reads lines of a watch with both readers; one of them gets pieces of several sizes.
 pub fn watch(bytes: &[u8]) {
     let whole = read_lines(bytes, bytes.len());
     assert_eq!(
@@ -60,7 +60,7 @@ pub fn watch(bytes: &[u8]) {
     }
 }
 
-/// What comes from the bus: how many bytes of it get through, or none.
+/// Reads bytes from the bus; returns how many of them pass, or `None`.
 pub fn bus(bytes: &[u8]) -> Option<usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().ok()?;
     let read = |piece| runtime.block_on(passed_on(bytes, piece)).ok();

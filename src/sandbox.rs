@@ -1,8 +1,8 @@
 //! The sandbox: the real daemon, with real files, markers, inotify and ledger below a directory. Only the node's
-//! cluster is simulated, under a clock that runs faster.
+//! cluster is simulated, with a clock that runs faster.
 //!
-//! This is the cluster's side: it reads the directory as RKE2 would, runs the simulated node, passes the daemon what
-//! its watches would report, and prints what happens.
+//! This is the cluster's side: it reads the directory as RKE2 would, runs the simulated node, passes the daemon the
+//! events of its watches, and prints the course of events.
 
 mod node_time;
 mod pause;
@@ -37,15 +37,14 @@ use crate::report::publish::StatusWatch;
 
 /// How often the sandbox looks at the directory, because no event reports its changes.
 const STEP: Duration = Duration::from_millis(25);
-/// How long nothing may have changed, in real time, before the sandbox ends.
+/// How long nothing may change, in real time, before the sandbox ends.
 const CALM: Duration = Duration::from_secs(2);
-/// How long Windrow may take, in real time, to see that the node is where it is.
+/// How long Windrow may take, in real time, to recognise the node's state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What to type to look around; a file that is held, if there is one, goes into it.
+/// The commands to type to look around; they contain a held file, if there is one.
 type Hints = dyn Fn(Option<&ManifestPath>) -> String + Send;
 
-/// One run of the sandbox.
 pub struct Sandbox {
     setup: Setup,
     seed: u64,
@@ -60,29 +59,22 @@ pub struct Sandbox {
     held: BTreeMap<ManifestPath, Hold>,
     order: Vec<ManifestPath>,
     probing: SimulatedProbing,
-    /// Where the clock is still to stop.
     pauses: Vec<PausePoint>,
     tell_time: Box<dyn Fn(&Clock) + Send>,
     hints: Box<Hints>,
     hinted: bool,
 }
 
-/// One file that Windrow kept back.
 struct Hold {
     since: Timestamp,
-    /// Every reason for which it was held, in order.
     whys: Vec<String>,
     until: Option<Timestamp>,
     cause: Option<Cause>,
 }
 
-/// What the sandbox and the daemon share.
 pub struct Ends {
-    /// What the daemon wants watched.
     pub interests: watch::Receiver<Interests>,
-    /// What its watches report.
     pub events: mpsc::Sender<ClusterEvent>,
-    /// The daemon's status.
     pub status: StatusWatch,
 }
 
@@ -111,14 +103,13 @@ impl Sandbox {
         }
     }
 
-    /// Stops the clock at these points.
     #[must_use]
     pub fn with_pauses(mut self, pauses: Vec<PausePoint>) -> Self {
         self.pauses = pauses;
         self
     }
 
-    /// Says what to type to look around, once Windrow has decided; for a file that is held, if there is one.
+    /// Prints the commands to type to look around, once Windrow has decided; with a held file, if there is one.
     #[must_use]
     pub fn with_hints(
         mut self,
@@ -128,7 +119,7 @@ impl Sandbox {
         self
     }
 
-    /// Says how the clock runs, at first and whenever that changes.
+    /// Prints the speed of the clock, at first and whenever it changes.
     #[must_use]
     pub fn with_time(mut self, tell: impl Fn(&Clock) + Send + 'static) -> Self {
         self.tell_time = Box::new(tell);
@@ -208,16 +199,16 @@ impl Sandbox {
         }
     }
 
-    /// Does Windrow say Ready, where the node came up? The last answer of a probe may still be on its way.
+    /// Whether Windrow says Ready, if the node came up. The last answer of a probe may still be on its way.
     fn is_seen(&mut self, status: Option<&Status>) -> bool {
         let came_up = self.node.outcome(&self.files).verdict == BootstrapVerdict::Complete;
         let arrived =
             |status: &Status| matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
-        // Where no probe is asked, Windrow never says so.
+        // If no probe is asked, Windrow never says so.
         !came_up || status.is_some_and(|status| status.probes.is_empty() || arrived(status))
     }
 
-    /// Says once what to type to look around.
+    /// Prints the commands to type to look around, once.
     fn hint(&mut self, status: &Status, out: &mut dyn Write) -> io::Result<()> {
         if std::mem::replace(&mut self.hinted, true) {
             return Ok(());
@@ -228,7 +219,6 @@ impl Sandbox {
         out.flush()
     }
 
-    /// Stops the clock if it is time to.
     fn stops_at(&mut self, status: &Status, out: &mut dyn Write) -> io::Result<bool> {
         let reached = self
             .pauses
@@ -262,7 +252,7 @@ impl Sandbox {
             present.insert(
                 file.path.to_string(),
                 match file.state {
-                    // What there was no room for is read at the next look.
+                    // Files for which there was no room are read at the next look.
                     ScannedContent::Unchanged
                     | ScannedContent::Read(FileContent::NoRoom { .. }) => None,
                     ScannedContent::Read(content) => Some(content),
@@ -339,7 +329,7 @@ impl Sandbox {
     /// Records the reasons from the status of each held file: the marker has only the first one.
     fn learn(&mut self, status: &Status) {
         for held in &status.staging.held {
-            // Before kube-apiserver answers nothing is known, and that is no reason worth keeping.
+            // Before kube-apiserver answers, the files' reasons are unknown: this reason is not worth keeping.
             if held.code == Code::WaitsForCluster {
                 continue;
             }
@@ -357,7 +347,6 @@ impl Sandbox {
         }
     }
 
-    /// Prints what is new on the node.
     fn print_news(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let fresh = self.node.log()[self.told..].to_vec();
         self.told = self.node.log().len();
@@ -382,7 +371,7 @@ impl Sandbox {
     }
 }
 
-/// Waits for Enter; forever where no keys are listened for.
+/// Waits for Enter; forever if no keys are read.
 async fn pressed(keys: &mut Option<EnterKeys>) -> bool {
     match keys {
         Some(keys) => keys.pressed().await,
@@ -390,7 +379,7 @@ async fn pressed(keys: &mut Option<EnterKeys>) -> bool {
     }
 }
 
-/// Will Windrow do something by itself later?
+/// Whether Windrow will do something automatically later.
 fn has_deadline(status: &Status, now: Timestamp) -> bool {
     status
         .staging
@@ -399,7 +388,7 @@ fn has_deadline(status: &Status, now: Timestamp) -> bool {
         .any(|held| held.deadline.is_some_and(|at| at > now))
 }
 
-/// Lays the manifests of a setup into a directory, as the installer does.
+/// Writes the manifests of a setup into a directory, as the installer does.
 ///
 /// # Errors
 ///

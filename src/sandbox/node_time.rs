@@ -1,5 +1,5 @@
-//! What time it is on the sandbox's node, for the verbs that show how long something has lasted there: the node's clock runs faster than
-//! the machine's, and it can stand.
+//! The time on the sandbox's node, for the verbs that show how long something has lasted there: the node's clock runs
+//! faster than the machine's, and it can be stopped.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,11 @@ use crate::layout::Layout;
 pub struct NodeTime {
     node: Timestamp,
     machine: Timestamp,
-    /// How much faster the node's clock runs; 0 while it stands.
+    /// How much faster the node's clock runs; 0 while it is stopped.
     speed: u32,
 }
 
 impl NodeTime {
-    /// The sandbox's, as it is now.
     fn of(clock: &Clock) -> Self {
         let speed = match clock.is_stopped() {
             true => 0,
@@ -32,14 +31,14 @@ impl NodeTime {
         }
     }
 
-    /// Writes it below the sandbox's root. Only shown ages depend on it, so that an error is none.
+    /// Writes it below the sandbox's root. Only shown ages depend on it, so an error does not matter.
     pub fn write(clock: &Clock, layout: &Layout) {
         if let Ok(text) = serde_json::to_vec(&Self::of(clock)) {
             let _ = replace(&layout.sandbox_time(), &text, 0o644, Durability::Volatile);
         }
     }
 
-    /// What a sandbox says below this root.
+    /// The time that a sandbox has written below this root.
     pub fn read(layout: &Layout) -> Option<Self> {
         let text = fs::read(layout.sandbox_time()).ok()?;
         serde_json::from_slice(&text).ok()

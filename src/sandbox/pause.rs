@@ -1,4 +1,4 @@
-//! Where the sandbox's clock stops, so that a person can look around.
+//! The points where the sandbox's clock stops, so that you can look around.
 
 use std::io::BufRead as _;
 use std::thread;
@@ -9,21 +9,19 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::Platform;
 
-/// A point at which the clock is to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PausePoint {
-    /// When the node comes to this phase.
     Phase(Phase),
-    /// When Windrow holds this file and says what it waits for, or lets it go at once.
+    /// When Windrow holds this file and knows its reason, or releases it at once.
     File(ManifestPath),
 }
 
 impl PausePoint {
-    /// Reads what was typed: a phase of the platform's bootstrap, or one of the node's files.
+    /// Parses a phase of the platform's bootstrap, or one of the node's files.
     ///
     /// # Errors
     ///
-    /// When it is neither; a sentence for people that lists both.
+    /// When it is neither; a sentence for users that lists both.
     pub fn read(typed: &str, platform: Platform, files: &[ManifestPath]) -> Result<Self, String> {
         let phases = Phase::bootstrap(Some(platform));
         if let Some(phase) = phases.iter().find(|phase| phase.as_str() == typed) {
@@ -41,7 +39,6 @@ impl PausePoint {
         ))
     }
 
-    /// In words, as it was typed.
     pub fn describe(&self) -> String {
         match self {
             Self::Phase(phase) => phase.as_str().to_owned(),
@@ -49,11 +46,10 @@ impl PausePoint {
         }
     }
 
-    /// Has the node come to it?
     pub(super) fn is_reached(&self, status: &Status) -> bool {
         match self {
             Self::Phase(Phase::Ready) => status.readiness == Readiness::Ready,
-            // A short phase may be over by the time that somebody looks.
+            // A short phase may be over by the time of the check.
             Self::Phase(phase) => status.phase >= *phase && !status.phases.is_empty(),
             Self::File(file) => {
                 let staging = &status.staging;

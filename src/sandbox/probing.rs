@@ -1,4 +1,5 @@
-//! The probes of the sandbox's node: asked of the simulation, and answered to the daemon as its own probes would be.
+//! The probes of the sandbox's node: the simulation answers them, and passes the answers to the daemon as real probes
+//! would.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +10,13 @@ use windrow_plan::readiness::node::{NodeEvent, ProbeId, ProbeOutcome, ProbeSpec}
 use windrow_plan::rules::Platform;
 use windrow_simulate::{SimulatedNode, simulated_probes};
 
-/// The name of the sandbox's only boot.
 const BOOT: &str = "sandbox";
 /// How long an answer is believed at least, in real time: a busy machine must not make a node Unknown.
 const BELIEVED: Duration = Duration::from_secs(20);
 
-/// Asks the simulation.
 pub(super) struct SimulatedProbing {
     specs: Vec<ProbeSpec>,
     begun: bool,
-    /// What was answered last, and when.
     answered: BTreeMap<ProbeId, (ProbeOutcome, Timestamp)>,
 }
 
@@ -31,7 +29,7 @@ impl SimulatedProbing {
         }
     }
 
-    /// What is new, and what is answered once more.
+    /// Returns new answers, and repeated ones.
     pub(super) fn ask(
         &mut self,
         node: &SimulatedNode,

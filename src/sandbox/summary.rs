@@ -1,4 +1,4 @@
-//! What the sandbox says at its end.
+//! The sandbox's output at its end.
 
 use std::io::{self, Write};
 
@@ -60,7 +60,6 @@ impl Sandbox {
         Ok(is_complete)
     }
 
-    /// The files that Windrow keeps from RKE2 at the end.
     fn still_held(&self) -> Vec<&str> {
         let held = self.held.iter().filter(|(_, hold)| hold.until.is_none());
         held.map(|(file, _)| file.as_str()).collect()
@@ -74,8 +73,8 @@ impl Sandbox {
         for file in &self.order {
             if let Some(hold) = self.held.get(file) {
                 let cause = match hold.cause {
-                    Some(Cause::Met) => ": everything it waited for was there",
-                    Some(Cause::Yielded) => ": what it still waited for only decides the order",
+                    Some(Cause::Met) => ": all its dependencies were there",
+                    Some(Cause::Yielded) => ": its other dependencies only decide the order",
                     _ => "",
                 };
                 let until = hold.until.map_or_else(
@@ -93,7 +92,6 @@ impl Sandbox {
     }
 }
 
-/// The readiness, and the reason where there is one to give.
 fn last_word(status: &Status) -> String {
     let word = sentence::word(status);
     match status.readiness {
