@@ -1,10 +1,10 @@
 //! A PodDisruptionBudget, as the eviction API reads it (`pkg/registry/core/pod/storage/eviction.go`).
 
 use serde_json::Value;
+use windrow_model::object::LabelSelector;
 
 use crate::objects::{Condition, named, text};
 use crate::schedule::SchedulerPod;
-use windrow_model::object::LabelSelector;
 
 /// A budget.
 #[derive(Debug, Clone, PartialEq, Eq)]

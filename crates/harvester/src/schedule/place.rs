@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windrow_model::object::Labels;
+
 use super::affinity::Spread;
 use super::node::SchedulerNode;
 use super::pod::SchedulerPod;
 use super::selector::NodeSelector;
-use windrow_model::object::Labels;
 
 /// Why a node does not take a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windrow_model::object::Labels;
 
 use super::{NodeSelector, SchedulerNode, SchedulerPod, SchedulerView};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
-use windrow_model::object::Labels;
 
 /// What it is read from.
 pub(crate) const SCHEDULER_KINDS: &[ObjectKind] = &[

@@ -13,6 +13,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
+use windrow_model::object::LabelSelector;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
@@ -22,7 +23,6 @@ use crate::objects::{
     Condition, ObjectKind, Objects, Unlisted, is_true, items, named, text, texts,
 };
 use crate::upgrade::{has_ended, is_of_plan, label, minutes_since, time};
-use windrow_model::object::LabelSelector;
 
 /// Rancher's Plan that installs an agent on each node, through which the node gets its Machine.
 pub(super) const AGENT_PLAN: &str = "cattle-system/system-agent-upgrader";

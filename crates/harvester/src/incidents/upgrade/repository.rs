@@ -14,13 +14,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
+use windrow_model::object::LabelSelector;
 use windrow_model::reasons::Code;
 
 use super::super::finding::IncidentFinding;
 use super::{failing, seen_condition, seen_of};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts, waiting};
 use crate::upgrade::{HarvesterUpgrade, NodeStage};
-use windrow_model::object::LabelSelector;
 
 /// The Job first waits for the repository.
 const PATIENCE: i64 = 15;
