@@ -300,7 +300,11 @@ impl Growing {
 
     /// What Windrow says of a missing promotion, as of twenty minutes later.
     async fn said(&self) -> Option<String> {
-        let later = Timestamp::now() + SignedDuration::from_mins(20);
+        self.said_after(20).await
+    }
+
+    async fn said_after(&self, minutes: i64) -> Option<String> {
+        let later = Timestamp::now() + SignedDuration::from_mins(minutes);
         let found = diagnosed(&self.client, later).await.findings;
         let why = found.into_iter().find(|one| one.code == Code::NotPromoted);
         why.map(|one| one.message)
@@ -392,8 +396,11 @@ async fn harvester_promotes_by_number_and_zones_and_windrow_names_what_is_in_the
         .await;
     site.add("n4", "c", "Unknown").await;
     let first = site.promotes_one_of(&["n3", "n4"]).await;
-    // Windrow leaves a promotion that runs alone, however long it takes.
+    // While its Job neither completes nor fails, Harvester promotes nobody; Windrow says so after three quarters of an hour.
     assert_eq!(site.promotes_one_of(&["n3", "n4"]).await, first);
+    let said = site.said_after(60).await.unwrap_or_default();
+    let expected = format!("the promotion of {first} has been running since ");
+    assert!(said.contains(&expected), "{said}");
 
     let jobs = api(&site.client, JOB, HARVESTER);
     let job = |node: &str| format!("harvester-promote-{node}");
@@ -404,6 +411,16 @@ async fn harvester_promotes_by_number_and_zones_and_windrow_names_what_is_in_the
     site.promotes_none(Some(&format!("the promotion of {first} ended as failed")))
         .await;
     assert!(is_cordoned(&site.nodes.get(first).await.unwrap()));
+    // If only the annotation goes, Harvester begins again, and cannot make the Job beside the one that has failed.
+    let other = if first == "n3" { "n4" } else { "n3" };
+    site.change(other, worker(json!("true"))).await;
+    let without = json!({"metadata": {"annotations": {PROMOTION: null}}});
+    site.change(first, without).await;
+    promoted(&site.nodes, &[first], "running").await;
+    let said = site.said().await.unwrap_or_default();
+    let expected = format!("its Job {HARVESTER}/{} has failed", job(first));
+    assert!(said.contains(&expected), "{said}");
+    site.change(other, worker(Value::Null)).await;
     site.clear(first).await;
     let again = site.promotes_one_of(&["n3", "n4", "n5", "n6"]).await;
     finish_promotion(&site.client, &site.nodes, again, SERVER).await;

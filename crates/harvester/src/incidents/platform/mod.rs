@@ -5,6 +5,7 @@ pub(super) mod half_way;
 pub(super) mod images;
 pub(super) mod kubevirt;
 pub(super) mod pending;
+mod promoting;
 pub(super) mod promotion;
 pub(super) mod terminating;
 pub(super) mod versions;

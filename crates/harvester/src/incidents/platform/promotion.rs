@@ -10,9 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
-use windrow_model::text::shell_word;
 
-use super::{MOST, is_upgrading};
+use super::{MOST, is_upgrading, promoting};
 use crate::incidents::finding::IncidentFinding;
 use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
 use crate::upgrade::{is_managed, label, time};
@@ -27,7 +26,7 @@ const WITNESS: &str = "node-role.harvesterhci.io~1witness";
 const WORKER: &str = "node-role.harvesterhci.io~1worker";
 const ZONE: &str = "topology.kubernetes.io~1zone";
 const PROMOTION: &str = "/metadata/annotations/harvesterhci.io~1promote-status";
-const STATUS: &str = "annotation harvesterhci.io/promote-status";
+pub(super) const STATUS: &str = "annotation harvesterhci.io/promote-status";
 
 pub(in crate::incidents) fn find(
     objects: &Objects,
@@ -42,13 +41,18 @@ pub(in crate::incidents) fn find(
     if !enough || servers.is_empty() || servers.len() >= ENOUGH {
         return Ok(Vec::new());
     }
-    let is_promoting = |node: &&Value| {
-        let promotion = text(node, PROMOTION);
-        promotion == "running" || (promotion == "complete" && !is_server(node))
-    };
     let newest = nodes.iter().flat_map(changes).max();
     let is_settled = newest.is_some_and(|newest| now.duration_since(newest) > PATIENCE);
-    if nodes.iter().any(|node| is_promoting(&node)) || !is_settled || is_upgrading(objects)? {
+    let is_promoting = |node: &&Value| text(node, PROMOTION) == "running";
+    if let Some(node) = nodes.iter().find(is_promoting) {
+        if is_upgrading(objects)? {
+            return Ok(Vec::new());
+        }
+        let found = promoting::find(objects, node, is_settled, now)?;
+        return Ok(found.into_iter().collect());
+    }
+    let is_promoted = |node: &Value| text(node, PROMOTION) == "complete" && !is_server(node);
+    if nodes.iter().any(is_promoted) || !is_settled || is_upgrading(objects)? {
         return Ok(Vec::new());
     }
     Ok(vec![finding(nodes, &servers, &agents)])
@@ -113,9 +117,8 @@ fn finding(nodes: &[Value], servers: &[&Value], agents: &[&Value]) -> IncidentFi
     if let Some(node) = ended {
         let node = named(node);
         finding.advice = format!(
-            "Read the log of Job harvester-system/harvester-promote-{node}, and fix the cause. Then delete the Job, and run \
-             `kubectl annotate node {} harvesterhci.io/promote-status-`.",
-            shell_word(&node)
+            "Read the log of Job harvester-system/harvester-promote-{node}, and fix the cause. {}",
+            promoting::begin_again(&node)
         );
         finding
             .proof

@@ -90,13 +90,128 @@ fn nothing_is_found_of_clusters_that_cannot_have_three_servers_or_are_on_their_w
         vec![server(), second, third, agent("n4")],
         vec![server(), agent("n2"), worker],
         vec![server(), agent("n2"), joined],
-        vec![server(), promoting(agent("n2"), "running"), agent("n3")],
+        vec![
+            server(),
+            promoting(agent("n2"), "running"),
+            agent("n3"),
+            job(JUST_NOW, None),
+        ],
         vec![server(), promoting(agent("n2"), "complete"), agent("n3")],
         vec![other("n1"), other("n2"), other("n3")],
         vec![
             server(),
             agent("n2"),
             agent("n3"),
+            upgrade("UpgradingNodes"),
+        ],
+    ] {
+        assert_eq!(codes(&cluster(nodes.clone())), [""; 0], "{nodes:?}");
+    }
+}
+
+/// The Job of the promotion of n2.
+fn job(created: &str, ended: Option<&str>) -> Value {
+    let conditions: Vec<Value> = ended
+        .iter()
+        .map(|ended| json!({"type": ended, "status": "True", "message": "it had its tries", "lastTransitionTime": created}))
+        .collect();
+    json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "harvester-promote-n2", "namespace": "harvester-system", "creationTimestamp": created,
+            "labels": {"harvesterhci.io/promote-node": "n2"}},
+        "status": {"conditions": conditions}})
+}
+
+fn cordoned(mut node: Value, since: &str) -> Value {
+    node["spec"] = json!({"unschedulable": true, "taints": [
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": since}]});
+    node
+}
+
+#[test]
+fn a_promotion_whose_job_does_not_end_is_found_with_its_job_and_what_it_waits_for() {
+    let mut running = cordoned(promoting(agent("n2"), "running"), LONG_AGO);
+    let look = |node: &Value, more: Vec<Value>| {
+        let nodes = vec![server(), node.clone(), agent("n3")];
+        cluster([nodes, more].concat())
+    };
+    let without_machine = look(&running, vec![job(LONG_AGO, None)]);
+    let finding = found(&without_machine).remove(0);
+    assert_eq!(finding.code, Code::NotPromoted);
+    let since = format!("the promotion of n2 has been running since {LONG_AGO}");
+    assert!(finding.message.contains(&since), "{}", finding.message);
+    let advice = "`kubectl logs -n harvester-system job/harvester-promote-n2`";
+    assert!(finding.advice.contains(advice), "{}", finding.advice);
+    let all = told(&finding);
+    for expected in [
+        "Node n2: annotation harvesterhci.io/promote-status: running",
+        "Node n2: spec.unschedulable: true",
+        "Node n2: annotation cluster.x-k8s.io/machine: none",
+        "Job harvester-system/harvester-promote-n2",
+    ] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+
+    running["metadata"]["annotations"]["cluster.x-k8s.io/machine"] = json!("custom-2");
+    let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Machine", "metadata": {"name": "custom-2",
+        "namespace": "fleet-local", "labels": {"rke.cattle.io/etcd-role": "true"}}});
+    let waits = json!({"apiVersion": "rke.cattle.io/v1", "kind": "RKEControlPlane",
+        "metadata": {"name": "local", "namespace": "fleet-local"}, "status": {"conditions": [
+            {"type": "Reconciled", "status": "Unknown", "message": "configuring etcd node(s) custom-2"}]}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "harvester-promote-n2-x", "namespace": "harvester-system",
+        "labels": {"harvesterhci.io/promote-node": "n2"}}, "status": {"phase": "Pending", "startTime": JUST_NOW,
+            "containerStatuses": [{"name": "promote", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}});
+    let at_rancher = look(&running, vec![job(LONG_AGO, None), machine, waits, pod]);
+    // The Node of the server has no Machine here, which is a finding as well.
+    let mut findings = found(&at_rancher).into_iter();
+    let all = findings.find(|finding| finding.code == Code::NotPromoted);
+    let all = told(&all.unwrap());
+    for expected in [
+        "Machine fleet-local/custom-2: label rke.cattle.io/etcd-role: true",
+        "configuring etcd node(s) custom-2",
+        "Pod harvester-system/harvester-promote-n2-x: container promote: waiting: ImagePullBackOff",
+    ] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+}
+
+#[test]
+fn a_promotion_without_a_job_that_runs_is_found_with_the_way_to_begin_again() {
+    let annotate = "`kubectl annotate node n2 harvesterhci.io/promote-status-`";
+    let running = |since: &str| cordoned(promoting(agent("n2"), "running"), since);
+    for (more, expected) in [
+        (
+            vec![],
+            "the promotion of n2 runs, and there is no Job for it",
+        ),
+        (
+            vec![job(LONG_AGO, Some("Failed"))],
+            "its Job harvester-system/harvester-promote-n2 has failed",
+        ),
+    ] {
+        let objects = cluster([vec![server(), running(LONG_AGO), agent("n3")], more].concat());
+        let finding = found(&objects).remove(0);
+        assert!(finding.message.contains(expected), "{}", finding.message);
+        assert!(finding.advice.contains(annotate), "{}", finding.advice);
+    }
+    for nodes in [
+        vec![server(), running(JUST_NOW), agent("n3")],
+        vec![
+            server(),
+            running(LONG_AGO),
+            agent("n3"),
+            job(JUST_NOW, Some("Failed")),
+        ],
+        vec![
+            server(),
+            running(LONG_AGO),
+            agent("n3"),
+            job(LONG_AGO, Some("Complete")),
+        ],
+        vec![
+            server(),
+            running(LONG_AGO),
+            agent("n3"),
+            job(LONG_AGO, None),
             upgrade("UpgradingNodes"),
         ],
     ] {
