@@ -38,7 +38,7 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     let _ = writeln!(out, "\n{verdict}");
     if let Some(mode) = &check.maintenance_mode {
         let _ = writeln!(out, "{}", maintenance_line(mode, style));
-        for why in &mode.because {
+        for why in mode.because.iter().chain(&mode.labelled) {
             for line in wrap(&printable(why), style.width.saturating_sub(2)) {
                 let _ = writeln!(out, "  {line}");
             }
@@ -50,7 +50,10 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
 fn maintenance_line(mode: &MaintenanceMode, style: Style) -> String {
     match mode.answer {
         MaintenanceAnswer::Accepted => {
-            style.good("Harvester accepts maintenance mode for this node (rules of v1.8.2).")
+            style.good(&format!(
+            "Harvester accepts maintenance mode for this node (rules of v1.8.2){}",
+            if mode.labelled.is_empty() { "." } else { ":" }
+        ))
         }
         MaintenanceAnswer::Refused => {
             style.bad("Harvester refuses maintenance mode for this node (rules of v1.8.2):")

@@ -79,6 +79,11 @@ const AGENTS: &[(&str, Does, &str, &str)] = &[
     ("migrates", Accepts, "finishes", "accepted"),
     // Harvester stops this VM itself: its label asks for that.
     ("stopped", Accepts, "finishes", "accepted"),
+    ("restarts", Accepts, "finishes", "accepted"),
+    // Its label has a value that Harvester does not know, which is as good as none.
+    ("odd", Accepts, "finishes", "accepted"),
+    // By force Harvester stops only VMs that it cannot migrate, and still does not evict this one.
+    ("kept", AcceptsForced, "finishes", "accepted"),
     // No other node has room for this VM; Harvester does not look at that.
     ("large", Accepts, "blocked", "accepted"),
     ("forced", AcceptsForced, "blocked", "refused"),
@@ -103,13 +108,16 @@ async fn make_vm(client: &Client, name: &str, strategy: &str, migratable: &str, 
     } else {
         json!({})
     };
-    let label = if name == "stopped" {
-        json!({STRATEGY: "Shutdown"})
-    } else {
-        json!({})
+    let label = match name {
+        "stopped" | "kept" => json!({STRATEGY: "Shutdown"}),
+        "restarts" => json!({STRATEGY: "ShutdownAndRestartAfterEnable"}),
+        "odd" => json!({STRATEGY: "Later"}),
+        _ => json!({}),
     };
     let cpu = if name == "large" { "5" } else { "1" };
-    let vm = json!({"metadata": {"name": name, "labels": label}, "spec": {"runStrategy": "RerunOnFailure",
+    // KubeVirt gives each VM an annotation.
+    let annotations = json!({"kubevirt.io/latest-observed-api-version": "v1"});
+    let vm = json!({"metadata": {"name": name, "labels": label, "annotations": annotations}, "spec": {"runStrategy": "RerunOnFailure",
         "template": {"spec": {"domain": {"devices": {}}}}}});
     make(client, VM, "default", vm).await;
     let owner = |version: &str, kind: &str| json!([{"apiVersion": version, "kind": kind, "name": name, "uid": "1", "controller": true}]);
@@ -187,6 +195,9 @@ async fn furnish(client: &Client) {
         ("pinned", "LiveMigrate", "True", true),
         ("migrates", "LiveMigrate", "True", false),
         ("stopped", "LiveMigrate", "True", false),
+        ("restarts", "LiveMigrate", "True", false),
+        ("odd", "LiveMigrate", "True", false),
+        ("kept", "LiveMigrate", "True", false),
         ("large", "LiveMigrate", "True", false),
         ("forced", "LiveMigrate", "False", false),
     ] {
@@ -320,6 +331,25 @@ async fn windrow_says_of_each_node_whether_harvesters_own_controller_accepts_mai
         let expected = ((*drain).to_owned(), (*mode).to_owned());
         assert_eq!(said[*name], expected, "{name}");
     }
+    for (node, expected) in [
+        (
+            "stopped",
+            "Harvester stops it before the drain and does not start it again (label: Shutdown)",
+        ),
+        (
+            "restarts",
+            "starts it again when the node is in maintenance mode (label: ShutdownAndRestartAfterEnable)",
+        ),
+        (
+            "odd",
+            "the label Later has no known value. From v1.8.0 on Harvester migrates the VM.",
+        ),
+    ] {
+        let document: Value =
+            serde_json::from_str(&drain_check(&cluster, &[node, "-o", "json"])).unwrap();
+        let labelled = document["maintenanceMode"]["labelled"].to_string();
+        assert!(labelled.contains(expected), "{labelled}");
+    }
     let refused = |name: &str| judged(&cluster)[name].1 == "refused";
     let Some(harvester) = cluster.harvester_controllers(&["nodedrain", "maintain"]) else {
         return;
@@ -342,23 +372,24 @@ async fn windrow_says_of_each_node_whether_harvesters_own_controller_accepts_mai
         ("device", "RerunOnFailure"),
         ("migrates", "RerunOnFailure"),
         ("stopped", "Halted"),
+        ("restarts", "Halted"),
+        ("odd", "RerunOnFailure"),
+        ("kept", "RerunOnFailure"),
         ("forced", "Halted"),
     ] {
         assert_eq!(site.run_strategy(vm).await, strategy, "{vm}");
     }
     let pods: Api<DynamicObject> = api(&client, POD, "default");
-    assert!(
-        pods.get_opt("virt-launcher-stopped")
-            .await
-            .unwrap()
-            .is_some()
-    );
-    assert!(
-        pods.get_opt("virt-launcher-forced")
-            .await
-            .unwrap()
-            .is_none()
-    );
+    for (vm, is_left) in [
+        ("stopped", true),
+        ("restarts", true),
+        ("kept", true),
+        ("odd", false),
+        ("forced", false),
+    ] {
+        let pod = pods.get_opt(&format!("virt-launcher-{vm}")).await.unwrap();
+        assert_eq!(pod.is_some(), is_left, "{vm}");
+    }
 
     // The mode is complete once no VM is on the node.
     site.is_in_maintenance_mode("empty").await;
@@ -369,6 +400,13 @@ async fn windrow_says_of_each_node_whether_harvesters_own_controller_accepts_mai
         .await
         .unwrap();
     site.is_in_maintenance_mode("migrates").await;
+    instances
+        .delete("restarts", &DeleteParams::default())
+        .await
+        .unwrap();
+    site.is_in_maintenance_mode("restarts").await;
+    assert_eq!(site.run_strategy("restarts").await, "RerunOnFailure");
+    assert_eq!(site.annotation("kept", STATUS).await, "running");
 
     // Harvester counts servers: exactly three outside maintenance mode, a witness included.
     let another = Refuses("another controlplane is already in maintenance mode");

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::report::{MaintenanceAnswer, MaintenanceMode};
+use super::strategy;
 use crate::objects::{Condition, ObjectKind, Objects, is_true, items, named, text, texts};
 use crate::schedule::NodeSelector;
 
@@ -25,13 +26,15 @@ const SERVERS: usize = 3;
 pub(super) fn maintenance_mode(objects: &Objects, node: &str) -> Option<MaintenanceMode> {
     let own = objects.get(ObjectKind::NODE, "", node).ok()??;
     texts(own, "/metadata/labels").get(MANAGED)?;
-    let because = match refusals(objects, own) {
-        Ok(because) => because,
-        Err(why) => return Some(MaintenanceMode::new(MaintenanceAnswer::Unknown, vec![why])),
+    let (answer, because) = match refusals(objects, own) {
+        Ok(because) if because.is_empty() => (MaintenanceAnswer::Accepted, because),
+        Ok(because) => (MaintenanceAnswer::Refused, because),
+        Err(why) => (MaintenanceAnswer::Unknown, vec![why]),
     };
-    Some(match because.is_empty() {
-        true => MaintenanceMode::new(MaintenanceAnswer::Accepted, because),
-        false => MaintenanceMode::new(MaintenanceAnswer::Refused, because),
+    let labelled = strategy::treated(objects, node, &because);
+    Some(MaintenanceMode {
+        labelled: labelled.unwrap_or_else(|why| vec![why.to_string()]),
+        ..MaintenanceMode::new(answer, because)
     })
 }
 

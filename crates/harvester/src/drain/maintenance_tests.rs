@@ -168,3 +168,60 @@ fn without_harvester_or_without_volumes_nothing_is_said_of_maintenance_mode() {
         .insert(volumes, KindListing::Unknown("forbidden".to_owned()));
     assert_eq!(unread.answer("a1").0, MaintenanceAnswer::Unknown);
 }
+
+#[test]
+fn a_labelled_vm_is_named_with_what_harvester_does_with_it_before_and_after_its_drain() {
+    const LABEL: &str = "harvesterhci.io/maintain-mode-strategy";
+    let with = |vm: Option<&str>, pod: Option<&str>, migratable: bool| {
+        let mut harvester = Harvester::new(&["s1"], &["a1", "a2"]);
+        let mut add = |name: &str, label: Option<&str>, migratable: &str| {
+            let mut labels = json!({"kubevirt.io/nodeName": "a1"});
+            labels[LABEL] = json!(label);
+            harvester.0.add(json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+                "metadata": {"name": name, "namespace": "d", "labels": labels}, "spec": {},
+                "status": {"conditions": [{"type": "LiveMigratable", "status": migratable, "reason": "HostDevice"}]}}));
+        };
+        add("vm", vm, "True");
+        if !migratable {
+            add("other", None, "False");
+        }
+        let mut labels = json!({"harvesterhci.io/vmName": "vm"});
+        labels[LABEL] = json!(pod);
+        harvester.0.add(json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "virt-launcher-vm-x", "namespace": "d", "labels": labels}, "spec": {"nodeName": "a1"}}));
+        let mode = check(&harvester.0, "a1", Timestamp::UNIX_EPOCH).maintenance_mode;
+        let mode = mode.unwrap();
+        (mode.answer, mode.labelled.join("; "))
+    };
+    for (vm, pod, expected) in [
+        (None, None, ""),
+        (Some("Migrate"), Some("Migrate"), ""),
+        (
+            Some("Shutdown"),
+            Some("Shutdown"),
+            "does not start it again",
+        ),
+        (
+            Some("ShutdownAndRestartAfterEnable"),
+            Some("ShutdownAndRestartAfterEnable"),
+            "starts it again when the node is in maintenance mode",
+        ),
+        (
+            Some("ShutdownAndRestartAfterDisable"),
+            None,
+            "starts it again when you disable maintenance mode",
+        ),
+        (None, Some("Shutdown"), "neither stops nor migrates it"),
+        (Some("Later"), Some("Later"), "has no known value"),
+    ] {
+        let (answer, labelled) = with(vm, pod, true);
+        assert_eq!(answer, MaintenanceAnswer::Accepted);
+        assert_eq!(labelled.is_empty(), expected.is_empty(), "{labelled}");
+        assert!(labelled.contains(expected), "{vm:?}: {labelled}");
+        assert!(!labelled.contains("With force"), "{labelled}");
+    }
+    let (answer, labelled) = with(Some("Shutdown"), Some("Shutdown"), false);
+    assert_eq!(answer, MaintenanceAnswer::Refused);
+    let by_force = "With force it neither stops nor migrates it";
+    assert!(labelled.contains(by_force), "{labelled}");
+}

@@ -27,6 +27,7 @@ mod maintenance;
 mod maintenance_tests;
 mod play;
 mod report;
+mod strategy;
 #[cfg(test)]
 mod tests;
 

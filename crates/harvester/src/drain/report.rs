@@ -48,6 +48,9 @@ pub struct MaintenanceMode {
     /// Why it refuses, or why its answer is not known, line by line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
+    /// What Harvester does with each VM of the node that has the label `harvesterhci.io/maintain-mode-strategy`, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labelled: Vec<String>,
 }
 
 /// Does Harvester accept maintenance mode?
@@ -150,7 +153,11 @@ impl DrainCheck {
 
 impl MaintenanceMode {
     pub(super) fn new(answer: MaintenanceAnswer, because: Vec<String>) -> Self {
-        Self { answer, because }
+        Self {
+            answer,
+            because,
+            labelled: Vec::new(),
+        }
     }
 }
 
