@@ -262,26 +262,11 @@ async fn whatever_of_kubevirt_is_half_made_a_file_is_held_while_kube_apiserver_r
         )
     );
     guards_the_kinds_of_its_group_for_a_while(client).await;
-    // The simulation says the same.
-    let instance_type = json!({"metadata": {"name": "new"}, "spec": {"cpu": {"guest": 1}, "memory": {"guest": "64Mi"}}});
-    let policy = json!({"metadata": {"name": "new"}, "spec": {"selectors": {}}});
-    for (gvk, object, webhook, path) in [
-        (
-            CLUSTER_INSTANCE_TYPE,
-            instance_type,
-            "virtualmachineclusterinstancetype-validator.instancetype.kubevirt.io",
-            "/virtualmachineclusterinstancetypes-validate",
-        ),
-        (
-            MIGRATION_POLICY,
-            policy,
-            "migration-policy-validator.kubevirt.io",
-            "/migration-policy-validate-create",
-        ),
-    ] {
+    for (gvk, namespace, object, webhook, path) in guarded_by_virt_api() {
         let why = "no endpoints available for service \"virt-api\"";
         let words = silent(webhook, "virt-api", path, why);
-        assert_eq!(refused_in(client, gvk, "", object).await, Some(words));
+        let said = refused_in(client, gvk, namespace, object).await;
+        assert_eq!(said, Some(words), "{gvk:?}");
     }
     let no_endpoints = (json!("False"), json!("MissingEndpoints"));
     assert_eq!(api_of_virt_api(client).await, no_endpoints);
@@ -317,6 +302,66 @@ async fn whatever_of_kubevirt_is_half_made_a_file_is_held_while_kube_apiserver_r
     }
     assert_eq!(failures(&server.cluster, &["vm-"]).await, [""; 0]);
     makes_all_in_this_order(&server.cluster);
+}
+
+/// A new object of each group, the webhook that is called first, and its path. The simulation refuses them in the same words.
+fn guarded_by_virt_api() -> [(Gvk, &'static str, Value, &'static str, &'static str); 7] {
+    let machine =
+        |name: &str| json!({"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name});
+    let spec = |spec: Value| json!({"metadata": {"name": "new"}, "spec": spec});
+    let labels = json!({"pool": "new"});
+    let template = json!({"metadata": {"labels": labels}, "spec": vm("new", "Halted")["spec"]});
+    [
+        (
+            CLUSTER_INSTANCE_TYPE,
+            "",
+            spec(json!({"cpu": {"guest": 1}, "memory": {"guest": "64Mi"}})),
+            "virtualmachineclusterinstancetype-validator.instancetype.kubevirt.io",
+            "/virtualmachineclusterinstancetypes-validate",
+        ),
+        (
+            MIGRATION_POLICY,
+            "",
+            spec(json!({"selectors": {}})),
+            "migration-policy-validator.kubevirt.io",
+            "/migration-policy-validate-create",
+        ),
+        (
+            ("pool.kubevirt.io", "v1beta1", "VirtualMachinePool"),
+            "default",
+            spec(json!({"selector": {"matchLabels": labels}, "virtualMachineTemplate": template})),
+            "virtualmachinepool-validator.kubevirt.io",
+            "/virtualmachinepool-validate",
+        ),
+        (
+            ("clone.kubevirt.io", "v1beta1", "VirtualMachineClone"),
+            "default",
+            spec(json!({"source": machine("a"), "target": machine("b")})),
+            "virtualmachineclones-mutator.kubevirt.io",
+            "/vm-clone-mutate-create",
+        ),
+        (
+            ("export.kubevirt.io", "v1beta1", "VirtualMachineExport"),
+            "default",
+            spec(json!({"source": machine("a")})),
+            "virtualmachineexport-validator.export.kubevirt.io",
+            "/virtualmachineexports-validate",
+        ),
+        (
+            ("snapshot.kubevirt.io", "v1beta1", "VirtualMachineSnapshot"),
+            "default",
+            spec(json!({"source": machine("a")})),
+            "virtualmachinesnapshot-validator.snapshot.kubevirt.io",
+            "/virtualmachinesnapshots-validate",
+        ),
+        (
+            ("snapshot.kubevirt.io", "v1beta1", "VirtualMachineRestore"),
+            "default",
+            spec(json!({"target": machine("a"), "virtualMachineSnapshotName": "new"})),
+            "virtualmachinerestore-validator.snapshot.kubevirt.io",
+            "/virtualmachinerestores-validate",
+        ),
+    ]
 }
 
 /// The knowledge has exactly the kinds that virt-operator makes.

@@ -424,61 +424,6 @@ mod tests {
         assert_eq!(unseen, Ok(()), "there is no webhook yet");
     }
 
-    /// The words of v1.7.0, which `tests/kubernetes/kubevirt_in_cluster.rs` hears from kube-apiserver.
-    #[test]
-    fn what_kubevirts_webhooks_are_asked_about_is_refused_until_it_is_deployed() {
-        let (_, mut cluster) = pod_first(HarvesterVersion::LATEST);
-        let refused = |cluster: &SimulatedCluster, (group, kind): (&'static str, &'static str)| {
-            let object = literals::object(group, kind, Some("default"), "new");
-            cluster.admit(&object, &json!({})).err()
-        };
-        let machine = ("kubevirt.io", "VirtualMachine");
-        let instance_type = (
-            "instancetype.kubevirt.io",
-            "VirtualMachineClusterInstancetype",
-        );
-        let policy = ("migrations.kubevirt.io", "MigrationPolicy");
-        let says = |webhook: &str, url: &str, why: &str| {
-            Some(format!(
-                "Internal error occurred: failed calling webhook \"{webhook}\": failed to call webhook: Post \
-                 \"https://{url}?timeout=10s\": {why}"
-            ))
-        };
-        kubevirt(&mut cluster, "Deploying");
-        assert_eq!(
-            refused(&cluster, machine),
-            says(
-                "virtualmachines.kubevirt.io-tmp-validator",
-                "fake-validation-service.harvester-system.svc:443/fake-path/virtualmachines.kubevirt.io",
-                "service \"fake-validation-service\" not found"
-            )
-        );
-        let silent = "no endpoints available for service \"virt-api\"";
-        assert_eq!(
-            refused(&cluster, instance_type),
-            says(
-                "virtualmachineclusterinstancetype-validator.instancetype.kubevirt.io",
-                "virt-api.harvester-system.svc:443/virtualmachineclusterinstancetypes-validate",
-                silent
-            )
-        );
-        assert_eq!(
-            refused(&cluster, policy),
-            says(
-                "migration-policy-validator.kubevirt.io",
-                "virt-api.harvester-system.svc:443/migration-policy-validate-create",
-                silent
-            )
-        );
-        // CDI's operator is another one.
-        assert_eq!(refused(&cluster, ("cdi.kubevirt.io", "DataVolume")), None);
-        assert_eq!(refused(&cluster, ("kubevirt.io", "KubeVirt")), None);
-        kubevirt(&mut cluster, "Deployed");
-        for kind in [machine, instance_type, policy] {
-            assert_eq!(refused(&cluster, kind), None);
-        }
-    }
-
     #[test]
     fn before_v1_5_1_a_pod_that_is_first_crashes() {
         let (platform, cluster) = pod_first(HarvesterVersion::new(1, 5, 0));

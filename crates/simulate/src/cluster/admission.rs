@@ -7,8 +7,6 @@ use super::super::literals;
 use super::SimulatedCluster;
 use super::stored::Stored;
 
-const NO_VIRT_API: &str = "no endpoints available for service \"virt-api\"";
-
 impl SimulatedCluster {
     /// The object's name in the cluster: with a namespace when its kind is namespaced.
     fn resolve(&self, id: &ObjectRef) -> Option<ObjectRef> {
@@ -43,51 +41,8 @@ impl SimulatedCluster {
     /// Harvester's webhooks, once they answer, and KubeVirt's.
     pub(crate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         self.admit_storage_network(id, json)?;
-        self.admit_early_kinds(id)?;
+        self.admit_kubevirts_kinds(id)?;
         self.admit_networks(id, json)
-    }
-
-    /// KubeVirt's webhooks refuse objects until KubeVirt is deployed. Before virt-operator creates the kinds of the group kubevirt.io, it
-    /// registers a webhook for each of them that never answers. It removes these webhooks when virt-api runs (`createDummyWebhookValidator`,
-    /// kubevirt v1.7.0), some seconds before KubeVirt is deployed. Here both happen at the same time. Other groups have only the kinds that
-    /// manifests use.
-    fn admit_early_kinds(&self, id: &ObjectRef) -> Result<(), String> {
-        let mut kubevirts = self.of_kind(&literals::kind("kubevirt.io", "KubeVirt"));
-        let Some((first, kubevirt)) = kubevirts.next() else {
-            return Ok(());
-        };
-        // A KubeVirt from a manifest never has this phase here.
-        if kubevirt.status()["phase"] != "Deploying" {
-            return Ok(());
-        }
-        let kind = id.kind.to_lowercase();
-        let (webhook, service, path, why) = match (id.group.as_str(), id.kind.as_str()) {
-            ("kubevirt.io", "KubeVirt") => return Ok(()),
-            ("kubevirt.io", _) => (
-                format!("{kind}s.kubevirt.io-tmp-validator"),
-                "fake-validation-service",
-                format!("/fake-path/{kind}s.kubevirt.io"),
-                "service \"fake-validation-service\" not found",
-            ),
-            ("instancetype.kubevirt.io", _) => (
-                format!("{kind}-validator.instancetype.kubevirt.io"),
-                "virt-api",
-                format!("/{kind}s-validate"),
-                NO_VIRT_API,
-            ),
-            ("migrations.kubevirt.io", _) => (
-                "migration-policy-validator.kubevirt.io".to_owned(),
-                "virt-api",
-                "/migration-policy-validate-create".to_owned(),
-                NO_VIRT_API,
-            ),
-            _ => return Ok(()),
-        };
-        let namespace = first.namespace_or_default();
-        Err(format!(
-            "Internal error occurred: failed calling webhook \"{webhook}\": failed to call webhook: Post \
-             \"https://{service}.{namespace}.svc:443{path}?timeout=10s\": {why}"
-        ))
     }
 
     /// A virtual machine is refused, also when it is applied again, while a network that it names is not there: the mutator puts the nodes of

@@ -4,6 +4,7 @@
 mod admission;
 mod apply;
 mod datastore;
+mod kubevirt;
 mod objects;
 mod stored;
 

@@ -108,11 +108,15 @@ fn pools_replica_sets_and_instances_wait_for_harvester_too() {
         ),
         (
             "apiVersion: pool.kubevirt.io/v1alpha1\nkind: VirtualMachinePool\nmetadata: {name: a}\nspec: {replicas: 0, virtualMachineTemplate: {spec: {runStrategy: Always}}}",
-            vec![],
+            vec!["harvester-vm/stopped-pool-waits-for-kubevirt"],
         ),
         (
             "apiVersion: pool.kubevirt.io/v1alpha1\nkind: VirtualMachinePool\nmetadata: {name: a}\nspec: {virtualMachineTemplate: {spec: {runStrategy: Manual}}}",
-            vec![],
+            vec!["harvester-vm/stopped-pool-waits-for-kubevirt"],
+        ),
+        (
+            "apiVersion: pool.kubevirt.io/v1alpha1\nkind: VirtualMachinePool\nmetadata: {name: a}\nspec: {}",
+            vec!["harvester-vm/stopped-pool-waits-for-kubevirt"],
         ),
         (
             "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: a}\nspec: {}",
@@ -124,7 +128,7 @@ fn pools_replica_sets_and_instances_wait_for_harvester_too() {
         ),
         (
             "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstanceReplicaSet\nmetadata: {name: a}\nspec: {replicas: 0}",
-            vec![],
+            vec!["harvester-vm/stopped-replicaset-waits-for-kubevirt"],
         ),
     ] {
         let found = rules_for(&shipped, &object(text), Some(Platform::Harvester));
@@ -151,6 +155,17 @@ fn what_kubevirts_webhooks_refuse_waits_for_it_on_each_platform() {
             "MigrationPolicy",
             "migration-policy",
         ),
+        ("kubevirt.io", "VirtualMachineInstancePreset", "preset"),
+        (
+            "kubevirt.io",
+            "VirtualMachineInstanceMigration",
+            "migration",
+        ),
+        ("clone.kubevirt.io", "VirtualMachineClone", "clone"),
+        ("export.kubevirt.io", "VirtualMachineExport", "export"),
+        ("snapshot.kubevirt.io", "VirtualMachineSnapshot", "snapshot"),
+        ("snapshot.kubevirt.io", "VirtualMachineRestore", "snapshot"),
+        ("snapshot.kubevirt.io", "VirtualMachineSnapshotContent", ""),
     ] {
         let text = format!("apiVersion: {group}/v1beta1\nkind: {kind}\nmetadata: {{name: a}}");
         for (platform, pack) in [
@@ -158,8 +173,33 @@ fn what_kubevirts_webhooks_refuse_waits_for_it_on_each_platform() {
             (Platform::Rke2, "kubevirt-vm"),
         ] {
             let found = rules_for(&shipped, &object(&text), Some(platform));
-            assert_eq!(found, [format!("{pack}/{rule}-waits-for-kubevirt")]);
+            let expected = (!rule.is_empty()).then(|| format!("{pack}/{rule}-waits-for-kubevirt"));
+            assert_eq!(found, Vec::from_iter(expected), "{kind}");
         }
+    }
+}
+
+#[test]
+fn the_example_that_lets_machines_start_without_harvester_still_lets_them_wait_for_kubevirt() {
+    let page = include_str!("../../../../../docs/rules.md");
+    let example = page
+        .split("To let VMs start without waiting for Harvester")
+        .nth(1)
+        .unwrap();
+    let example = example.split("```").nth(1).unwrap();
+    let example = example.strip_prefix("yaml\n").unwrap();
+    let mut sources = RuleSet::shipped_sources();
+    sources.push(("90-site.yaml".to_owned(), example.to_owned()));
+    let (set, errors) = RuleSet::load(&sources);
+    assert!(errors.is_empty(), "{errors:?}");
+    for spec in ["  runStrategy: Always", "  runStrategy: Halted"] {
+        let machine = vm(spec);
+        let matches = set.requirements_for(&machine, Some(Platform::Harvester));
+        let [matched] = &matches.requirements[..] else {
+            panic!("{spec}: {:?}", matches.requirements.len());
+        };
+        let target = matched.requirement.target.to_string();
+        assert_eq!(target, "KubeVirt harvester-system/kubevirt");
     }
 }
 
