@@ -63,7 +63,7 @@ fn says(vm: &str, own: &str, of_pod: Option<&str>, refused: &[String]) -> Option
             format!("VM {vm}: Harvester stops it before the drain and {afterwards} (label: {own})");
         let stops_by_force = |why: &String| why.starts_with(&format!("VM {vm}: "));
         let is_left = !refused.is_empty() && !refused.iter().any(stops_by_force);
-        if is_left && of_pod.is_none_or(|pod| is_shutdown(pod)) {
+        if is_left && of_pod.is_none_or(is_shutdown) {
             says += &format!(". With force it neither stops nor migrates it: {never}");
         }
         return Some(says);

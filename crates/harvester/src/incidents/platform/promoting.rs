@@ -19,8 +19,8 @@ use windrow_model::text::shell_word;
 use super::{is_platforms, quoted};
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::upgrade::rancher_waits;
-use crate::objects::{ObjectKind, Objects, Unlisted, condition, is_true, items, named, text};
-use crate::upgrade::{condition_time, label, time};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, items, named, text};
+use crate::upgrade::{label, time};
 
 /// As long as the readiness of a node excuses failures with its promotion: images are pulled, and RKE2 is restarted as a server.
 const LONG: SignedDuration = SignedDuration::from_mins(45);
@@ -52,8 +52,8 @@ pub(super) fn find(
     if is_true(job, "Complete") {
         return Ok(None);
     }
-    if let Some(failed) = condition(job, "Failed").filter(|_| is_true(job, "Failed")) {
-        let is_old = is_over(condition_time(failed), AT_ONCE);
+    if let Some(failed) = Condition::of(job, "Failed").filter(Condition::is_true) {
+        let is_old = is_over(failed.since(), AT_ONCE);
         return Ok(is_old.then(|| failed_before(node, job)));
     }
     let created = time(job, "/metadata/creationTimestamp");
@@ -101,7 +101,7 @@ fn failed_before(node: &Value, job: &Value) -> IncidentFinding {
         named(node),
         named(job)
     );
-    let failed = condition(job, "Failed").map_or("", |failed| text(failed, "/message"));
+    let failed = Condition::of(job, "Failed").map_or("", |failed| failed.message);
     let seen = Evidence::new(
         format!("Job {}", named(job)),
         "condition Failed",
@@ -186,10 +186,10 @@ fn waiting(pod: &Value) -> Evidence {
     let containers = items(pod, "/status/containerStatuses").iter();
     let mut reasons = containers.map(|container| text(container, "/state/waiting/reason"));
     let reason = reasons.find(|reason| !reason.is_empty());
-    match (condition(pod, "PodScheduled"), reason) {
+    match (Condition::of(pod, "PodScheduled"), reason) {
         (_, Some(reason)) => Evidence::new(subject, "container promote: waiting", reason),
-        (Some(scheduled), None) if text(scheduled, "/status") == "False" => {
-            let said = quoted(text(scheduled, "/message"));
+        (Some(scheduled), None) if scheduled.is_false() => {
+            let said = quoted(scheduled.message);
             Evidence::new(subject, "condition PodScheduled", said)
         }
         _ => Evidence::new(subject, "status.phase", "Pending"),
