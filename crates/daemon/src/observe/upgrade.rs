@@ -24,8 +24,8 @@ use windrow_plan::version::Version;
 use crate::apiserver::{self, LONGEST, Reply, if_found};
 
 const ANSWER: Duration = Duration::from_secs(10);
-const HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue";
-const UPGRADE_PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradeplans";
+/// The newest Upgrade of Harvester.
+const NEWEST: &str = "?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue";
 
 /// `None`: no upgrade is under way.
 ///
@@ -33,12 +33,12 @@ const UPGRADE_PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradepla
 ///
 /// In a line, when kube-apiserver does not answer; then the last known result counts.
 pub async fn upgrade(client: &Client) -> Result<Option<Upgrade>, String> {
-    if let Some(list) = get(client, HARVESTER).await?
+    if let Some(list) = get(client, &format!("{}{NEWEST}", upgrades())).await?
         && let Some(upgrade) = of_harvester(&list)
     {
         return Ok(Some(upgrade));
     }
-    if let Some(list) = get(client, UPGRADE_PLANS).await?
+    if let Some(list) = get(client, &ObjectKind::UPGRADE_PLAN.path()).await?
         && let Some(upgrade) = of_toolkit(&list)
     {
         return Ok(Some(upgrade));
@@ -57,7 +57,9 @@ async fn plans(client: &Client) -> Result<Vec<Value>, String> {
 }
 
 /// All Upgrades of Harvester: one that was just made has no label yet.
-const ALL_OF_HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades";
+fn upgrades() -> String {
+    ObjectKind::UPGRADE.path_in("harvester-system")
+}
 
 /// The upgrade that is in progress, in a line with the object.
 ///
@@ -65,8 +67,10 @@ const ALL_OF_HARVESTER: &str = "/apis/harvesterhci.io/v1beta1/namespaces/harvest
 ///
 /// In a line, when kube-apiserver does not answer or refuses.
 pub async fn upgrade_in_progress(client: &Client) -> Result<Option<String>, String> {
-    let upgrades = get(client, ALL_OF_HARVESTER).await?.unwrap_or_default();
-    let upgrade_plans = get(client, UPGRADE_PLANS).await?.unwrap_or_default();
+    let upgrades = get(client, &upgrades()).await?.unwrap_or_default();
+    let upgrade_plans = get(client, &ObjectKind::UPGRADE_PLAN.path())
+        .await?
+        .unwrap_or_default();
     Ok(restart::upgrade_in_progress(
         items(&upgrades, "/items"),
         items(&upgrade_plans, "/items"),

@@ -13,9 +13,6 @@ use windrow_harvester::upgrade_check::{NodeReadings, NodeSpace};
 use super::objects::get_object;
 use crate::apiserver::earliest_end;
 
-/// The addresses of kube-apiserver.
-const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
-
 /// Asks the kubelets, through kube-apiserver, and kube-apiserver at each of its addresses.
 pub async fn read_nodes(client: &Client, objects: &Objects) -> NodeReadings {
     let nodes = objects.all(ObjectKind::NODE).unwrap_or_default();
@@ -32,7 +29,10 @@ pub async fn read_nodes(client: &Client, objects: &Objects) -> NodeReadings {
 }
 
 async fn space(client: &Client, node: &str) -> Result<NodeSpace, String> {
-    let path = format!("/api/v1/nodes/{node}/proxy/stats/summary");
+    let path = format!(
+        "{}/proxy/stats/summary",
+        ObjectKind::NODE.object_path("", node)
+    );
     let summary = get_object(client, &path).await?;
     let summary = summary.ok_or("its kubelet does not serve /stats/summary")?;
     let number = |field: &str| {
@@ -48,7 +48,8 @@ async fn space(client: &Client, node: &str) -> Result<NodeSpace, String> {
 }
 
 async fn certificates(client: &Client) -> BTreeMap<String, Result<Timestamp, String>> {
-    let endpoints = match get_object(client, ENDPOINTS).await {
+    let endpoints = ObjectKind::ENDPOINTS.object_path("default", "kubernetes");
+    let endpoints = match get_object(client, &endpoints).await {
         Ok(endpoints) => endpoints.unwrap_or_default(),
         Err(why) => return [("(Endpoints default/kubernetes)".to_owned(), Err(why))].into(),
     };

@@ -1,4 +1,4 @@
-//! The kinds that diagnosis looks at, and how each is asked for.
+//! The kinds that Windrow asks kube-apiserver for: where each is, and which of its objects are wanted. All paths come from here.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ const LONGHORN: KindScope = only(
     "longhorn-manager v1.12.1 app/daemon.go:143 (the namespace of its pod); harvester v1.9.0-rc6 pkg/webhook/resources/upgrade/validator.go:301",
 );
 
-/// A kind that diagnosis looks at, and how it is asked for.
+/// A kind that Windrow asks for, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectKind {
     /// API group; empty for the core group.
@@ -32,7 +32,8 @@ pub struct ObjectKind {
 }
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal $(with $part:literal)? in $scope:expr;)+) => {
+    ($(#[doc = $list_doc:literal])+ $list:ident:
+        $($(#[doc = $doc:literal])+ $name:ident $group:literal $version:literal $plural:literal $kind:literal $(with $part:literal)? in $scope:expr;)+) => {
         impl ObjectKind {
             $($(#[doc = $doc])+
             pub const $name: ObjectKind = ObjectKind {
@@ -40,13 +41,15 @@ macro_rules! kinds {
                 part: concat!("" $(, $part)?), scope: $scope,
             };)+
 
-            /// Everything that diagnosis ever lists. Of Secrets that is some metadata ([`ObjectKind::kept_metadata`]).
-            pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name,)+];
+            $(#[doc = $list_doc])+
+            pub const $list: &'static [ObjectKind] = &[$(ObjectKind::$name,)+];
         }
     };
 }
 
 kinds! {
+    /// Everything that diagnosis ever lists. Of Secrets that is some metadata ([`ObjectKind::kept_metadata`]).
+    ALL:
     /// Nodes.
     NODE "" "v1" "nodes" "Node" in CLUSTER;
     /// Pods.
@@ -145,6 +148,52 @@ kinds! {
     MACHINE_PLAN "" "v1" "secrets" "Secret" with "machine-plans" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
 }
 
+kinds! {
+    /// What people read in a report and diagnosis does not look at.
+    FOR_PEOPLE:
+    /// Services. In a report, those of RKE2 are enough.
+    SERVICE "" "v1" "services" "Service" in any("each is asked for by its namespace");
+    /// DaemonSets.
+    DAEMON_SET "apps" "v1" "daemonsets" "DaemonSet" in any("people read them");
+    /// StatefulSets.
+    STATEFUL_SET "apps" "v1" "statefulsets" "StatefulSet" in any("people read them");
+    /// Storage classes.
+    STORAGE_CLASS "storage.k8s.io" "v1" "storageclasses" "StorageClass" in CLUSTER;
+    /// Webhooks that validate.
+    VALIDATING_WEBHOOKS "admissionregistration.k8s.io" "v1" "validatingwebhookconfigurations" "ValidatingWebhookConfiguration" in CLUSTER;
+    /// Webhooks that change objects.
+    MUTATING_WEBHOOKS "admissionregistration.k8s.io" "v1" "mutatingwebhookconfigurations" "MutatingWebhookConfiguration" in CLUSTER;
+    /// Groups that other servers serve.
+    API_SERVICE "apiregistration.k8s.io" "v1" "apiservices" "APIService" in CLUSTER;
+    /// Values for helm-controller's charts.
+    HELM_CHART_CONFIG "helm.cattle.io" "v1" "helmchartconfigs" "HelmChartConfig" in any("people read them");
+    /// Networks of VMs.
+    NETWORK_ATTACHMENT "k8s.cni.cncf.io" "v1" "network-attachment-definitions" "NetworkAttachmentDefinition" in any("people read them");
+}
+
+kinds! {
+    /// What probes ask for, and kinds whose metadata alone is watched.
+    OTHERS:
+    /// The addresses behind a Service.
+    ENDPOINT_SLICE "discovery.k8s.io" "v1" "endpointslices" "EndpointSlice" in any("each is asked for by its namespace");
+    /// The same, in its former form.
+    ENDPOINTS "" "v1" "endpoints" "Endpoints" in any("each is asked for by its namespace");
+    /// Definitions of kinds.
+    DEFINITION "apiextensions.k8s.io" "v1" "customresourcedefinitions" "CustomResourceDefinition" in CLUSTER;
+    /// Ingress classes.
+    INGRESS_CLASS "networking.k8s.io" "v1" "ingressclasses" "IngressClass" in CLUSTER;
+    /// Priority classes.
+    PRIORITY_CLASS "scheduling.k8s.io" "v1" "priorityclasses" "PriorityClass" in CLUSTER;
+    /// Container runtimes.
+    RUNTIME_CLASS "node.k8s.io" "v1" "runtimeclasses" "RuntimeClass" in CLUSTER;
+    /// Bounds and defaults for the pods of a namespace.
+    LIMIT_RANGE "" "v1" "limitranges" "LimitRange" in any("each counts for its namespace");
+    /// Bounds for all objects of a namespace.
+    RESOURCE_QUOTA "" "v1" "resourcequotas" "ResourceQuota" in any("each counts for its namespace");
+    /// Secrets: never asked for as objects.
+    SECRET "" "v1" "secrets" "Secret" in any("a release is in the namespace of its chart");
+}
+
 impl ObjectKind {
     /// The kind of the table with this group and kind.
     pub(super) fn of(kind: &GroupKind) -> Option<Self> {
@@ -157,7 +206,8 @@ impl ObjectKind {
         GroupKind::new(self.group, self.name())
     }
 
-    fn name(self) -> Cow<'static, str> {
+    /// The kind, with the part of its objects.
+    pub fn name(self) -> Cow<'static, str> {
         match self.part {
             "" => self.kind.into(),
             part => format!("{} ({part})", self.kind).into(),
@@ -177,8 +227,13 @@ impl ObjectKind {
         format!("{}/{}", self.root(), self.plural)
     }
 
+    /// The path below which its objects of a namespace are.
+    pub fn path_in(self, namespace: &str) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
+    }
+
     /// The path of its group and version.
-    pub(super) fn root(self) -> String {
+    fn root(self) -> String {
         match self.group {
             "" => format!("/api/{}", self.version),
             group => format!("/apis/{group}/{}", self.version),
@@ -187,10 +242,9 @@ impl ObjectKind {
 
     /// The path of one object.
     pub fn object_path(self, namespace: &str, name: &str) -> String {
-        let root = self.root();
         match namespace {
-            "" => format!("{root}/{}/{name}", self.plural),
-            namespace => format!("{root}/namespaces/{namespace}/{}/{name}", self.plural),
+            "" => format!("{}/{name}", self.path()),
+            namespace => format!("{}/{name}", self.path_in(namespace)),
         }
     }
 

@@ -41,7 +41,7 @@ impl ObjectKind {
         match self.scope {
             KindScope::Only { namespaces, .. } => namespaces
                 .iter()
-                .map(|namespace| format!("{}/namespaces/{namespace}/{}", self.root(), self.plural))
+                .map(|namespace| self.path_in(namespace))
                 .collect(),
             KindScope::Cluster | KindScope::Any { .. } => vec![self.path()],
         }

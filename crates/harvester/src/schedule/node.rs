@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windrow_model::object::Labels;
+use windrow_model::quantity::milli;
 
 use crate::health::DRAIN_TAINT;
 use crate::objects::{items, text, texts};
-use windrow_model::object::Labels;
-use windrow_model::quantity::milli;
 
 /// The taint that a cordoned node has, or is treated as having.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";

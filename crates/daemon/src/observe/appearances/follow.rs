@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 use windrow_decide::flight::{Appeared, ObjectMetadata, provenance};
+use windrow_harvester::objects::ObjectKind;
 use windrow_model::manifest::ObjectRef;
 
 use super::definitions::NewDefinitions;
@@ -16,8 +17,6 @@ use crate::apiserver::RequestFailure;
 use crate::backoff::Backoff;
 
 pub(super) struct WatchedKind {
-    group: &'static str,
-    kind: &'static str,
     resource: Resource,
     meaning: Meaning,
 }
@@ -30,12 +29,10 @@ enum Meaning {
     Release,
 }
 
-const fn kind(group: &'static str, kind: &'static str, path: &'static str) -> WatchedKind {
+const fn all(kind: ObjectKind) -> WatchedKind {
     WatchedKind {
-        group,
-        kind,
         resource: Resource {
-            path,
+            kind,
             query: "",
             from_memory: false,
         },
@@ -48,53 +45,24 @@ const fn kind(group: &'static str, kind: &'static str, path: &'static str) -> Wa
 pub(super) const WATCHED: &[WatchedKind] = &[
     WatchedKind {
         meaning: Meaning::Definition,
-        ..kind(
-            "apiextensions.k8s.io",
-            "CustomResourceDefinition",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        )
+        ..all(ObjectKind::DEFINITION)
     },
-    kind("", "Namespace", "/api/v1/namespaces"),
-    kind(
-        "storage.k8s.io",
-        "StorageClass",
-        "/apis/storage.k8s.io/v1/storageclasses",
-    ),
-    kind(
-        "networking.k8s.io",
-        "IngressClass",
-        "/apis/networking.k8s.io/v1/ingressclasses",
-    ),
-    kind(
-        "scheduling.k8s.io",
-        "PriorityClass",
-        "/apis/scheduling.k8s.io/v1/priorityclasses",
-    ),
-    kind(
-        "node.k8s.io",
-        "RuntimeClass",
-        "/apis/node.k8s.io/v1/runtimeclasses",
-    ),
-    kind(
-        "admissionregistration.k8s.io",
-        "ValidatingWebhookConfiguration",
-        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-    ),
-    kind(
-        "admissionregistration.k8s.io",
-        "MutatingWebhookConfiguration",
-        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-    ),
-    kind("", "LimitRange", "/api/v1/limitranges"),
-    kind("", "ResourceQuota", "/api/v1/resourcequotas"),
+    all(ObjectKind::NAMESPACE),
+    all(ObjectKind::STORAGE_CLASS),
+    all(ObjectKind::INGRESS_CLASS),
+    all(ObjectKind::PRIORITY_CLASS),
+    all(ObjectKind::RUNTIME_CLASS),
+    all(ObjectKind::VALIDATING_WEBHOOKS),
+    all(ObjectKind::MUTATING_WEBHOOKS),
+    all(ObjectKind::LIMIT_RANGE),
+    all(ObjectKind::RESOURCE_QUOTA),
     WatchedKind {
         meaning: Meaning::Release,
         resource: Resource {
-            path: "/api/v1/secrets",
+            kind: ObjectKind::SECRET,
             query: "&labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1",
             from_memory: true,
         },
-        ..kind("", "Secret", "")
     },
 ];
 
@@ -254,8 +222,11 @@ impl FollowedKind {
     }
 
     fn reference(&self, object: &ObjectMetadata) -> ObjectRef {
-        let mut reference =
-            ObjectRef::cluster(self.watched.group, self.watched.kind, object.name.as_str());
+        let mut reference = ObjectRef::cluster(
+            self.watched.resource.kind.group,
+            self.watched.resource.kind.kind,
+            object.name.as_str(),
+        );
         reference.namespace = match object.namespace.as_str() {
             "" => None,
             namespace => Some(namespace.into()),
@@ -265,7 +236,7 @@ impl FollowedKind {
 
     /// Reports a refusal once. That there is no answer, or that the kind is not served yet, is normal while RKE2 starts.
     fn log_failure(&mut self, failure: &RequestFailure) {
-        let kind = self.watched.kind;
+        let kind = self.watched.resource.kind.kind;
         let is_refused = !failure.is_unanswered() && !failure.is_not_found();
         if failure.is_gone() {
             // It is listed again.

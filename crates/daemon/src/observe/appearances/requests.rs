@@ -9,6 +9,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use tokio::time::timeout;
 use windrow_decide::flight::ObjectMetadata;
+use windrow_harvester::objects::ObjectKind;
 
 use crate::apiserver::{
     self, Connection, DEAD, ListBounds, ListForm, Pages, RequestFailure, WATCH_SECONDS,
@@ -65,7 +66,8 @@ pub(super) enum Change {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resource {
-    pub(super) path: &'static str,
+    /// Of which kind.
+    pub(super) kind: ObjectKind,
     /// A selector, as a query that begins with `&`.
     pub(super) query: &'static str,
     /// Whether to take the list from kube-apiserver's memory. It would read every Secret from etcd otherwise.
@@ -76,7 +78,13 @@ impl Resource {
     /// The pages of its list, whose version a watch begins at.
     pub(super) fn pages(&self) -> Pages {
         let form = ListForm::Metadata;
-        let pages = Pages::new(self.path, self.query, form, BOUNDS, WhenExpired::Fail);
+        let pages = Pages::new(
+            &self.kind.path(),
+            self.query,
+            form,
+            BOUNDS,
+            WhenExpired::Fail,
+        );
         match self.from_memory {
             true => pages.read_from_memory(),
             false => pages,
@@ -96,9 +104,10 @@ impl Watch {
         resource: Resource,
         version: &str,
     ) -> Result<Self, RequestFailure> {
-        let Resource { path, query, .. } = resource;
+        let (kind, query) = (resource.kind, resource.query);
         let path = format!(
-            "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}{query}&resourceVersion={}",
+            "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}{query}&resourceVersion={}",
+            kind.path(),
             escaped(version)
         );
         connection.wait().await;

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windrow_decide::flight::{Appeared, ObjectMetadata};
 
+use windrow_harvester::objects::ObjectKind;
+
 use super::definitions::NewDefinitions;
 use super::requests::{Change, Item, Resource, Watch, read_lines};
 use super::{Sighting, Source, version};
@@ -20,7 +22,7 @@ use crate::apiserver::{ApiServer, Connection, RequestFailure};
 use crate::testing::replies::{ServerReply, TestServer};
 
 const NAMESPACES: Resource = Resource {
-    path: "/api/v1/namespaces",
+    kind: ObjectKind::NAMESPACE,
     query: "",
     from_memory: false,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use serde_json::Value;
-use windrow_harvester::objects::{KeptMetadata, ObjectKind, text};
+use windrow_harvester::objects::{ObjectKind, text};
 
 use super::collection::{CollectedPart, Collection, LARGEST_OF_ALL};
 use super::reduce;
@@ -20,123 +20,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Most objects of a list. One that was cut off proves nothing.
 const MOST_OBJECTS: usize = 5000;
 
-struct ListedKind {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    part: &'static str,
-    /// The kept metadata of an object, if only metadata is kept.
-    kept: Option<KeptMetadata>,
-    /// The resource, after the namespace if only one is read.
-    resource: &'static str,
-    /// The wanted objects: those that match any of these selectors.
-    selectors: &'static [&'static str],
-}
-
-const EVERY_OBJECT: &[&str] = &[""];
-
-const fn kind(
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    resource: &'static str,
-) -> ListedKind {
-    ListedKind {
-        group,
-        version,
-        kind,
-        part: "",
-        kept: None,
-        resource,
-        selectors: EVERY_OBJECT,
+fn selectors(kind: ObjectKind) -> &'static [&'static str] {
+    match kind {
+        ObjectKind::EVENT => &[
+            "&fieldSelector=type%3DWarning",
+            // RKE2's own: some incidents are recognised by events of success.
+            "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
+        ],
+        ObjectKind::SETTING | ObjectKind::BUNDLE_DEPLOYMENT => &[""],
+        _ => kind.queries(),
     }
 }
 
-/// A kind that diagnosis examines. For some kinds, a report has more objects.
-fn diagnosed(kind: ObjectKind) -> ListedKind {
-    ListedKind {
-        group: kind.group,
-        version: kind.version,
-        kind: kind.kind,
-        part: kind.part,
-        kept: kind.kept_metadata(),
-        resource: kind.plural,
-        selectors: match kind {
-            ObjectKind::EVENT => &[
-                "&fieldSelector=type%3DWarning",
-                // RKE2's own: some incidents are recognised by events of success.
-                "&fieldSelector=involvedObject.kind%3DAddon,type%3DNormal",
-            ],
-            // Readers of a report want all of these; secrets in them are redacted.
-            ObjectKind::SETTING | ObjectKind::BUNDLE_DEPLOYMENT => EVERY_OBJECT,
-            _ => kind.queries(),
-        },
-    }
-}
-
-const SERVICES: ListedKind = kind("", "v1", "Service", "namespaces/kube-system/services");
-
-/// Kinds that are only for readers of a report, and not for diagnosis.
-const FOR_PEOPLE: &[ListedKind] = &[
-    SERVICES,
-    kind("apps", "v1", "DaemonSet", "daemonsets"),
-    kind("apps", "v1", "StatefulSet", "statefulsets"),
-    kind("storage.k8s.io", "v1", "StorageClass", "storageclasses"),
-    kind(
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-    ),
-    kind(
-        "admissionregistration.k8s.io",
-        "v1",
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-    ),
-    kind("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
-    kind(
-        "helm.cattle.io",
-        "v1",
-        "HelmChartConfig",
-        "helmchartconfigs",
-    ),
-    kind(
-        "k8s.cni.cncf.io",
-        "v1",
-        "NetworkAttachmentDefinition",
-        "network-attachment-definitions",
-    ),
-];
-
-impl ListedKind {
-    fn api_version(&self) -> String {
-        match self.group {
-            "" => self.version.to_owned(),
-            group => format!("{group}/{}", self.version),
-        }
-    }
-
-    fn name(&self) -> String {
-        match self.part {
-            "" => self.kind.to_owned(),
-            part => format!("{} ({part})", self.kind),
-        }
-    }
-
-    fn form(&self) -> ListForm {
-        match self.kept {
-            Some(_) => ListForm::Metadata,
-            None => ListForm::Objects,
-        }
-    }
-
-    fn path(&self) -> String {
-        let api = match self.group {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
-        };
-        format!("{api}/{}", self.resource)
+fn path(kind: ObjectKind) -> String {
+    match kind {
+        ObjectKind::SERVICE => kind.path_in("kube-system"),
+        _ => kind.path(),
     }
 }
 
@@ -175,11 +74,9 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
         None => {
             let kinds = ObjectKind::ALL.iter();
             // Pods that are Pending are among all pods.
-            for kind in kinds.filter(|kind| **kind != ObjectKind::PENDING_POD) {
-                list_all(collection, &client, &diagnosed(*kind)).await;
-            }
-            for kind in FOR_PEOPLE {
-                list_all(collection, &client, kind).await;
+            let kinds = kinds.filter(|kind| **kind != ObjectKind::PENDING_POD);
+            for kind in kinds.chain(ObjectKind::FOR_PEOPLE) {
+                list_all(collection, &client, *kind).await;
             }
         }
         Some(node) => of_own_node(collection, &client, &node).await,
@@ -190,17 +87,13 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
 async fn of_own_node(collection: &mut Collection<'_>, client: &Client, node: &str) {
     let why = "this node's identity may not ask for them; make a report on a server too";
     collection.missing("most objects of the cluster", why);
-    let of_node = |kind: ObjectKind, selector: &str| {
-        let kind = diagnosed(kind);
-        let query = format!("&fieldSelector={selector}%3D{node}");
-        (kind, query)
-    };
+    let of_node = |selector: &str| format!("&fieldSelector={selector}%3D{node}");
     for (kind, query) in [
-        of_node(ObjectKind::NODE, "metadata.name"),
-        of_node(ObjectKind::POD, "spec.nodeName"),
-        (SERVICES, String::new()),
+        (ObjectKind::NODE, of_node("metadata.name")),
+        (ObjectKind::POD, of_node("spec.nodeName")),
+        (ObjectKind::SERVICE, String::new()),
     ] {
-        list(collection, client, &kind, &[&query]).await;
+        list(collection, client, kind, &[&query]).await;
     }
 }
 
@@ -235,15 +128,15 @@ async fn credential(
     None
 }
 
-async fn list_all(collection: &mut Collection<'_>, client: &Client, kind: &ListedKind) {
+async fn list_all(collection: &mut Collection<'_>, client: &Client, kind: ObjectKind) {
     collection.report_progress(&format!("the cluster's objects: {}", kind.name()));
-    list(collection, client, kind, kind.selectors).await;
+    list(collection, client, kind, selectors(kind)).await;
 }
 
 async fn list(
     collection: &mut Collection<'_>,
     client: &Client,
-    kind: &ListedKind,
+    kind: ObjectKind,
     queries: &[&str],
 ) {
     let what = format!("{} of {}", kind.name(), kind.api_version());
@@ -254,8 +147,7 @@ async fn list(
         }
     }
     collection.room = collection.room.saturating_sub(taken.memory);
-    let addons = ObjectKind::MANIFEST_ADDON;
-    if (kind.group, kind.kind) == (addons.group, addons.kind) {
+    if kind == ObjectKind::MANIFEST_ADDON {
         for addon in &taken.items {
             let checksum = text(addon, "/spec/checksum");
             if !collection.wanted.plain.contains(checksum) {
@@ -263,7 +155,7 @@ async fn list(
             }
         }
     }
-    let list = match kind.kept {
+    let list = match kind.kept_metadata() {
         Some(kept) => reduce::metadata_list(kept, taken.items),
         None => reduce::list(&kind.api_version(), kind.kind, taken.items),
     };
@@ -275,7 +167,7 @@ async fn list(
     let query = queries
         .first()
         .map_or_else(String::new, |query| query.replacen('&', "?", 1));
-    let source = format!("GET {}{query}", kind.path());
+    let source = format!("GET {}{query}", path(kind));
     collection.add(name, "objects of the cluster", source, found);
 }
 
@@ -291,12 +183,16 @@ struct ListedObjects {
 async fn pages(
     collection: &Collection<'_>,
     client: &Client,
-    kind: &ListedKind,
+    kind: ObjectKind,
     query: &str,
     taken: &mut ListedObjects,
 ) -> Result<(), RequestFailure> {
     let bounds = ListBounds::of(PATIENCE);
-    let mut pages = Pages::new(&kind.path(), query, kind.form(), bounds, WhenExpired::GoOn);
+    let form = match kind.kept_metadata() {
+        Some(_) => ListForm::Metadata,
+        None => ListForm::Objects,
+    };
+    let mut pages = Pages::new(&path(kind), query, form, bounds, WhenExpired::GoOn);
     let most = taken.items.len() + MOST_OBJECTS;
     loop {
         pages.bounds.patience = collection.time(PATIENCE);
@@ -355,8 +251,8 @@ mod tests {
             into: &mut into,
             on_progress: &mut |_| {},
         };
-        let kind = kind("storage.k8s.io", "v1", "StorageClass", "storageclasses");
-        list_all(&mut collection, &served.client(), &kind).await;
+        let client = served.client();
+        list_all(&mut collection, &client, ObjectKind::STORAGE_CLASS).await;
         let bytes = collection.bytes;
         if let Some(missing) = into.missing.first() {
             return Err(missing.why.clone());

@@ -2,12 +2,14 @@
 //! identity sends nothing that the node authorizer would refuse (KEP-4601), so that the audit log never shows a probe
 //! of ours as forbidden.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::{Method, Request};
 use kube::client::Body;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use windrow_harvester::objects::ObjectKind;
 use windrow_plan::readiness::node::NodeRole;
 
 /// How long an answer may take. Shorter than the shortest probe's own limit.
@@ -67,7 +69,7 @@ pub(super) enum Ask<'a> {
     /// EndpointSlices of Service `harvester-system/harvester-webhook`.
     WebhookEndpoints,
     /// The configurations of admission webhooks: `validatingwebhookconfigurations`, or the mutating ones.
-    WebhookConfigurations(&'a str),
+    WebhookConfigurations(ObjectKind),
     /// The first object of a list, by the list's path: only its metadata.
     First(&'a str),
     /// An update of an object, by its path, that changes nothing and is not kept (`dryRun=All`): it only makes
@@ -127,7 +129,7 @@ impl Ask<'_> {
         Ask::UpgradeController,
         Ask::AgentUpgrader,
         Ask::WebhookEndpoints,
-        Ask::WebhookConfigurations("validatingwebhookconfigurations"),
+        Ask::WebhookConfigurations(ObjectKind::VALIDATING_WEBHOOKS),
         Ask::First("/apis/harvesterhci.io/v1beta1/settings"),
         Ask::Unchanged("/apis/harvesterhci.io/v1beta1/settings/server-version"),
         Ask::ServerVersion,
@@ -187,88 +189,78 @@ impl Ask<'_> {
     }
 
     pub(super) fn path(self, node: &str) -> String {
+        let system = |kind: ObjectKind, name| kind.object_path("kube-system", name);
         match self {
             Ask::Readyz => "/readyz".to_owned(),
-            Ask::OwnNode => format!("/api/v1/nodes/{node}"),
-            Ask::Leader(component) => format!(
-                "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{}",
-                segment(component)
-            ),
-            Ask::Traefik => "/api/v1/namespaces/kube-system/services/rke2-traefik".to_owned(),
-            Ask::Expose => "/api/v1/namespaces/kube-system/services/ingress-expose".to_owned(),
-            Ask::Vip => "/api/v1/namespaces/harvester-system/configmaps/vip".to_owned(),
-            Ask::Rancher => "/apis/apps/v1/namespaces/cattle-system/deployments/rancher".to_owned(),
-            Ask::ManagedChart => {
-                "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts/harvester"
-                    .to_owned()
-            }
-            Ask::ManagedCharts => {
-                "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts".to_owned()
-            }
+            Ask::OwnNode => ObjectKind::NODE.object_path("", node),
+            Ask::Leader(component) => system(ObjectKind::LEASE, &segment(component)),
+            Ask::Traefik => system(ObjectKind::SERVICE, "rke2-traefik"),
+            Ask::Expose => system(ObjectKind::SERVICE, "ingress-expose"),
+            Ask::Vip => ObjectKind::CONFIG_MAP.object_path("harvester-system", "vip"),
+            Ask::Rancher => ObjectKind::DEPLOYMENT.object_path("cattle-system", "rancher"),
+            Ask::ManagedChart => ObjectKind::MANAGED_CHART.object_path("fleet-local", "harvester"),
+            Ask::ManagedCharts => ObjectKind::MANAGED_CHART.path_in("fleet-local"),
             Ask::Bundles => {
-                "/apis/fleet.cattle.io/v1alpha1/namespaces/fleet-local/bundles?includeObject=None"
-                    .to_owned()
+                let bundles = ObjectKind::BUNDLE.path_in("fleet-local");
+                format!("{bundles}?includeObject=None")
             }
-            Ask::LonghornNode => format!(
-                "/apis/longhorn.io/v1beta2/namespaces/longhorn-system/nodes?fieldSelector=metadata.name%3D{}",
-                segment(node)
-            ),
-            Ask::KubeVirts => {
-                "/apis/kubevirt.io/v1/namespaces/harvester-system/kubevirts".to_owned()
+            Ask::LonghornNode => list_of_one(ObjectKind::LONGHORN_NODE, "longhorn-system", node),
+            Ask::KubeVirts => ObjectKind::KUBEVIRT.path_in("harvester-system"),
+            Ask::LocalCluster => {
+                list_of_one(ObjectKind::PROVISIONING_CLUSTER, "fleet-local", "local")
             }
-            Ask::LocalCluster => "/apis/provisioning.cattle.io/v1/namespaces/fleet-local/clusters\
-                 ?fieldSelector=metadata.name%3Dlocal"
-                .to_owned(),
             Ask::UpgradeController => {
-                "/apis/apps/v1/namespaces/cattle-system/deployments/system-upgrade-controller"
-                    .to_owned()
+                ObjectKind::DEPLOYMENT.object_path("cattle-system", "system-upgrade-controller")
             }
-            Ask::AgentUpgrader => "/apis/upgrade.cattle.io/v1/namespaces/cattle-system/plans\
-                 ?fieldSelector=metadata.name%3Dsystem-agent-upgrader"
-                .to_owned(),
-            Ask::WebhookEndpoints => {
-                "/apis/discovery.k8s.io/v1/namespaces/harvester-system/endpointslices\
-                 ?labelSelector=kubernetes.io%2Fservice-name%3Dharvester-webhook"
-                    .to_owned()
+            Ask::AgentUpgrader => {
+                list_of_one(ObjectKind::PLAN, "cattle-system", "system-agent-upgrader")
             }
-            Ask::WebhookConfigurations(plural) => {
-                format!("/apis/admissionregistration.k8s.io/v1/{plural}")
-            }
+            Ask::WebhookEndpoints => format!(
+                "{}?labelSelector=kubernetes.io%2Fservice-name%3Dharvester-webhook",
+                ObjectKind::ENDPOINT_SLICE.path_in("harvester-system")
+            ),
+            Ask::WebhookConfigurations(kind) => kind.path(),
             Ask::First(list) => format!("{list}?limit=1"),
             Ask::Unchanged(object) => format!("{object}?dryRun=All&fieldManager=windrow"),
-            Ask::ServerVersion => {
-                "/apis/harvesterhci.io/v1beta1/settings/server-version".to_owned()
-            }
-            Ask::StorageNetwork => {
-                "/apis/harvesterhci.io/v1beta1/settings/storage-network".to_owned()
-            }
-            Ask::Upgrades => "/apis/harvesterhci.io/v1beta1/namespaces/harvester-system/upgrades\
-                 ?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue"
-                .to_owned(),
-            Ask::UpgradePlans => "/apis/management.harvesterhci.io/v1beta1/upgradeplans".to_owned(),
+            Ask::ServerVersion => ObjectKind::SETTING.object_path("", "server-version"),
+            Ask::StorageNetwork => ObjectKind::SETTING.object_path("", "storage-network"),
+            Ask::Upgrades => format!(
+                "{}?labelSelector=harvesterhci.io%2FlatestUpgrade%3Dtrue",
+                ObjectKind::UPGRADE.path_in("harvester-system")
+            ),
+            Ask::UpgradePlans => ObjectKind::UPGRADE_PLAN.path(),
             Ask::UpgradeJobs => format!(
-                "/apis/batch/v1/jobs?labelSelector=upgrade.cattle.io%2Fplan,upgrade.cattle.io%2Fnode%3D{}",
+                "{}?labelSelector=upgrade.cattle.io%2Fplan,upgrade.cattle.io%2Fnode%3D{}",
+                ObjectKind::JOB.path(),
                 segment(node)
             ),
             Ask::HookJobs(upgrade) => format!(
-                "/apis/batch/v1/namespaces/harvester-system/jobs?limit=500&labelSelector=harvesterhci.io%2Fupgrade%3D{}",
+                "{}?limit=500&labelSelector=harvesterhci.io%2Fupgrade%3D{}",
+                ObjectKind::JOB.path_in("harvester-system"),
                 segment(upgrade)
             ),
-            Ask::Addons => "/apis/harvesterhci.io/v1beta1/addons".to_owned(),
-            Ask::HelmChart(named) => named.below("/apis/helm.cattle.io/v1", "helmcharts"),
-            Ask::Job(named) => named.below("/apis/batch/v1", "jobs"),
+            Ask::Addons => ObjectKind::ADDON.path(),
+            Ask::HelmChart(named) => named.path(ObjectKind::HELM_CHART),
+            Ask::Job(named) => named.path(ObjectKind::JOB),
             Ask::JobPods(NamespacedName { namespace, name }) => format!(
-                "/api/v1/namespaces/{}/pods?labelSelector=job-name%3D{}&limit=20",
-                segment(namespace),
+                "{}?labelSelector=job-name%3D{}&limit=20",
+                ObjectKind::POD.path_in(&segment(namespace)),
                 segment(name)
             ),
-            Ask::Service(named) => named.below("/api/v1", "services"),
+            Ask::Service(named) => named.path(ObjectKind::SERVICE),
             Ask::Resources(api_version) => api(api_version),
             Ask::Object(path) => path.to_owned(),
         }
     }
 }
 
+/// The list with the one object of this name. Unlike the object, it exists before the object does.
+fn list_of_one(kind: ObjectKind, namespace: &str, name: &str) -> String {
+    let (list, name) = (kind.path_in(namespace), segment(name));
+    format!("{list}?fieldSelector=metadata.name%3D{name}")
+}
+
+/// The path of an object.
 pub(super) fn object_path(
     api_version: &str,
     namespace: Option<&str>,
@@ -294,9 +286,8 @@ fn api(version: &str) -> String {
 }
 
 impl NamespacedName<'_> {
-    fn below(self, api: &str, resource: &str) -> String {
-        let (namespace, name) = (segment(self.namespace), segment(self.name));
-        format!("{api}/namespaces/{namespace}/{resource}/{name}")
+    fn path(self, kind: ObjectKind) -> String {
+        kind.object_path(&segment(self.namespace), &segment(self.name))
     }
 }
 
@@ -304,12 +295,12 @@ impl NamespacedName<'_> {
 const NO_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// A name as one segment of a path: a name from the cluster must not lead elsewhere.
-fn segment(name: &str) -> PercentEncode<'_> {
+fn segment(name: &str) -> Cow<'_, str> {
     // A name that consists of dots would be treated as a directory.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match name.bytes().any(plain) {
-        true => utf8_percent_encode(name, NO_NAME),
-        false => utf8_percent_encode(name, NON_ALPHANUMERIC),
+        true => utf8_percent_encode(name, NO_NAME).into(),
+        false => utf8_percent_encode(name, NON_ALPHANUMERIC).into(),
     }
 }
 

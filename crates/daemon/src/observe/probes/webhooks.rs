@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
+use windrow_harvester::objects::ObjectKind;
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::{admin, ready_endpoint};
@@ -112,11 +113,11 @@ pub(super) async fn answer(
 /// The webhooks that are registered, each with an object to try it with.
 async fn registered(context: &ProbeContext, node: &str) -> Result<Vec<Answerer>, ProbeOutcome> {
     let mut configurations = Vec::new();
-    for plural in [
-        "validatingwebhookconfigurations",
-        "mutatingwebhookconfigurations",
+    for kind in [
+        ObjectKind::VALIDATING_WEBHOOKS,
+        ObjectKind::MUTATING_WEBHOOKS,
     ] {
-        let ask = Ask::WebhookConfigurations(plural);
+        let ask = Ask::WebhookConfigurations(kind);
         let list = admin(context, ask, node, "webhooks are not served").await?;
         if let Some(items) = list["items"].as_array() {
             configurations.extend(items.iter().cloned());
