@@ -1,5 +1,5 @@
 //! Events about files, as entries of the journal: each one separately, up to a number per minute. The others of the
-//! same kind are summed up in one entry every few seconds. So many files that come at once, or one file that changes
+//! same kind are summed up in one entry every few seconds. Many files that come at once, or one file that changes
 //! all the time, do not fill the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
