@@ -201,7 +201,7 @@ fn a_schema_says_what_a_value_may_be() {
             "{type: object, not: {required: [a]}, properties: {a: {type: string}, b: {type: string}}}",
             "{b: x}",
             "{a: x}",
-            "spec: is not valid: it is what the definition excludes",
+            "spec: is not valid: the definition excludes it",
         ),
         (
             "{type: object, oneOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}",

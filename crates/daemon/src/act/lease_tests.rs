@@ -237,7 +237,7 @@ async fn what_the_holder_writes_down_is_read_by_others_and_nobody_else_writes() 
         .await
         .unwrap();
     let late = ours.write_note(&client, Some("a"), "d".to_owned()).await;
-    assert!(late.unwrap_err().contains("somebody else"));
+    assert!(late.unwrap_err().contains("another"));
     assert_eq!(other.note(&client).await, Ok(Some("c".to_owned())));
     store.refuse(Method::PUT, StatusCode::INTERNAL_SERVER_ERROR);
     let failed = ours.write_note(&client, Some("c"), "d".to_owned()).await;

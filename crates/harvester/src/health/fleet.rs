@@ -3,6 +3,7 @@
 use serde_json::Value;
 use windrow_model::redact;
 use windrow_plan::readiness::node::ProbeOutcome;
+use windrow_plan::readiness::platform::{ChartState, only_modified};
 
 use super::judge_condition;
 
@@ -20,12 +21,9 @@ pub fn provisioned(cluster: &Value) -> ProbeOutcome {
 /// What is wrong with a ManagedChart.
 pub fn chart_fault(chart: &Value) -> Option<String> {
     let name = chart["metadata"]["name"].as_str().unwrap_or_default();
-    match judge_condition(chart, "Ready") {
-        Some(ProbeOutcome::Failed { why, .. }) if !only_modified(&why) => {
-            Some(format!("{name}: {why}"))
-        }
-        Some(_) => None,
-        None => Some(format!("{name}: Fleet has reported no status yet")),
+    match ChartState::of(chart).into() {
+        ProbeOutcome::Failed { why, .. } => Some(format!("{name}: {why}")),
+        _ => None,
     }
 }
 
@@ -50,17 +48,6 @@ pub fn bundle_faults(table: &Value) -> Result<Vec<String>, ProbeOutcome> {
             (!fine).then(|| format!("{name}: {said}"))
         })
         .collect())
-}
-
-/// Fleet reports Modified for a chart that was changed after its installation, and only the installation counts here.
-/// (`NotReady(1) Modified(2) [Cluster …]` lists several states.)
-pub fn only_modified(message: &str) -> bool {
-    let states: Vec<&str> = message
-        .split([' ', ';'])
-        .take_while(|word| !word.starts_with('['))
-        .filter(|word| word.ends_with(')') && word.contains('('))
-        .collect();
-    !states.is_empty() && states.iter().all(|state| state.starts_with("Modified("))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! says what it means where there is none.
 
 mod fleet;
-mod kubevirt;
 mod longhorn;
 mod node;
 
@@ -11,8 +10,7 @@ use windrow_plan::readiness::node::ProbeOutcome;
 
 use crate::objects::Condition;
 
-pub use self::fleet::{bundle_faults, chart_fault, only_modified, provisioned};
-pub use self::kubevirt::kubevirt_works;
+pub use self::fleet::{bundle_faults, chart_fault, provisioned};
 pub use self::longhorn::usable_disks;
 pub(crate) use self::node::DRAIN_TAINT;
 pub use self::node::{draining, plan_at_work, promoting};

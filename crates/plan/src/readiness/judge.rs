@@ -2,11 +2,12 @@
 //!
 //! 1. It is being deleted: Progressing.
 //! 2. A readiness rule for its kind in a rule pack: only this rule counts.
-//! 3. Its controller has not seen this generation: Progressing.
-//! 4. The conditions `Reconciling` and `Stalled`.
-//! 5. The built-in table.
-//! 6. The condition `Ready`, `Available` or `Succeeded`.
-//! 7. Unknown: there is no status, or it contains no known field.
+//! 3. The judges of `platform`, which the node and the incidents use as well.
+//! 4. Its controller has not seen this generation: Progressing.
+//! 5. The conditions `Reconciling` and `Stalled`.
+//! 6. The built-in table.
+//! 7. The condition `Ready`, `Available` or `Succeeded`.
+//! 8. Unknown: there is no status, or it contains no known field.
 
 use serde_json::Value;
 use windrow_model::manifest::{GroupKind, ObjectRef};
@@ -14,7 +15,7 @@ use windrow_model::manifest::{GroupKind, ObjectRef};
 use super::fields::{
     FieldResult, condition, failed, has_status, number, progressing, ready, says, text, unknown,
 };
-use super::{Judgement, ObservedCluster, kinds};
+use super::{Judgement, ObservedCluster, kinds, platform};
 use crate::rules::{EvaluationError, Expression, ReadinessRule, RuleSet};
 
 /// Judges one observed object. `id` is required because the API may omit kind and version in the items of a list.
@@ -74,6 +75,9 @@ fn first_answer(
     }
     if let Some(rule) = rule_for(&id.group_kind(), rules) {
         return Ok(by_rule(object, rule));
+    }
+    if let Some(judgement) = platform::judge(object, id) {
+        return Ok(judgement);
     }
     let observed = number(object, &["status", "observedGeneration"])?;
     let generation = number(object, &["metadata", "generation"])?;

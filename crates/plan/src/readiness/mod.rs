@@ -10,6 +10,7 @@ mod judge;
 mod kinds;
 mod need;
 pub mod node;
+pub mod platform;
 #[cfg(test)]
 mod tests;
 mod workloads;

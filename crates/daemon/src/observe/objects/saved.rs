@@ -382,7 +382,7 @@ mod tests {
         let refused = within.objects.all(ObjectKind::NODE).unwrap_err();
         assert!(refused.why.contains("too large"), "{refused:?}");
         fs::write(&path, [0x1f, 0x8b, 0]).unwrap();
-        assert!(saved(&path).unwrap_err()[0].contains("no archive"));
+        assert!(saved(&path).unwrap_err()[0].contains("not an archive"));
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_harvester::health::{
-    draining, judge_condition, only_modified, plan_at_work, promoting,
-    storage_network as is_configured,
+    draining, judge_condition, plan_at_work, promoting, storage_network as is_configured,
 };
 use windrow_harvester::objects::{items, text};
 use windrow_harvester::upgrade::{
@@ -13,6 +12,7 @@ use windrow_harvester::upgrade::{
 use windrow_plan::readiness::node::{
     NodeEvent, NodeRole, ProbeOutcome, Transition, TransitionScope, TransitionSign,
 };
+use windrow_plan::readiness::platform::ChartState;
 use windrow_plan::rules::Platform;
 
 use super::answer::ProbeAnswer;
@@ -138,11 +138,7 @@ pub(super) async fn rancher(context: &ProbeContext, node: &str) -> ProbeOutcome 
 pub(super) async fn managed_chart(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let absent = "ManagedChart fleet-local/harvester does not exist yet";
     match admin(context, Ask::ManagedChart, node, absent).await {
-        Ok(chart) => match judge_condition(&chart, "Ready") {
-            Some(ProbeOutcome::Failed { why, .. }) if only_modified(&why) => ProbeOutcome::Passed,
-            Some(outcome) => outcome,
-            None => ProbeOutcome::failed("Fleet has reported no status yet"),
-        },
+        Ok(chart) => ChartState::of(&chart).into(),
         Err(outcome) => outcome,
     }
 }

@@ -2,10 +2,9 @@
 //! cluster, and system-upgrade-controller. All alike from v1.4.0 to v1.8.2; if a kind is not served, its state is
 //! unknown.
 
-use windrow_harvester::health::{
-    bundle_faults, chart_fault, judge_condition, kubevirt_works, provisioned,
-};
+use windrow_harvester::health::{bundle_faults, chart_fault, judge_condition, provisioned};
 use windrow_plan::readiness::node::ProbeOutcome;
+use windrow_plan::readiness::platform::KubeVirtState;
 
 use super::cluster::admin;
 use super::context::ProbeContext;
@@ -21,7 +20,7 @@ fn outcome(judged: Result<ProbeOutcome, ProbeOutcome>) -> ProbeOutcome {
 pub(super) async fn kubevirt(context: &ProbeContext, node: &str) -> ProbeOutcome {
     let found = items(&context.kubernetes, Ask::KubeVirts, node).await;
     outcome(found.map(|found| match found.first() {
-        Some(kubevirt) => kubevirt_works(kubevirt),
+        Some(kubevirt) => KubeVirtState::of(kubevirt).into(),
         None => ProbeOutcome::failed("there is no KubeVirt in harvester-system yet"),
     }))
 }

@@ -491,7 +491,11 @@ async fn one_that_cannot_be_kept_is_served_all_the_same_and_a_broken_one_is_made
     };
     let names = || Arc::new(Vec::new) as Arc<dyn Fn() -> Vec<String> + Send + Sync>;
     let unsaved = Certificate::new(files.clone(), names()).current().unwrap();
-    assert!(unsaved.note.contains("in memory alone"), "{}", unsaved.note);
+    assert!(
+        unsaved.note.contains("only kept in memory"),
+        "{}",
+        unsaved.note
+    );
     assert!(unsaved.note.contains("own.pem: "), "{}", unsaved.note);
 
     fs::remove_file(served.directory.path().join("state")).unwrap();

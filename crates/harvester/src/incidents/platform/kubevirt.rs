@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::readiness::platform::KubeVirtState;
 
 use super::{is_upgrading, quoted};
 use crate::incidents::finding::IncidentFinding;
@@ -29,7 +30,7 @@ pub(in crate::incidents) fn find(
         };
         let since = false_since(available);
         let is_late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
-        if available.is_true() || !is_late || is_upgrading(objects)? {
+        if !KubeVirtState::of(kubevirt).is_unavailable() || !is_late || is_upgrading(objects)? {
             continue;
         }
         let handlers = objects.all(ObjectKind::POD)?.iter().filter(|pod| {

@@ -35,7 +35,11 @@ fn the_own_certificate_is_not_replaced_when_it_cannot_be_read() {
         own: Some(own.clone()),
     };
     let served = Certificate::new(files, without_names()).current().unwrap();
-    assert!(served.note.contains("in memory alone"), "{}", served.note);
+    assert!(
+        served.note.contains("only kept in memory"),
+        "{}",
+        served.note
+    );
     assert!(own.is_symlink());
 }
 

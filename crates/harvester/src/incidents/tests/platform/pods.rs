@@ -251,7 +251,7 @@ fn nodes_that_stay_on_different_versions_are_told_with_each_nodes() {
 fn kubevirt_that_stays_unavailable_is_an_error_that_names_the_pods_it_waits_for() {
     let kubevirt = |status: &str, since: &str| {
         json!({"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt", "namespace": "harvester-system"},
-            "status": {"conditions": [{"type": "Available", "status": status, "reason": "DeploymentInProgress",
+            "status": {"phase": "Deployed", "conditions": [{"type": "Available", "status": status, "reason": "DeploymentInProgress",
                 "message": "Deploying version 1.7.0", "lastTransitionTime": since}]}})
     };
     let handler = |name: &str, marked: bool| {
