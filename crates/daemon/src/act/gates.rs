@@ -242,6 +242,24 @@ impl StateFile {
         }
     }
 
+    /// Reads what is to be written again with more in it. `None` also if its content is not valid: then it is lost already.
+    ///
+    /// # Errors
+    ///
+    /// A line: it cannot be read now. Written again, it would lose what it has.
+    fn recall_before_change<T: DeserializeOwned>(
+        self,
+        layout: &Layout,
+    ) -> Result<Option<T>, String> {
+        let path = self.path(layout);
+        match read(&path) {
+            Ok(text) => Ok(text.and_then(|text| serde_json::from_str(&text).ok())),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// When it was last written; `None` if it is not there.
     pub fn written_at(self, layout: &Layout, now: Timestamp) -> Option<WrittenAt> {
         written_at(&self.path(layout), now)
     }
@@ -298,7 +316,7 @@ pub fn remember_refused(
     if gates.is_empty() {
         return Ok(());
     }
-    let known = StateFile::Refused.recall(layout).unwrap_or_default();
+    let known = StateFile::Refused.recall_before_change(layout)?;
     StateFile::Refused
         .keep(layout, &RefusedGates::and(known, version, gates, why, own))
         .map_err(|error| error.to_string())
@@ -310,7 +328,7 @@ pub fn remember_refused(
 ///
 /// Those of the file system, in a line.
 pub fn remember_failed(layout: &Layout, failed: FailedDropIn) -> Result<(), String> {
-    let known: Option<FailedDropIns> = StateFile::Failed.recall(layout).unwrap_or_default();
+    let known: Option<FailedDropIns> = StateFile::Failed.recall_before_change(layout)?;
     let mut all = known.unwrap_or_default();
     all.add(failed);
     StateFile::Failed

@@ -8,27 +8,22 @@
 use std::io;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use windrow_decide::Event;
 use windrow_gates::trial::OnDisk;
-use windrow_gates::{
-    Component, LastChange, LeftOut, RefusedGates, Rke2State, TooManyStarts, Trial, TrialStarts,
-    list, read_gates, version_text,
-};
+use windrow_gates::{Component, LeftOut, Rke2State, TooManyStarts, Trial, TrialStarts, list};
 use windrow_model::reasons::Code;
 
+use super::own_refusals::own_refusals;
 use super::settle::{concerns, left_out, settle_for_start};
-use super::startup_watch::RECENT;
 use crate::act::{
-    GatesLock, StateFile, TakenOut, WrittenAt, drop_in_written_at, put_drop_in, read_drop_in,
-    remember_failed, remember_refused, take_out_of_drop_in,
+    GatesLock, StateFile, TakenOut, put_drop_in, read_drop_in, remember_failed, remember_refused,
+    take_out_of_drop_in,
 };
 use crate::configuration::Configuration;
 use crate::fs;
 use crate::layout::Layout;
+use crate::observe::effect;
 use crate::observe::platform::boot_moment;
-use crate::observe::rke2::{candidates_on_disk, resolved};
-use crate::observe::{effect, rke2_binary};
 
 /// In the run-time directory: RKE2 was started in this boot.
 const STARTED: &str = "rke2-started";
@@ -67,6 +62,7 @@ pub fn before_start(root: &Layout) -> Vec<Event> {
     let mut patience = GatesLock::PATIENCE;
     let configuration = Configuration::load(root);
     let (settings, layout) = (configuration.settings(), configuration.layout());
+    let mut unwritten = None;
     events.extend(remove_unreadable(layout, &mut patience));
     match StateFile::Trial.recall::<Trial>(layout) {
         Ok(Some(trial)) if trial.in_force() => {
@@ -76,13 +72,19 @@ pub fn before_start(root: &Layout) -> Vec<Event> {
                 counted.unwrap_or_else(|why| vec![failed("count the starts of a trial", &why)]),
             );
         }
-        Ok(_) => own_refusals(&configuration, &mut patience),
+        Ok(_) => {
+            if let Err((refused, why)) = own_refusals(&configuration, &mut patience) {
+                events.push(failed("remember refused feature gates", &why));
+                unwritten = Some(refused);
+            }
+        }
         // Settling ignores a trial that cannot be read.
         Err(why) => events.push(failed("read the trial of feature gates", &why)),
     }
     // RKE2's binary is read for it, a hundred megabytes.
     if concerns(&configuration) {
-        events.extend(settle_for_start(&configuration, rke2, &mut patience).events);
+        let settled = settle_for_start(&configuration, rke2, unwritten.as_ref(), &mut patience);
+        events.extend(settled.events);
     }
     if let Err(error) = marked.and(mark(root, CHECKED)) {
         let what = format!("write to {}", root.run_dir().display());
@@ -194,70 +196,6 @@ fn report_restored(trial: &Trial, done: &TakenOut, why: &str, own: &str) -> Vec<
     events
 }
 
-/// Before a start: gates of ours that kube-apiserver or the kubelet has refused since they were written are recorded,
-/// so that settling removes them, or does not write them again if the drop-in was removed manually.
-fn own_refusals(configuration: &Configuration, patience: &mut Duration) {
-    let layout = configuration.layout();
-    let own = layout.gates_drop_in().display().to_string();
-    let mut ahead = None;
-    let (gates, since) = match read_drop_in(layout) {
-        Ok(Some(text)) => {
-            let now = Timestamp::now();
-            let written = drop_in_written_at(layout, now);
-            let since = written.and_then(WrittenAt::past);
-            let since = since.or_else(|| now.checked_sub(RECENT).ok());
-            // The clock was set back, or starts behind: lines of that clock are still there.
-            ahead = written.and_then(WrittenAt::ahead);
-            (read_gates(&own, &text, &[]), since)
-        }
-        // A refusal by another binary means nothing, and neither does one of a gate that was never set.
-        Ok(None) => {
-            let last: Option<LastChange> = StateFile::LastChange.recall(layout).unwrap_or_default();
-            let text = last.and_then(|last| last.content).unwrap_or_default();
-            let mut gates = read_gates(&own, &text, &[]);
-            let requests = &configuration.settings().feature_gates;
-            gates.retain(|gate| requests.iter().any(|request| request.sets_as(gate)));
-            // They were set then. A trial may have kept them after an earlier refusal.
-            let now = Timestamp::now();
-            let set = StateFile::LastChange.written_at(layout, now);
-            let set = set.and_then(WrittenAt::past);
-            let set = set.or_else(|| now.checked_sub(RECENT).ok());
-            let installed = rke2_binary::installed_at(layout).filter(|at| *at <= now);
-            (gates, set.max(installed))
-        }
-        Err(_) => return,
-    };
-    for component in [Component::KubeApiserver, Component::Kubelet] {
-        let said = effect::refusal(layout, component, since);
-        let said = said.or_else(|| effect::refusal(layout, component, Some(ahead?)));
-        let Some((refusal, _)) = said else {
-            continue;
-        };
-        let mut mine = gates.clone();
-        mine.retain(|gate| gate.component == component && refusal.gates.contains(&gate.gate));
-        if mine.is_empty() {
-            continue;
-        }
-        let data_dir = &configuration.settings().data_dir;
-        let resolved = resolved(&candidates_on_disk(layout, data_dir));
-        let version = version_text(&resolved.target);
-        let _lock = GatesLock::take_within(layout, patience);
-        let known: Option<RefusedGates> = StateFile::Refused.recall(layout).unwrap_or_default();
-        let is_known = known.is_some_and(|known| {
-            let known_gates = known.gates(&own);
-            known.version == version
-                && mine
-                    .iter()
-                    .all(|mine| known_gates.iter().any(|gate| gate.sets_as(mine)))
-        });
-        if !is_known {
-            let why = format!("{component} says: {}", refusal.line);
-            // If the record fails, the next start finds the refusal again.
-            let _ = remember_refused(layout, &version, &mine, &why, &own);
-        }
-    }
-}
-
 fn failed(what: &str, error: &str) -> Event {
     Event::new(
         Code::ActionFailed,
@@ -268,6 +206,8 @@ fn failed(what: &str, error: &str) -> Event {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use jiff::Timestamp;
 
     use super::super::inputs::DropInInputs;
     use super::super::settle::settle_as_read;
@@ -463,6 +403,77 @@ mod tests {
     fn set_time(path: &Path, at: Duration) {
         let file = std::fs::File::open(path).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + at).unwrap();
+    }
+
+    #[test]
+    fn a_refused_gate_goes_before_the_next_start_although_the_refusal_cannot_be_written() {
+        let gates = "kubeApiserver: {APIResponseCompression: false, ImageVolume: true}";
+        let (_place, root) = node(gates);
+        boot(&root);
+        refuse(&root, "ImageVolume", Timestamp::now());
+        // As on a full disk: there is no record, and none can be written.
+        let records = root.gates_dir();
+        fs::remove_dir_all(&records).unwrap();
+        std::os::unix::fs::symlink("/nonexistent/windrow", &records).unwrap();
+        let events = before_start(&root);
+        assert_eq!(
+            codes(&events),
+            [Code::ActionFailed, Code::GatesWritten, Code::GateDropped]
+        );
+        let written = read_drop_in(&root).unwrap().unwrap();
+        assert!(written.contains("APIResponseCompression") && !written.contains("ImageVolume"));
+    }
+
+    #[test]
+    fn a_record_of_refusals_that_cannot_be_read_is_no_leave_to_write_a_refused_gate_again() {
+        let gates = "kubeApiserver: {APIResponseCompression: false, ImageVolume: true}";
+        let (_place, root) = node(gates);
+        boot(&root);
+        refuse(&root, "ImageVolume", Timestamp::now());
+        before_start(&root);
+        let written = read_drop_in(&root).unwrap();
+        let is_refused = |content: &Option<String>| {
+            let content = content.as_ref().unwrap();
+            content.contains("APIResponseCompression") && !content.contains("ImageVolume")
+        };
+        assert!(is_refused(&written));
+        // The log that shows it is gone after a reboot.
+        fs::remove_dir_all(root.path("/var/log/pods")).unwrap();
+        let record = StateFile::Refused.path(&root);
+        let content = fs::read_to_string(&record).unwrap();
+        let damage: [fn(&Path); 2] = [
+            |path| fs::write(path, "{").unwrap(),
+            |path| {
+                fs::remove_file(path).unwrap();
+                fs::create_dir(path).unwrap();
+            },
+        ];
+        for damage in damage {
+            damage(&record);
+            assert_eq!(codes(&boot(&root)), [Code::GatesWithheld]);
+            assert_eq!(read_drop_in(&root).unwrap(), written);
+        }
+        fs::remove_dir(&record).unwrap();
+        fs::write(&record, content).unwrap();
+        assert_eq!(codes(&boot(&root)), []);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+    }
+
+    #[test]
+    fn a_refusal_that_could_not_be_written_is_found_again_at_the_next_boot() {
+        let gates = "kubeApiserver: {APIResponseCompression: false, ImageVolume: true}";
+        let (_place, root) = node(gates);
+        boot(&root);
+        refuse(&root, "ImageVolume", Timestamp::now());
+        let record = StateFile::Refused.path(&root);
+        fs::create_dir(&record).unwrap();
+        before_start(&root);
+        let written = read_drop_in(&root).unwrap();
+        assert!(!written.as_ref().unwrap().contains("ImageVolume"));
+        fs::remove_dir(&record).unwrap();
+        boot(&root);
+        assert_eq!(read_drop_in(&root).unwrap(), written);
+        assert!(record.exists());
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub(super) struct DropInInputs {
     is_configured: bool,
     /// Why the records of failed or undone changes could not be read, if so.
     unread_record: Option<String>,
+    /// Are there refusals that only this process knows, because they could not be written?
+    pub(super) knows_unwritten: bool,
+    /// Why the drop-in cannot be read, if so.
     pub(super) unread_drop_in: Option<String>,
     trial: Option<Trial>,
     stamp: (GatesStamp, Option<FileStamp>),
@@ -79,7 +82,11 @@ impl DropInInputs {
         let failed = StateFile::Failed.recall::<FailedDropIns>(&layout);
         let taken_back = StateFile::TakenBack.recall::<TakenBack>(&layout);
         Self {
-            unread_record: failed.as_ref().err().or(taken_back.as_ref().err()).cloned(),
+            unread_record: (refused.as_ref().err())
+                .or(failed.as_ref().err())
+                .or(taken_back.as_ref().err())
+                .cloned(),
+            knows_unwritten: false,
             history: TrialHistory {
                 proven: known.ok().flatten().map(|known| known.proven(&own)),
                 rejected: refused.ok().flatten().map(|refused| refused.rejected(&own)),
@@ -99,6 +106,15 @@ impl DropInInputs {
             own,
             layout,
         }
+    }
+
+    /// The same with refusals that could not be written: they count for the start that follows.
+    pub(super) fn with_unwritten(mut self, refused: Option<&RefusedGates>) -> Self {
+        if let Some(refused) = refused {
+            self.history.rejected = Some(refused.rejected(&self.own));
+            self.knows_unwritten = true;
+        }
+        self
     }
 
     /// The requests of the configuration; `None` if it was not read completely.

@@ -14,6 +14,7 @@
 
 pub mod hook;
 mod inputs;
+mod own_refusals;
 mod settle;
 mod startup_watch;
 mod trial;

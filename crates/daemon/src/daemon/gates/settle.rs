@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use windrow_decide::Event;
 use windrow_gates::{
-    GateSet, GatesStatus, LastChange, LeftOut, Rke2State, Settled, assess, check, list,
+    GateSet, GatesStatus, LastChange, LeftOut, RefusedGates, Rke2State, Settled, assess, check,
+    list,
 };
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
@@ -110,13 +111,15 @@ pub fn settle(configuration: &Configuration, rke2: Rke2State) -> SettleOutcome {
     settle_as_read(read, rke2, &mut patience)
 }
 
-/// As [`settle`], right before a start: the installed version is the one that starts, even during an upgrade.
+/// As [`settle`], right before a start: the installed version is the one that starts, even during an upgrade. `unwritten` are all known
+/// refusals, if some of them could not be written.
 pub(super) fn settle_for_start(
     configuration: &Configuration,
     rke2: Rke2State,
+    unwritten: Option<&RefusedGates>,
     patience: &mut Duration,
 ) -> SettleOutcome {
-    let read = || DropInInputs::read_for(configuration, false);
+    let read = || DropInInputs::read_for(configuration, false).with_unwritten(unwritten);
     let mut outcome = settle_as_read(read, rke2, patience);
     // The boot's only chance: a restart of RKE2 adds nothing.
     if rke2 == Rke2State::Stopped
@@ -221,7 +224,8 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
 /// the last trial.
 fn remember_change(inputs: &DropInInputs, settled: &Settled) {
     let (current, content) = (inputs.current.as_deref(), settled.content.as_deref());
-    if current == content {
+    // The last change still has the gate whose refusal could not be written: so the next start looks for the refusal again.
+    if current == content || inputs.knows_unwritten {
         return;
     }
     let there = inputs.there();
