@@ -203,7 +203,7 @@ async fn the_daemon_tells_of_an_incident_once_with_what_it_saw_and_of_its_end() 
             .then_some(())
     })
     .await;
-    assert_eq!(server.told("waits for volumes to be detached"), 1);
+    assert_eq!(server.told("these volumes are not detached"), 1);
 
     // Switched off, it looks no more.
     status(&volumes, "pvc-1", json!({"state": "attached"})).await;

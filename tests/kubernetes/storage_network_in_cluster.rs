@@ -279,6 +279,7 @@ async fn windrow_reads_each_state_of_a_storage_network_as_harvesters_own_control
         panic!("one address for two nodes is too few");
     };
     assert_eq!(why, format!("In Progress: {NO_ADDRESS}"));
+    assert_eq!(network.incidents().await, ["storage-network-waits"]);
     allocate(&client, 2).await;
     assert_eq!(network.reaches("True").await, [""; 0]);
     assert_eq!(network.probed().await, ProbeOutcome::Passed);

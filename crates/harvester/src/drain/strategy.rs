@@ -1,5 +1,5 @@
-//! VMs with the label `harvesterhci.io/maintain-mode-strategy`: what Harvester does with them around its drain, which plain drains and
-//! upgrades do not do.
+//! VMs with the label `harvesterhci.io/maintain-mode-strategy`, which Harvester treats differently in maintenance mode. Plain drains and
+//! upgrades ignore the label.
 //!
 //! ```text
 //!   label of                        the instance: Harvester stops it first   its pod: Harvester's drain leaves it out
@@ -21,7 +21,7 @@ const LABEL: &str = "harvesterhci.io~1maintain-mode-strategy";
 const VM_OF_POD: &str = "harvesterhci.io~1vmName";
 const NODE: &str = "kubevirt.io~1nodeName";
 
-/// What Harvester does with a VM that is to be shut down, after it stopped it.
+/// The rest of the sentence `Harvester stops it and …`; `None` for a value with which Harvester does not stop the VM.
 fn afterwards(strategy: &str) -> Option<&'static str> {
     Some(match strategy {
         "Shutdown" => "does not start it again",
@@ -33,7 +33,7 @@ fn afterwards(strategy: &str) -> Option<&'static str> {
     })
 }
 
-/// What Harvester does with each labelled VM of a node, in a line each. `refused` has the reasons for which Harvester refuses
+/// One line for each labelled VM of a node: how Harvester treats it. `refused` has the reasons for which Harvester refuses
 /// maintenance mode without force.
 pub(super) fn treated(
     objects: &Objects,

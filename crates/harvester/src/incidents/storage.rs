@@ -1,5 +1,7 @@
-//! The storage network waits for volumes that stay attached. Harvester runs, but the network that the installer's configuration
-//! presets, or that a user set later, is never configured.
+//! The storage network waits for volumes that stay attached, or for addresses of Longhorn's pods: Harvester is up, and the network that
+//! the installer's configuration presets, or that was set later, is never configured.
+
+mod addresses;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -31,7 +33,14 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             .strip_prefix(first)
             .is_some_and(|rest| rest.starts_with(WAITS))
     });
-    if configured.is_true() || !waits || !late {
+    if configured.is_true() || !late {
+        return Ok(Vec::new());
+    }
+    if message.starts_with(addresses::NO_ADDRESS) {
+        let found = addresses::find(objects, setting, message)?;
+        return Ok(found.into_iter().collect());
+    }
+    if !waits {
         return Ok(Vec::new());
     }
     let waited_for: Vec<&Value> = objects

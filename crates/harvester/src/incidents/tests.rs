@@ -14,6 +14,7 @@ mod own;
 mod platform;
 mod release;
 mod site;
+mod storage;
 mod storm;
 mod upgrade;
 mod vip;

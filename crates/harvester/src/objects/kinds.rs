@@ -136,6 +136,8 @@ kinds! {
     CONFIG_MAP "" "v1" "configmaps" "ConfigMap" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:50");
     /// The links of Harvester's nodes, with their hardware addresses.
     LINK_MONITOR "network.harvesterhci.io" "v1beta1" "linkmonitors" "LinkMonitor" in CLUSTER;
+    /// Addresses that whereabouts has given to pods.
+    IP_POOL "whereabouts.cni.cncf.io" "v1alpha1" "ippools" "IPPool" in only(&["kube-system"], "harvester v1.8.2 pkg/controller/master/storagenetwork/storage_network.go:491; deploy/charts/harvester/dependency_charts/whereabouts");
     /// Who leads.
     LEASE "coordination.k8s.io" "v1" "leases" "Lease" in any("each is asked for by its namespace");
     /// The deploy controller's add-ons: one a manifest file.

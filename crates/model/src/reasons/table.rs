@@ -852,7 +852,7 @@ reasons! {
             "If no cluster was created with it, set spec.active of NodeDriver harvester to false. Rancher before v2.11.0 never does this automatically."
             "f3d71dfc5c674cdda7b543c93654e849";
         StorageNetworkWaits "storage-network-waits" Warning
-            "{subject} waits for volumes to be detached: {why}"
+            "{subject} is not configured: {why}"
             "Stop the VMs and pods listed here. Harvester then continues automatically."
             "50cc496cf0f642b9bbd02ac129e80cf6";
         ChartRetries "chart-retries" Warning

@@ -31,7 +31,7 @@ const MACHINE: &str = "/metadata/annotations/cluster.x-k8s.io~1machine";
 const ROLE: &str = "rke.cattle.io~1etcd-role";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// What is wrong with the promotion of this Node, whose annotation says that it runs; nothing while it may still end.
+/// The finding about the promotion of this Node, whose annotation says that it runs; `None` while it may still end.
 /// `is_settled`: no condition of a Node changed for a while.
 pub(super) fn find(
     objects: &Objects,
@@ -156,7 +156,7 @@ fn endless(objects: &Objects, node: &Value, job: &Value) -> Result<IncidentFindi
     Ok(finding)
 }
 
-/// Has the script asked Rancher for the role? Then Rancher says what it waits for itself.
+/// Has the script asked Rancher for the role? Then the conditions of Rancher's objects have the reason.
 fn machines_role(objects: &Objects, machine: &str) -> Result<Vec<Evidence>, Unlisted> {
     objects.want(&[
         ObjectKind::CAPI_MACHINE,

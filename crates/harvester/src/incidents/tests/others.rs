@@ -1,6 +1,6 @@
 use super::*;
 
-fn machine(name: &str, status: &str) -> Value {
+pub(super) fn machine(name: &str, status: &str) -> Value {
     json!({
         "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
         "metadata": {"name": name, "namespace": "apps", "uid": format!("u-{name}")},
@@ -21,7 +21,7 @@ fn server(reason: &str) -> Value {
     })
 }
 
-fn setting(condition: Value) -> Value {
+pub(super) fn setting(condition: Value) -> Value {
     json!({
         "apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting",
         "metadata": {"name": "storage-network"}, "status": {"conditions": [condition]}
@@ -287,59 +287,6 @@ fn a_driver_that_is_off_and_in_use_names_the_pools_and_one_that_nobody_uses_is_n
         vec![driver(false), cluster_of("HarvesterConfig")],
     ] {
         assert_eq!(codes(&cluster(objects)), [""; 0]);
-    }
-}
-
-fn volume(name: &str, state: &str) -> Value {
-    json!({
-        "apiVersion": "longhorn.io/v1beta2", "kind": "Volume",
-        "metadata": {"name": name, "namespace": "longhorn-system"},
-        "status": {"state": state, "currentNodeID": "n1", "kubernetesStatus": {
-            "namespace": "apps", "workloadsStatus": [{"podName": "virt-launcher-db"}]}}
-    })
-}
-
-/// `msgWaitForVolumes` in `pkg/controller/master/storagenetwork/storage_network.go`: with a capital letter in v1.4.3 and v1.5.1,
-/// without one in v1.6.0 and v1.8.2. VMs run and Harvester is up, so this is not its crash loop.
-#[test]
-fn a_storage_network_that_waits_for_volumes_names_who_holds_them() {
-    let waiting = |first: char, since: &str| {
-        setting(json!({
-            "type": "configured", "status": "False", "reason": "In Progress", "lastUpdateTime": since,
-            "message": format!("{first}aiting for all volumes detached: pvc-1")
-        }))
-    };
-    let waits = |since: &str| waiting('w', since);
-    let long = "2026-05-01T11:30:00Z";
-    for first in ['W', 'w'] {
-        let objects = cluster([
-            waiting(first, long),
-            machine("db", "Running"),
-            volume("pvc-1", "attached"),
-            volume("pvc-2", "detached"),
-        ]);
-        assert_eq!(codes(&objects), ["storage-network-waits"]);
-        let finding = diagnose(&objects, now()).findings.remove(0);
-        assert_eq!(
-            finding.evidence[1].value,
-            "attached on n1, used by apps/virt-launcher-db"
-        );
-        assert!(finding.proof[1].starts_with("Harvester itself is up"));
-    }
-    // The message is a moment old; or no volume is attached any more.
-    let fresh = cluster([waits("2026-05-01T11:58:00Z"), volume("pvc-1", "attached")]);
-    assert_eq!(codes(&fresh), [""; 0]);
-    let soon = cluster([waits(long), volume("pvc-1", "detached")]);
-    assert_eq!(codes(&soon), [""; 0]);
-    // Harvester waits for these states too.
-    for state in ["attaching", "detaching", "creating"] {
-        let between = cluster([waits(long), volume("pvc-1", state)]);
-        assert_eq!(codes(&between), ["storage-network-waits"], "{state}");
-        let seen = &diagnose(&between, now()).findings[0].evidence[1].value;
-        assert_eq!(
-            *seen,
-            format!("{state} on n1, used by apps/virt-launcher-db")
-        );
     }
 }
 
