@@ -266,7 +266,7 @@ impl Part<'_, '_> {
         let Some((own, prefix)) = network(self.text("cidr")) else {
             return;
         };
-        let excepted = self.node.get("except").map_or(&[][..], Node::items);
+        let excepted = self.node.list("except");
         for (index, one) in excepted.iter().enumerate() {
             let text = one.as_str().unwrap_or_default();
             let is_part = |(address, bits)| bits > prefix && is_in_network(address, own, prefix);

@@ -114,7 +114,7 @@ impl<'n> Pod<'n> {
     }
 
     fn baseline(&self) -> Vec<String> {
-        let volumes = items(self.spec, "volumes").iter();
+        let volumes = self.spec.list("volumes").iter();
         let of_host = volumes.filter(|volume| volume.get("hostPath").is_some());
         let of_host: Vec<&str> = of_host
             .filter_map(|volume| volume.str_at(&["name"]))
@@ -138,7 +138,7 @@ impl<'n> Pod<'n> {
                 bool_at(one, "allowPrivilegeEscalation") != Some(false)
             }),
         );
-        let volumes = items(self.spec, "volumes").iter();
+        let volumes = self.spec.list("volumes").iter();
         let unusual =
             volumes.filter(|volume| !USUAL_VOLUMES.iter().any(|kind| volume.get(kind).is_some()));
         // A volume without a type is an emptyDir.
@@ -168,7 +168,7 @@ impl<'n> Pod<'n> {
             bool_at(one, "privileged") == Some(true)
         }));
         found.extend(self.in_containers("hostPort", |one| {
-            let ports = items(one, "ports").iter();
+            let ports = one.list("ports").iter();
             let mut ports = ports.filter_map(|port| port.get("hostPort"));
             ports.any(|port| port.to_json().as_u64().is_some_and(|port| port != 0))
         }));
@@ -228,10 +228,6 @@ impl<'n> Pod<'n> {
 /// A violation and its containers.
 fn said(what: &str, names: &[&str]) -> Option<String> {
     (!names.is_empty()).then(|| format!("{what} ({})", names.join(", ")))
-}
-
-fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
-    node.get(key).map_or(&[], Node::items)
 }
 
 fn at<'n>(node: &'n Node, path: &[&str]) -> &'n [Node] {

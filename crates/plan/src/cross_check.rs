@@ -338,7 +338,7 @@ fn finding(code: Code, message: String, at: Vec<Location>) -> Finding {
 fn binding(object: &Object, namespace: String, shown: &SourceMap) -> Option<Binding> {
     let role = object.node.get("roleRef")?;
     let name = role.get("name")?;
-    let subjects = object.node.get("subjects").map_or(&[][..], Node::items);
+    let subjects = object.node.list("subjects");
     let accounts = subjects.iter().filter_map(|subject| {
         if subject.str_at(&["kind"]) != Some("ServiceAccount") {
             return None;

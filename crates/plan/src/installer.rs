@@ -286,7 +286,7 @@ fn add_webhooks(known: &mut KnownBrings, webhooks: impl Iterator<Item = Guarding
 }
 
 fn items<'n>(node: &'n Node, key: &str) -> impl Iterator<Item = &'n Node> {
-    node.get(key).map_or(&[][..], Node::items).iter()
+    node.list(key).iter()
 }
 
 fn subject(node: &Node) -> Option<RoleSubject> {

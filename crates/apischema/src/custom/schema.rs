@@ -8,7 +8,7 @@ pub(crate) fn is_true(schema: &Node, key: &str) -> bool {
 
 /// The list under a key; empty if it is absent.
 pub(crate) fn items_of<'n>(schema: &'n Node, key: &str) -> &'n [Node] {
-    schema.get(key).map_or(&[], Node::items)
+    schema.list(key)
 }
 
 pub(super) fn is_int_or_string(schema: &Node) -> bool {

@@ -23,7 +23,7 @@ impl Checker<'_> {
             Some(role) => self.role_ref(role, &at, kind),
         }
         let list = Path::ROOT.field("subjects");
-        let subjects = node.get("subjects").map_or(&[][..], Node::items);
+        let subjects = node.list("subjects");
         for (index, subject) in subjects.iter().enumerate() {
             self.subject(subject, &list.index(index), kind);
         }
@@ -84,12 +84,7 @@ impl Checker<'_> {
 
     pub(super) fn role(&mut self, node: &Node, kind: &str) {
         let list = Path::ROOT.field("rules");
-        for (index, rule) in node
-            .get("rules")
-            .map_or(&[][..], Node::items)
-            .iter()
-            .enumerate()
-        {
+        for (index, rule) in node.list("rules").iter().enumerate() {
             let at = list.index(index);
             self.require(rule, &at, "verbs");
             let filled = |field: &str| rule.get(field).is_some_and(|node| !node.items().is_empty());

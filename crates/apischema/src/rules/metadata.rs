@@ -17,7 +17,7 @@ impl Checker<'_> {
         let path = Path::ROOT.field("metadata");
         self.created(metadata, &path);
         let list = path.field("finalizers");
-        let finalizers = metadata.get("finalizers").map_or(&[][..], Node::items);
+        let finalizers = metadata.list("finalizers");
         for (index, finalizer) in finalizers.iter().enumerate() {
             let name = finalizer.as_str().unwrap_or_default();
             if !name.is_empty() && !name.contains('/') && !FINALIZERS.contains(&name) {

@@ -19,7 +19,7 @@ impl Checker<'_> {
         };
         let kind = spec.str_at(&["type"]).unwrap_or("ClusterIP");
         let headless = spec.str_at(&["clusterIP"]) == Some("None");
-        let ports = spec.get("ports").map_or(&[][..], Node::items);
+        let ports = spec.list("ports");
         if ports.is_empty() && !headless && kind != "ExternalName" {
             let line = spec.entry("ports").map_or(spec.line, |entry| entry.line);
             self.add(line, &at, Reason::Required, "");
@@ -188,7 +188,7 @@ impl Checker<'_> {
             let why = "must match `ingressClassName` when both are specified";
             self.add(line, &annotations.key(INGRESS_CLASS), Reason::Invalid, why);
         }
-        let rules = spec.get("rules").map_or(&[][..], Node::items);
+        let rules = spec.list("rules");
         let backend = spec.get("defaultBackend").filter(|node| !node.is_null());
         if rules.is_empty() && backend.is_none() {
             let why = "either `defaultBackend` or `rules` must be specified";

@@ -19,13 +19,12 @@ impl Checker<'_> {
     /// Validates the spec of a pod. A StatefulSet adds volumes that are not in its template.
     pub(super) fn pod_spec(&mut self, spec: &Node, path: &Path<'_>, all_volumes: bool) {
         let volumes: Vec<&str> = spec
-            .get("volumes")
-            .map_or(&[][..], Node::items)
+            .list("volumes")
             .iter()
             .filter_map(|volume| volume.str_at(&["name"]))
             .collect();
         let list = path.field("volumes");
-        let items = spec.get("volumes").map_or(&[][..], Node::items);
+        let items = spec.list("volumes");
         for (index, volume) in items.iter().enumerate() {
             let claim = volume.at(&["ephemeral", "volumeClaimTemplate", "spec"]);
             if let Some(claim) = claim.filter(|claim| !claim.is_null()) {
@@ -67,7 +66,7 @@ impl Checker<'_> {
         }
         if let Some(volumes) = volumes {
             let mounts = path.field("volumeMounts");
-            let items = container.get("volumeMounts").map_or(&[][..], Node::items);
+            let items = container.list("volumeMounts");
             for (index, mount) in items.iter().enumerate() {
                 let Some(name) = mount.str_at(&["name"]) else {
                     continue;
@@ -120,7 +119,7 @@ impl Checker<'_> {
     /// On the host network a port has the same number on the host and in the container.
     fn host_ports(&mut self, container: &Node, path: &Path<'_>) {
         let list = path.field("ports");
-        let ports = container.get("ports").map_or(&[][..], Node::items);
+        let ports = container.list("ports");
         for (index, port) in ports.iter().enumerate() {
             let number = |field: &str| port.get(field).and_then(|node| node.to_json().as_i64());
             let host = number("hostPort").filter(|host| *host != 0);
@@ -135,12 +134,7 @@ impl Checker<'_> {
     /// Two ports of a container must not share a number and protocol on the host. Names are unique in the pod.
     fn port_names(&mut self, container: &Node, path: &Path<'_>) {
         let ports = path.field("ports");
-        for (index, port) in container
-            .get("ports")
-            .map_or(&[][..], Node::items)
-            .iter()
-            .enumerate()
-        {
+        for (index, port) in container.list("ports").iter().enumerate() {
             if port.get("containerPort").is_none_or(Node::is_null) {
                 let at = ports.index(index);
                 self.add(port.line, &at.field("containerPort"), Reason::Required, "");
@@ -151,12 +145,7 @@ impl Checker<'_> {
     /// A variable has either a value or a source, and only one source.
     fn env(&mut self, container: &Node, path: &Path<'_>) {
         let list = path.field("env");
-        for (index, variable) in container
-            .get("env")
-            .map_or(&[][..], Node::items)
-            .iter()
-            .enumerate()
-        {
+        for (index, variable) in container.list("env").iter().enumerate() {
             let Some(source) = variable.get("valueFrom").filter(|node| !node.is_null()) else {
                 continue;
             };

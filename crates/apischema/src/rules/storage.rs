@@ -25,7 +25,7 @@ impl Checker<'_> {
     /// Validates the spec of a claim, anywhere in an object.
     pub(super) fn claim_spec(&mut self, spec: &Node, path: &Path<'_>) {
         self.require(spec, path, "accessModes");
-        let modes = spec.get("accessModes").map_or(&[][..], Node::items);
+        let modes = spec.list("accessModes");
         let alone = modes
             .iter()
             .find(|mode| mode.as_str() == Some("ReadWriteOncePod"));

@@ -13,7 +13,7 @@ use crate::problem::Reason;
 impl Checker<'_> {
     pub(super) fn webhooks(&mut self, node: &Node) {
         let list = Path::ROOT.field("webhooks");
-        let webhooks = node.get("webhooks").map_or(&[][..], Node::items);
+        let webhooks = node.list("webhooks");
         for (index, webhook) in webhooks.iter().enumerate() {
             let at = list.index(index);
             let name = webhook.str_at(&["name"]).unwrap_or_default();
@@ -26,7 +26,7 @@ impl Checker<'_> {
                 self.webhook_client(client, &at.field("clientConfig"));
             }
             let rules = at.field("rules");
-            let items = webhook.get("rules").map_or(&[][..], Node::items);
+            let items = webhook.list("rules");
             for (index, rule) in items.iter().enumerate() {
                 let at = rules.index(index);
                 for field in ["operations", "apiGroups", "apiVersions", "resources"] {

@@ -180,7 +180,7 @@ impl KubeconfigReader {
         }
         // It has been reported.
         self.wrong.truncate(said);
-        let extensions = cluster.get("extensions").map_or(&[][..], Node::items);
+        let extensions = cluster.list("extensions");
         let mut meant = extensions
             .iter()
             .filter(|one| one.str_at(&["name"]) == Some(EXTENSION));

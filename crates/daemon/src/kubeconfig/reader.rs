@@ -67,7 +67,7 @@ pub(super) struct MergedFile {
 
 impl MergedFile {
     pub(super) fn items(&self, list: &str) -> &[Node] {
-        self.root.get(list).map_or(&[], Node::items)
+        self.root.list(list)
     }
 
     pub(super) fn names_in(&self, list: &str) -> impl Iterator<Item = &str> {

@@ -91,6 +91,11 @@ impl Node {
         }
     }
 
+    /// The items of the list with this key; none for anything else.
+    pub fn list(&self, key: &str) -> &[Node] {
+        self.get(key).map_or(&[], Node::items)
+    }
+
     /// The entries of a map; none for anything else.
     pub fn entries(&self) -> &[MapEntry] {
         match &self.value {

@@ -326,7 +326,7 @@ impl Bound {
 
     /// The items of a LimitRange for this.
     fn items(&self, kind: &'static str) -> impl Iterator<Item = &Node> {
-        let items = self.spec.get("limits").map_or(&[][..], Node::items);
+        let items = self.spec.list("limits");
         items
             .iter()
             .filter(move |item| item.str_at(&["type"]) == Some(kind))

@@ -95,7 +95,7 @@ impl References {
                 self.keys.entry(named).or_default().extend(keys);
             }
             ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => {
-                let rules = node.get("rules").map_or(&[][..], Node::items);
+                let rules = node.list("rules");
                 self.writes_secrets |= rules.iter().any(writes_secrets);
             }
             ("", "Service") => self.add_service(object, namespace, shown),
@@ -152,7 +152,7 @@ impl References {
         self.name(object, "ServiceAccount", namespace, account, shown);
         let class = spec.get("priorityClassName");
         self.name(object, "PriorityClass", "", class, shown);
-        for secret in items(spec, "imagePullSecrets") {
+        for secret in spec.list("imagePullSecrets") {
             self.name(object, "Secret", namespace, secret.get("name"), shown);
         }
         // A claim of a StatefulSet's own takes the place of a volume of its name.
@@ -167,10 +167,7 @@ impl References {
                 .str_at(&["name"])
                 .is_some_and(|name| own.contains(&name))
         };
-        for volume in items(spec, "volumes")
-            .iter()
-            .filter(|volume| !is_own(volume))
-        {
+        for volume in spec.list("volumes").iter().filter(|volume| !is_own(volume)) {
             let claim = volume.at(&["persistentVolumeClaim", "claimName"]);
             self.name(object, "PersistentVolumeClaim", namespace, claim, shown);
             let projected = volume.at(&["projected", "sources"]);
@@ -188,7 +185,7 @@ impl References {
         }
         let mut port_names = BTreeSet::new();
         for container in pods::containers(spec).map(|container| container.node) {
-            for variable in items(container, "env") {
+            for variable in container.list("env") {
                 let from = |field: &str| variable.at(&["valueFrom", field]);
                 self.source(
                     object,
@@ -199,7 +196,7 @@ impl References {
                 );
                 self.source(object, "Secret", namespace, from("secretKeyRef"), shown);
             }
-            for from in items(container, "envFrom") {
+            for from in container.list("envFrom") {
                 self.source(
                     object,
                     "ConfigMap",
@@ -209,7 +206,7 @@ impl References {
                 );
                 self.source(object, "Secret", namespace, from.get("secretRef"), shown);
             }
-            let ports = items(container, "ports").iter();
+            let ports = container.list("ports").iter();
             port_names.extend(
                 ports
                     .filter_map(|port| port.str_at(&["name"]))
@@ -241,7 +238,8 @@ impl References {
         let Some(name) = name.and_then(Node::as_str) else {
             return;
         };
-        let of_items = items(source, "items")
+        let of_items = source
+            .list("items")
             .iter()
             .filter_map(|item| item.get("key"));
         for key in of_items.chain(source.get("key")) {
@@ -258,7 +256,7 @@ impl References {
         let Some(spec) = object.node.get("spec") else {
             return;
         };
-        let ports = items(spec, "ports");
+        let ports = spec.list("ports");
         let number = |port: &Node| port.get("port").map(|node| node.to_json().to_string());
         let of_service = ports.iter().map(|port| ServicePort {
             name: port.str_at(&["name"]).unwrap_or_default().to_owned(),
@@ -302,7 +300,7 @@ impl References {
         let Some(spec) = object.node.get("spec") else {
             return;
         };
-        let paths = items(spec, "rules").iter().flat_map(|rule| {
+        let paths = spec.list("rules").iter().flat_map(|rule| {
             let paths = rule.at(&["http", "paths"]);
             paths.map_or(&[][..], Node::items)
         });
@@ -461,10 +459,6 @@ fn is_of_running(key: &str) -> bool {
     SET.contains(&key)
 }
 
-fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
-    node.get(key).map_or(&[], Node::items)
-}
-
 fn labels_of(labels: Option<&Node>) -> BTreeMap<String, String> {
     let entries = labels.map_or(&[][..], Node::entries).iter();
     let text = |node: &Node| node.as_str().unwrap_or_default().to_owned();
@@ -483,7 +477,7 @@ fn shown_name((kind, namespace, name): &Named) -> String {
 /// May whoever has this rule write Secrets?
 fn writes_secrets(rule: &Node) -> bool {
     let has = |field: &str, names: &[&str]| {
-        let values = items(rule, field).iter().filter_map(Node::as_str);
+        let values = rule.list(field).iter().filter_map(Node::as_str);
         values.clone().any(|value| names.contains(&value))
     };
     has("resources", &["*", "secrets"]) && has("verbs", &["*", "create", "update", "patch"])

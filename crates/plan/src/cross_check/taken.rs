@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use windrow_model::findings::Location;
-use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_model::manifest::{Object, ObjectRef};
 use windrow_model::reasons::Code;
 
 use super::finding;
@@ -76,7 +76,7 @@ impl Taken {
             });
         };
         let headless = spec.str_at(&["clusterIP"]) == Some("None");
-        let families = spec.get("ipFamilies").map_or(&[][..], Node::items);
+        let families = spec.list("ipFamilies");
         let six = families.iter().find(|one| one.as_str() == Some("IPv6"));
         let policy = spec.get("ipFamilyPolicy");
         // A headless one without a selector has what its endpoints have.
@@ -96,7 +96,7 @@ impl Taken {
         }
         let mut ports = Vec::new();
         if ["NodePort", "LoadBalancer"].contains(&kind) {
-            for port in spec.get("ports").map_or(&[][..], Node::items) {
+            for port in spec.list("ports") {
                 let number = port
                     .get("nodePort")
                     .and_then(|node| node.to_json().as_i64());

@@ -107,7 +107,7 @@ fn is_taken(definition: &Object) -> bool {
 
 /// The groups that hooks which fail closed are asked about.
 fn asked_groups(configuration: &Node) -> Vec<String> {
-    let hooks = configuration.get("webhooks").map_or(&[][..], Node::items);
+    let hooks = configuration.list("webhooks");
     let closed = hooks.iter().filter(|hook| fails_closed(hook));
     groups_of(closed.filter_map(|hook| hook.get("rules")))
 }

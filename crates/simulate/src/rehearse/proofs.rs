@@ -125,7 +125,7 @@ fn webhooks(given: &ProofInputs<'_>, found: &mut Vec<Finding>) {
         if !asked::is_webhook(object) {
             continue;
         }
-        let hooks = object.node.get("webhooks").map_or(&[][..], Node::items);
+        let hooks = object.node.list("webhooks");
         for hook in hooks {
             let Some(service) = hook.at(&["clientConfig", "service"]) else {
                 continue;

@@ -37,7 +37,7 @@ impl Extractor<'_> {
         }
         for unit in self.listed(root, &["systemd", "units"]) {
             self.unit(unit);
-            for drop_in in unit.get("dropins").map_or(&[][..], Node::items) {
+            for drop_in in unit.list("dropins") {
                 self.unit(drop_in);
             }
         }
@@ -105,7 +105,7 @@ impl Extractor<'_> {
             return self.problem(path.line, message);
         }
         let contents = file.get("contents").filter(|contents| !contents.is_null());
-        let appended = file.get("append").map_or(&[][..], Node::items);
+        let appended = file.list("append");
         if contents.is_some() {
             written.insert(text, path.line);
         }

@@ -192,7 +192,7 @@ impl Extractor<'_> {
         let given =
             [of("apiVIP"), of("apiVIP6")].map(|node| node.filter(|node| !text(node).is_empty()));
         let Some(line) = given.iter().flatten().map(|node| node.line).next() else {
-            let nodes = kubernetes.get("nodes").map_or(&[][..], Node::items);
+            let nodes = kubernetes.list("nodes");
             if nodes.len() > 1 {
                 let message = "several nodes need `kubernetes.network.apiVIP`, and Edge Image Builder refuses the definition; write the \
                                cluster's address";

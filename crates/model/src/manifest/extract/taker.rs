@@ -103,7 +103,7 @@ impl<'t> Extractor<'t> {
     /// configuration (`pkg/plugins/datasource.go`).
     fn fetched(&mut self, step: &Node, called: &dyn Fn(&str) -> String) {
         for (list, path) in [("downloads", "path"), ("unpack_images", "target")] {
-            for one in step.get(list).map_or(&[][..], Node::items) {
+            for one in step.list(list) {
                 self.target(one.get(path), &called(list));
             }
         }

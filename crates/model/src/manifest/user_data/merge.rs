@@ -211,10 +211,7 @@ fn mergers(asked: &Node) -> Vec<Merger> {
         texts.map(str::to_owned).collect()
     };
     let one = |item: &Node| match item.str_at(&["name"]) {
-        Some(name) => (
-            name.trim().to_owned(),
-            texts(item.get("settings").map_or(&[], Node::items)),
-        ),
+        Some(name) => (name.trim().to_owned(), texts(item.list("settings"))),
         None => {
             let mut words = texts(item.items()).into_iter();
             (words.next().unwrap_or_default(), words.collect())

@@ -117,7 +117,7 @@ pub(super) fn fits(selector: Option<&Node>, labels: &Labels) -> bool {
 }
 
 fn volumes(spec: &Node) -> &[Node] {
-    spec.get("volumes").map_or(&[], Node::items)
+    spec.list("volumes")
 }
 
 /// The template of an object's pods. A VM has one pod.
@@ -169,8 +169,7 @@ pub(super) fn makes_nodes_ready(object: &Object) -> Option<&'static str> {
         return Some(cni);
     }
     let tolerates = spec
-        .get("tolerations")
-        .map_or(&[][..], Node::items)
+        .list("tolerations")
         .iter()
         .any(|one| one.str_at(&["key"]) == Some(UNINITIALIZED));
     (tolerates && object.id.name.contains("cloud")).then_some(cloud)
