@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use windrow_model::manifest::{Object, group_of};
+use windrow_model::object::api_version;
 use windrow_model::suggest;
 
 use crate::catalogue::{FACTS, KnownKind, RemovedKind};
@@ -117,10 +118,7 @@ pub fn built_in_kinds() -> Vec<BuiltInKind> {
 }
 
 pub(crate) fn find(object: &Object, minors: Minors) -> Found {
-    let api_version = match object.id.group.as_str() {
-        "" => object.version.clone(),
-        group => format!("{group}/{}", object.version),
-    };
+    let api_version = api_version(&object.id.group, &object.version);
     let kind = object.id.kind.as_str();
     if !is_built_in_group(&object.id.group) {
         return Found::Foreign;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use windrow_model::manifest::GroupKind;
+use windrow_model::object::{api_root, api_version};
 
 use super::scope::{any, only};
 use super::{KindScope, text};
@@ -218,10 +219,7 @@ impl ObjectKind {
 
     /// Group and version as they stand in an object.
     pub fn api_version(self) -> String {
-        match self.group {
-            "" => self.version.to_owned(),
-            group => format!("{group}/{}", self.version),
-        }
+        api_version(self.group, self.version)
     }
 
     /// The path below which its objects of all namespaces are.
@@ -236,10 +234,7 @@ impl ObjectKind {
 
     /// The path of its group and version.
     fn root(self) -> String {
-        match self.group {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
-        }
+        api_root(&self.api_version())
     }
 
     /// The path of one object.

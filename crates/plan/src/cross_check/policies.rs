@@ -5,7 +5,7 @@
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, Object, ObjectRef};
-use windrow_model::object::LabelSelector;
+use windrow_model::object::{LabelSelector, plural_of};
 
 use super::refusals::{Refusals, in_cluster};
 use crate::SourceMap;
@@ -56,7 +56,7 @@ impl Policies {
         let judged = |group: &str, kind: &str, json| Judged {
             of: object.id.clone(),
             group: group.to_owned(),
-            resource: plural(kind),
+            resource: plural_of(kind),
             namespace: namespace.as_ref().map(ToString::to_string),
             json,
             at: shown.at(Some(object.line)),
@@ -116,9 +116,9 @@ fn is_matched(policy: &Node, object: &Judged) -> bool {
     let Some(constraints) = policy.get("matchConstraints") else {
         return false;
     };
-    let rules = |field: &str| constraints.get(field).map_or(&[][..], Node::items);
+    let rules = |field: &str| constraints.list(field);
     let one_of = |rule: &Node, field: &str, wanted: &[&str]| {
-        let items = rule.get(field).map_or(&[][..], Node::items).iter();
+        let items = rule.list(field).iter();
         items
             .filter_map(Node::as_str)
             .any(|item| item == "*" || wanted.contains(&item))
@@ -152,7 +152,7 @@ fn may_select<'l>(
 
 /// The first rule that does not certainly hold of an object, in the policy's own words where it has some.
 fn may_break(policy: &Node, object: &Judged) -> Option<String> {
-    let rules = policy.get("validations").map_or(&[][..], Node::items);
+    let rules = policy.list("validations");
     let holds = |rule: &Node| {
         let expression = rule.str_at(&["expression"])?;
         let expression = Expression::compile(expression).ok()?;
@@ -170,16 +170,4 @@ fn may_break(policy: &Node, object: &Judged) -> Option<String> {
             None => Some(format!("its rule is not judged: {}", words.unwrap_or("…"))),
         }
     })
-}
-
-/// The resource of a kind, as Kubernetes' own are named.
-pub(super) fn plural(kind: &str) -> String {
-    let kind = kind.to_ascii_lowercase();
-    match kind.as_bytes() {
-        [.., b's' | b'x'] if kind != "endpoints" => format!("{kind}es"),
-        [.., b'a' | b'e' | b'o', b'y'] | [] => format!("{kind}s"),
-        [start @ .., b'y'] => format!("{}ies", String::from_utf8_lossy(start)),
-        _ if kind == "endpoints" => kind,
-        _ => format!("{kind}s"),
-    }
 }

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 use windrow_decide::{ClusterEvent, Detail, Interests};
 use windrow_model::manifest::GroupKind;
+use windrow_model::object::{api_root, api_version};
 use windrow_plan::readiness::KindSeen;
 
 use super::session::{ApiSession, SessionTask};
@@ -230,11 +231,8 @@ async fn group_kinds(
     };
     let mut kinds = HashMap::new();
     for version in versions {
-        let path = if group.is_empty() {
-            format!("/api/{version}")
-        } else {
-            format!("/apis/{group}/{version}")
-        };
+        let api_version = api_version(group, &version);
+        let path = api_root(&api_version);
         let Some(list) = get::<APIResourceList>(connection, &path).await? else {
             continue;
         };
@@ -243,18 +241,13 @@ async fn group_kinds(
             if found.name.contains('/') {
                 continue;
             }
-            let api_version = if group.is_empty() {
-                version.clone()
-            } else {
-                format!("{group}/{version}")
-            };
             kinds
                 .entry(found.kind.clone())
                 .or_insert(KindState::Served {
                     resource: ApiResource {
                         group: group.to_owned(),
                         version: version.clone(),
-                        api_version,
+                        api_version: api_version.clone(),
                         kind: found.kind,
                         plural: found.name,
                     },

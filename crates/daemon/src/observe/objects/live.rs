@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, items, text};
 use windrow_model::manifest::GroupKind;
+use windrow_model::object::api_root;
 
 use super::item::{complete, leave_out_unread};
 use crate::apiserver::{
@@ -111,10 +112,7 @@ async fn by_name(client: &Client, kind: &GroupKind, room: &mut Room) -> Result<V
             None => return Ok(Vec::new()),
         },
     };
-    let root = match kind.group.is_empty() {
-        true => format!("/api/{version}"),
-        false => format!("/apis/{version}"),
-    };
+    let root = api_root(&version);
     let served = get_object(client, &root).await?.unwrap_or_default();
     let resources = items(&served, "/resources").iter();
     let mut plurals = resources

@@ -13,6 +13,7 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 use windrow_harvester::objects::ObjectKind;
+use windrow_model::object::{api_root, api_version};
 use windrow_plan::readiness::node::ProbeOutcome;
 
 use super::cluster::{admin, ready_endpoint};
@@ -253,10 +254,7 @@ fn kinds(rule: &Value) -> Vec<String> {
     if updates {
         for group in named("apiGroups") {
             for version in named("apiVersions") {
-                let api = match group.as_str() {
-                    "" => format!("/api/{version}"),
-                    group => format!("/apis/{group}/{version}"),
-                };
+                let api = api_root(&api_version(&group, &version));
                 paths.extend(
                     named("resources")
                         .iter()

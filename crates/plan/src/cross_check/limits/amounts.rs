@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use windrow_apischema::quantity;
 use windrow_model::manifest::{MapEntry, Node, Object};
-use windrow_model::object::pods;
+use windrow_model::object::{plural_of, pods};
 
-use crate::cross_check::policies::plural;
 use crate::cross_check::refusals::shown;
 use crate::knowledge::{NodeFacts, kubernetes_scope};
 
@@ -180,7 +179,7 @@ pub(super) fn takes(object: &Object) -> Amounts {
     let mut take = |name: &str, amount: i128| {
         takes.insert(name.to_owned(), amount);
     };
-    let resource = plural(&id.kind);
+    let resource = plural_of(&id.kind);
     if !id.group.is_empty() {
         take(&format!("count/{resource}.{}", id.group), ONE);
         return takes;

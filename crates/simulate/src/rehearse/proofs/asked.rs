@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{ManifestFile, Node, Object, ObjectRef};
+use windrow_model::object::plural_of;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::knowledge::{GuardingWebhook, NodeFacts, kubernetes_scope};
 use windrow_plan::rules::NeedTarget;
@@ -43,7 +44,7 @@ fn questions(files: &[(&ManifestFile, &SourceMap)], plan: &Plan) -> Vec<WebhookQ
     let pods = DeclaredPods::from_objects(all().map(|(_, object, shown)| (object, shown)));
     let plurals = plurals(all().map(|(_, object, _)| object));
     for (_, webhook, _) in all().filter(|(_, object, _)| is_webhook(object)) {
-        for hook in webhook.node.get("webhooks").map_or(&[][..], Node::items) {
+        for hook in webhook.node.list("webhooks") {
             let Some((service, asked)) = answers(webhook, hook, &pods) else {
                 continue;
             };
@@ -217,7 +218,7 @@ fn is_asked(
         (None, _) => return false,
     };
     let lists = |rule: &Node, key: &str, word: &str| {
-        let items = rule.get(key).map_or(&[][..], Node::items).iter();
+        let items = rule.list(key).iter();
         items
             .filter_map(Node::as_str)
             .any(|one| one == word || one == "*" || (key == "resources" && one == "*/*"))
@@ -227,7 +228,7 @@ fn is_asked(
         Some("Namespaced") => built_in != Some(false),
         _ => true,
     };
-    let mut rules = hook.get("rules").map_or(&[][..], Node::items).iter();
+    let mut rules = hook.list("rules").iter();
     let ruled = rules.any(|rule| {
         lists(rule, "apiGroups", &id.group)
             && lists(rule, "resources", &plural)
@@ -247,17 +248,6 @@ fn is_asked(
         && namespace.is_none_or(|namespace| {
             pods::fits(hook.get("namespaceSelector"), &pods.labels_of(namespace))
         })
-}
-
-/// The plural of a built-in kind of Kubernetes, which follows one rule for all of them.
-fn plural_of(kind: &str) -> String {
-    let lower = kind.to_ascii_lowercase();
-    match lower.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None if lower == "endpoints" => lower,
-        None if lower.ends_with('s') => format!("{lower}es"),
-        None => format!("{lower}s"),
-    }
 }
 
 /// The objects that kube-apiserver rejects until the webhook answers.
