@@ -42,7 +42,7 @@ impl LabelRequirement {
     ///
     /// # Errors
     ///
-    /// An operator that is not known.
+    /// An unknown operator.
     pub fn parse<V: ObjectView>(expression: &V) -> Result<Self, String> {
         let operator = match expression.text("operator") {
             "In" => Operator::In,
@@ -111,7 +111,7 @@ impl LabelSelector {
     ///
     /// # Errors
     ///
-    /// An operator that is not known, or that compares numbers: only node selectors do.
+    /// An unknown operator, or one that compares numbers: only node selectors have those.
     pub fn parse<V: ObjectView>(selector: Option<&V>) -> Result<Option<Self>, String> {
         let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
             return Ok(None);
@@ -135,18 +135,18 @@ impl LabelSelector {
         self.requirements.push(requirement);
     }
 
-    /// Does it select something with these labels?
+    /// Does it select an object with these labels?
     pub fn matches(&self, labels: &Labels) -> bool {
         let mut requirements = self.requirements.iter();
         requirements.all(|requirement| requirement.matches(labels))
     }
 
-    /// Does it select something with these labels? `label` gives the value of a label, if the label exists.
+    /// Does it select an object with these labels? `label` gives the value of a label, if the label exists.
     pub fn matches_by<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.may_match(label, |_| true)
     }
 
-    /// May it select something of which only some labels are known?
+    /// May it select an object if only some of its labels are known?
     pub fn may_match<'l>(
         &self,
         label: impl Fn(&str) -> Option<&'l str>,

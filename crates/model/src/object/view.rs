@@ -1,10 +1,10 @@
-//! One view of both trees of an object: what a manifest declares ([`Node`], with lines), and what kube-apiserver answers ([`Value`]).
+//! One view of both trees of an object: the nodes of a manifest, with lines ([`Node`]), and the JSON of kube-apiserver ([`Value`]).
 
 use serde_json::Value;
 
 use crate::manifest::Node;
 
-/// A tree that code can read without knowing which of the two it is.
+/// One of the two trees.
 pub trait ObjectView: Sized {
     /// The value of a key of a map.
     fn get(&self, key: &str) -> Option<&Self>;
@@ -22,7 +22,7 @@ pub trait ObjectView: Sized {
         self.get(key).map_or(&[], Self::items)
     }
 
-    /// The string with this key; empty if there is none.
+    /// The string with this key, or an empty one.
     fn text(&self, key: &str) -> &str {
         self.get(key).and_then(Self::as_str).unwrap_or_default()
     }
