@@ -9,7 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 use windrow_harvester::incidents::{CureRequest, RequestState};
-use windrow_harvester::objects::text;
+use windrow_harvester::objects::{ObjectKind, text};
 
 use crate::apiserver::{self, LONGEST, Reply, RequestFailure, if_found};
 
@@ -164,7 +164,11 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, St
 ///
 /// In a line, when kube-apiserver does not answer or refuses.
 pub async fn ask_for_cluster(client: &Client) -> Result<Option<String>, String> {
-    let found = get(client, "/api/v1/namespaces/kube-system").await?;
+    let found = get(
+        client,
+        &ObjectKind::NAMESPACE.object_path("", "kube-system"),
+    )
+    .await?;
     let uid = found.map(|found| text(&found, "/metadata/uid").to_owned());
     Ok(uid.filter(|uid| !uid.is_empty()))
 }

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use windrow_decide::Event;
 use windrow_harvester::SystemPartition;
+use windrow_harvester::objects::ObjectKind;
 use windrow_model::reasons::Code;
 
 use self::content::{NodeCondition, Notice};
@@ -101,7 +102,7 @@ pub async fn serve(
 /// Why it is still there, in a line.
 pub async fn remove_condition(api: &ApiServer, writer: &NodeWriter) -> Result<(), String> {
     let client = api.client(&writer.kubeconfig).await?;
-    let path = format!("/api/v1/nodes/{}/status", writer.node);
+    let path = format!("{}/status", ObjectKind::NODE.object_path("", &writer.node));
     match send(
         &client,
         Method::PATCH,
@@ -154,14 +155,14 @@ impl NodeOutlet {
     }
 
     async fn send(&mut self, work: &Work) -> Result<Value, WriteError> {
-        const EVENTS: &str = "/api/v1/namespaces/default/events";
         let (client, writer) = self.connect().await?;
         let node = &writer.node;
-        let status = format!("/api/v1/nodes/{node}/status");
+        let path = ObjectKind::NODE.object_path("", node);
+        let status = format!("{path}/status");
         // As the kubelet names events.
         let named = |suffix: &str| format!("{node}.{suffix}");
         let (method, path, body) = match work {
-            Work::ReadNode => (Method::GET, format!("/api/v1/nodes/{node}"), None),
+            Work::ReadNode => (Method::GET, path, None),
             Work::WriteCondition {
                 condition,
                 heartbeat,
@@ -173,10 +174,14 @@ impl NodeOutlet {
             Work::RemoveCondition => (Method::PATCH, status, Some(NodeCondition::removal())),
             Work::CreateEvent { notice, at, suffix } => {
                 let event = notice.event(&named(suffix), node, *at);
-                (Method::POST, EVENTS.to_owned(), Some(event))
+                (
+                    Method::POST,
+                    ObjectKind::EVENT.path_in("default"),
+                    Some(event),
+                )
             }
             Work::CountEvent { suffix, count, at } => {
-                let path = format!("{EVENTS}/{}", named(suffix));
+                let path = ObjectKind::EVENT.object_path("default", &named(suffix));
                 (Method::PATCH, path, Some(Notice::again(*count, *at)))
             }
         };
