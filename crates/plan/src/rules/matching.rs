@@ -207,6 +207,7 @@ impl Reference {
                 None => (Some(own()), &*found.text),
             },
         };
+        let name = name.strip_suffix(self.suffix.as_str())?;
         let passed_over = self.except.iter().any(|except| {
             except
                 .strip_suffix('*')

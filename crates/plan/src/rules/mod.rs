@@ -151,6 +151,8 @@ pub struct Reference {
     pub unless: Vec<Beside>,
     /// Names that are always there and need not be waited for; `*` at the end stands for anything.
     pub except: Vec<String>,
+    /// What follows the name in the field; a text that does not end so names nothing.
+    pub suffix: String,
     /// What the names mean.
     pub to: GroupKind,
     /// In which namespace they are looked up.

@@ -218,6 +218,8 @@ pub struct ReferenceItem {
     pub unless: Option<BTreeMap<String, Value>>,
     /// Names that do not count.
     pub except: Option<Vec<String>>,
+    /// What follows the name in the field.
+    pub suffix: Option<String>,
     /// Does it count only where the object is declared?
     pub if_declared: Option<bool>,
 }

@@ -19,6 +19,7 @@ pub(super) const KEYS: &[&str] = &[
     "only",
     "unless",
     "except",
+    "suffix",
     "ifDeclared",
 ];
 
@@ -62,6 +63,7 @@ pub(super) fn reference(
             .into_iter()
             .map(|(text, _)| text.to_owned())
             .collect(),
+        suffix: fields.text("suffix", errors).unwrap_or_default().to_owned(),
         to: to?,
         namespace: namespace(fields, errors),
         condition: condition.unwrap_or(NeedCondition::Exists),
