@@ -32,6 +32,16 @@ pub(crate) async fn refusal<T>(
     }
 }
 
+/// The answer to the creation of an object, as a dry run.
+pub(crate) async fn refusal_of_creation(client: &Client, object: &Value) -> Option<(u16, String)> {
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let asked = serde_json::from_value(object.clone()).unwrap();
+    refusal(objects_of(client, object).create(&dry, &asked)).await
+}
+
 pub(crate) async fn change(
     api: &Api<DynamicObject>,
     name: &str,
@@ -198,15 +208,10 @@ async fn harvesters_webhook_refuses_what_its_version_does() {
 
 /// Asks for an Upgrade, as a dry run.
 async fn upgrade(client: &Client) -> Option<(u16, String)> {
-    let upgrade = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Upgrade", "metadata": {"name": "up"},
+    let upgrade = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Upgrade",
+        "metadata": {"name": "up", "namespace": "default"},
         "spec": {"version": "v1.8.2", "logEnabled": false}});
-    let upgrade = serde_json::from_value(upgrade).unwrap();
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    let upgrades = api(client, UPGRADE, "default");
-    refusal(upgrades.create(&dry, &upgrade)).await
+    refusal_of_creation(client, &upgrade).await
 }
 
 /// An answer to each request that is asked of both webhooks.
@@ -361,12 +366,8 @@ async fn harvesters_own_webhook_takes_each_object_of_the_example_and_the_machine
         create(&objects_of(&client, object), object.clone()).await;
     }
     let machines = objects_of(&client, machine);
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
     let asked = serde_json::from_value(machine.clone()).unwrap();
-    let (code, words) = refusal(machines.create(&dry, &asked)).await.unwrap();
+    let (code, words) = refusal_of_creation(&client, machine).await.unwrap();
     assert_eq!(code, 500);
     assert_eq!(
         words,
@@ -401,7 +402,7 @@ pub(crate) fn objects_of_the_example() -> Vec<Value> {
 }
 
 /// The objects of an object's kind and namespace.
-fn objects_of(client: &Client, object: &Value) -> Api<DynamicObject> {
+pub(crate) fn objects_of(client: &Client, object: &Value) -> Api<DynamicObject> {
     let version = object["apiVersion"].as_str().unwrap();
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let resource = resource((group, version, object["kind"].as_str().unwrap()));

@@ -67,6 +67,10 @@ pub(crate) const EVENT: Gvk = ("", "v1", "Event");
 pub(crate) const VOLUME: Gvk = ("longhorn.io", "v1beta2", "Volume");
 pub(crate) const ENGINE: Gvk = ("longhorn.io", "v1beta2", "Engine");
 pub(crate) const INSTANCE_MANAGER: Gvk = ("longhorn.io", "v1beta2", "InstanceManager");
+pub(crate) const CLUSTER_NETWORK: Gvk = networks("ClusterNetwork");
+pub(crate) const VLAN_CONFIG: Gvk = networks("VlanConfig");
+pub(crate) const VLAN_STATUS: Gvk = networks("VlanStatus");
+pub(crate) const NETWORK: Gvk = ("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition");
 pub(crate) const ORPHAN: Gvk = ("longhorn.io", "v1beta2", "Orphan");
 pub(crate) const POLICY: Gvk = (
     "admissionregistration.k8s.io",
@@ -97,6 +101,10 @@ pub(crate) const API_SERVICE: Gvk = ("apiregistration.k8s.io", "v1", "APIService
 pub(crate) const SERVICE: Gvk = ("", "v1", "Service");
 pub(crate) const SERVICE_ACCOUNT: Gvk = ("", "v1", "ServiceAccount");
 pub(crate) const NAMESPACE: Gvk = ("", "v1", "Namespace");
+
+const fn networks(kind: &'static str) -> Gvk {
+    ("network.harvesterhci.io", "v1beta1", kind)
+}
 
 /// Makes an object. A field that its kind does not have is refused.
 pub(crate) async fn create(api: &Api<DynamicObject>, object: Value) -> DynamicObject {

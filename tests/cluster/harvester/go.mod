@@ -1,4 +1,4 @@
-// Test only: controllers of Harvester v1.8.2, as they are, for the tests that watch Windrow beside them.
+// Test only: controllers and webhooks of Harvester v1.8.2 and its parts, as they are, for the tests that watch Windrow beside them.
 module windrow.dev/tests/cluster/harvester
 
 go 1.26.0
@@ -9,7 +9,8 @@ replace (
 	github.com/docker/docker => github.com/docker/docker v25.0.6+incompatible // oras dep requires a replace is set
 	github.com/gin-gonic/gin => github.com/gin-gonic/gin v1.9.1
 	github.com/google/gnostic-models => github.com/google/gnostic-models v0.6.9
-	github.com/harvester/harvester-network-controller => github.com/harvester/harvester-network-controller v1.6.0-rc3
+	// Harvester pins v1.6.0-rc3, which has the same kinds; this is the newest webhook that can be had
+	github.com/harvester/harvester-network-controller => github.com/harvester/harvester-network-controller v1.7.1
 	// not to be had here, and not linked
 	github.com/longhorn/backing-image-manager => ./absent/backing-image-manager
 	github.com/longhorn/go-spdk-helper => ./absent/go-spdk-helper
@@ -63,13 +64,22 @@ replace (
 
 require (
 	github.com/harvester/harvester v1.8.2
+	github.com/harvester/harvester-network-controller v1.6.0-rc3
+	github.com/harvester/webhook v0.1.5
+	github.com/longhorn/backupstore v0.0.0-20250804022317-794abf817297
+	github.com/longhorn/go-common-libs v0.0.0-20250921030719-16313e7f30b3
+	github.com/longhorn/longhorn-manager v1.10.0
+	github.com/pkg/errors v0.9.1
 	github.com/rancher/fleet/pkg/apis v0.12.3
 	github.com/rancher/lasso v0.2.3
 	github.com/rancher/rancher/pkg/apis v0.0.0
 	github.com/rancher/wrangler/v3 v3.2.4
 	github.com/sirupsen/logrus v1.9.3
+	helm.sh/helm/v3 v3.17.3
 	k8s.io/api v0.34.1
+	k8s.io/apiextensions-apiserver v0.34.1
 	k8s.io/apimachinery v0.34.1
+	k8s.io/cli-runtime v0.34.1
 	k8s.io/client-go v12.0.0+incompatible
 	kubevirt.io/api v1.7.0
 	sigs.k8s.io/controller-runtime v0.21.0
@@ -157,7 +167,6 @@ require (
 	github.com/grpc-ecosystem/go-grpc-prometheus v1.2.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.27.1 // indirect
 	github.com/harvester/go-common v0.0.0-20260119194217-0f17176ce67e // indirect
-	github.com/harvester/harvester-network-controller v1.6.0-rc3 // indirect
 	github.com/harvester/node-manager v1.6.0-rc3 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
@@ -184,9 +193,6 @@ require (
 	github.com/lann/ps v0.0.0-20150810152359-62de8c46ede0 // indirect
 	github.com/lib/pq v1.10.9 // indirect
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
-	github.com/longhorn/backupstore v0.0.0-20250804022317-794abf817297 // indirect
-	github.com/longhorn/go-common-libs v0.0.0-20250921030719-16313e7f30b3 // indirect
-	github.com/longhorn/longhorn-manager v1.10.0 // indirect
 	github.com/mailru/easyjson v0.9.0 // indirect
 	github.com/mattn/go-colorable v0.1.13 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
@@ -216,7 +222,6 @@ require (
 	github.com/pborman/uuid v1.2.1 // indirect
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
 	github.com/pierrec/lz4/v4 v4.1.22 // indirect
-	github.com/pkg/errors v0.9.1 // indirect
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.82.0 // indirect
 	github.com/prometheus/client_golang v1.23.2 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
@@ -248,6 +253,10 @@ require (
 	github.com/spf13/cast v1.9.2 // indirect
 	github.com/spf13/cobra v1.9.1 // indirect
 	github.com/spf13/pflag v1.0.7 // indirect
+	github.com/tidwall/gjson v1.18.0 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xeipuuv/gojsonpointer v0.0.0-20190905194746-02993c407bfb // indirect
 	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415 // indirect
@@ -292,10 +301,7 @@ require (
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	helm.sh/helm/v3 v3.17.3 // indirect
-	k8s.io/apiextensions-apiserver v0.34.1 // indirect
 	k8s.io/apiserver v0.34.1 // indirect
-	k8s.io/cli-runtime v0.34.1 // indirect
 	k8s.io/code-generator v0.34.1 // indirect
 	k8s.io/component-base v0.34.1 // indirect
 	k8s.io/component-helpers v0.33.7 // indirect

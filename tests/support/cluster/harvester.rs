@@ -1,4 +1,4 @@
-//! Harvester's own controllers and its own webhook, of v1.8.2.
+//! Harvester's own controllers and its own webhook, of v1.8.2, and the webhooks of its network-controller and of Longhorn.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,9 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::super::objects::{
-    ADDON, CAPI_CLUSTER, Gvk, KUBEVIRT, MACHINE, MANAGED_CHART, MUTATION, SETTING, UPGRADE,
-    VERSION, VM, VM_BACKUP, VMI, VMI_MIGRATION, VOLUME, api, serve_published,
+    ADDON, CAPI_CLUSTER, CLUSTER_NETWORK, Gvk, KUBEVIRT, MACHINE, MANAGED_CHART, MUTATION, NETWORK,
+    SETTING, UPGRADE, VERSION, VLAN_CONFIG, VLAN_STATUS, VM, VM_BACKUP, VMI, VMI_MIGRATION, VOLUME,
+    api, serve_published,
 };
 use super::assets::find_harvester;
 use super::process::Process;
@@ -19,8 +20,12 @@ use super::{Cluster, DEADLINE, Who, eventually, skip};
 /// Running controllers. They print their log if the test that holds them fails.
 pub(crate) struct HarvesterControllers(Process);
 
-/// The running webhook. It prints its log if the test that holds it fails.
-pub(crate) struct HarvesterWebhook(Process);
+/// A running webhook. It prints its log if the test that holds it fails.
+pub(crate) struct HarvesterWebhook {
+    process: Process,
+    /// What it registers last.
+    configuration: &'static str,
+}
 
 /// The kinds that the webhook lists before it answers, with their scopes. While one of them is not served, it waits without a word.
 pub(crate) const LISTED_BY_WEBHOOK: &[(Gvk, &str)] = &[
@@ -40,19 +45,16 @@ pub(crate) const LISTED_BY_WEBHOOK: &[(Gvk, &str)] = &[
     (VMI, "Namespaced"),
     (VMI_MIGRATION, "Namespaced"),
     (KUBEVIRT, "Namespaced"),
-    (
-        ("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition"),
-        "Namespaced",
-    ),
+    (NETWORK, "Namespaced"),
     (
         ("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass"),
         "Cluster",
     ),
     (VOLUME, "Namespaced"),
     (("longhorn.io", "v1beta2", "Node"), "Namespaced"),
-    (networks("ClusterNetwork"), "Cluster"),
-    (networks("VlanConfig"), "Cluster"),
-    (networks("VlanStatus"), "Cluster"),
+    (CLUSTER_NETWORK, "Cluster"),
+    (VLAN_CONFIG, "Cluster"),
+    (VLAN_STATUS, "Cluster"),
     (MANAGED_CHART, "Namespaced"),
     (("management.cattle.io", "v3", "Feature"), "Cluster"),
     (CAPI_CLUSTER, "Namespaced"),
@@ -64,12 +66,34 @@ pub(crate) const LISTED_BY_WEBHOOK: &[(Gvk, &str)] = &[
     (loggings("ClusterOutput"), "Namespaced"),
 ];
 
+/// The kinds of Longhorn that its webhook lists before it answers.
+const LISTED_BY_LONGHORN: &[&str] = &[
+    "BackingImage",
+    "BackingImageDataSource",
+    "BackingImageManager",
+    "Backup",
+    "BackupBackingImage",
+    "BackupTarget",
+    "BackupVolume",
+    "Engine",
+    "EngineImage",
+    "InstanceManager",
+    "Node",
+    "Orphan",
+    "RecurringJob",
+    "Replica",
+    "Setting",
+    "ShareManager",
+    "Snapshot",
+    "SupportBundle",
+    "SystemBackup",
+    "SystemRestore",
+    "Volume",
+    "VolumeAttachment",
+];
+
 const fn harvesters(kind: &'static str) -> Gvk {
     ("harvesterhci.io", "v1beta1", kind)
-}
-
-const fn networks(kind: &'static str) -> Gvk {
-    ("network.harvesterhci.io", "v1beta1", kind)
 }
 
 const fn loggings(kind: &'static str) -> Gvk {
@@ -104,6 +128,34 @@ impl Cluster {
 
     /// The same, while kinds may be missing that it waits for.
     pub(crate) fn start_harvester_webhook(&self) -> Option<HarvesterWebhook> {
+        self.start_webhook("webhook", "harvester-mutator")
+    }
+
+    /// Runs the webhook of Harvester's network-controller (v1.7.1) in the same way. It waits for the kinds of its group, of KubeVirt and
+    /// of networks, which Harvester's webhook lists, too.
+    pub(crate) async fn network_webhook(&self) -> Option<HarvesterWebhook> {
+        let webhook = self.start_webhook("networks", "harvester-network-webhook")?;
+        webhook.registered(&self.client(Who::Admin).await).await;
+        Some(webhook)
+    }
+
+    /// Serves Longhorn's kinds, as they are published, and runs its webhook (v1.10.0) in the same way.
+    pub(crate) async fn longhorn_webhook(&self) -> Option<HarvesterWebhook> {
+        let client = self.client(Who::Admin).await;
+        let served = LISTED_BY_LONGHORN
+            .iter()
+            .map(|kind| serve_published(&client, ("longhorn.io", "v1beta2", kind), "Namespaced"));
+        join_all(served).await;
+        let webhook = self.start_webhook("longhorn", "longhorn-webhook-mutator")?;
+        webhook.registered(&client).await;
+        Some(webhook)
+    }
+
+    fn start_webhook(
+        &self,
+        program: &str,
+        configuration: &'static str,
+    ) -> Option<HarvesterWebhook> {
         let (certificate, key) = self.pki.server();
         let arguments = [
             self.admin_argument(),
@@ -111,8 +163,11 @@ impl Cluster {
             format!("--key={}", key.display()),
             format!("--ca={}", self.pki.ca().display()),
         ];
-        let process = self.start_harvester("webhook", &arguments)?;
-        Some(HarvesterWebhook(process))
+        let process = self.start_harvester(program, &arguments)?;
+        Some(HarvesterWebhook {
+            process,
+            configuration,
+        })
     }
 
     /// Installs one of Harvester's charts by Helm's own code, as Fleet does: `harvester-crd` or `harvester`. Returns why it failed.
@@ -165,11 +220,10 @@ impl Cluster {
 impl HarvesterWebhook {
     /// Waits until it has registered itself.
     pub(crate) async fn registered(&self, client: &Client) {
-        let configurations = api(client, MUTATION, "");
-        // It makes this one last.
-        eventually("Harvester's webhook is registered", DEADLINE, async || {
-            assert!(!self.0.ended(), "Harvester's webhook has ended");
-            configurations.get("harvester-mutator").await.ok()
+        let (configurations, name) = (api(client, MUTATION, ""), self.configuration);
+        eventually(&format!("{name} is registered"), DEADLINE, async || {
+            assert!(!self.process.ended(), "the webhook of {name} has ended");
+            configurations.get(name).await.ok()
         })
         .await;
     }
@@ -204,7 +258,7 @@ impl Drop for HarvesterControllers {
 impl Drop for HarvesterWebhook {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.print_log();
+            self.process.print_log();
         }
     }
 }

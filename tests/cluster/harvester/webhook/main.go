@@ -7,16 +7,10 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
-	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"reflect"
-	"syscall"
 	"time"
 
 	"github.com/harvester/harvester/pkg/webhook"
@@ -43,11 +37,10 @@ import (
 	"github.com/harvester/harvester/pkg/webhook/resources/virtualmachine"
 	"github.com/harvester/harvester/pkg/webhook/resources/virtualmachineinstance"
 	"github.com/harvester/harvester/pkg/webhook/types"
-	router "github.com/rancher/wrangler/v3/pkg/webhook"
 	admission "k8s.io/api/admissionregistration/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"windrow.dev/tests/cluster/harvester/serve"
 )
 
 func main() {
@@ -58,128 +51,48 @@ func main() {
 }
 
 func run() error {
-	// controller-runtime has defined `kubeconfig` in the common set.
-	flags := flag.NewFlagSet("webhook", flag.ExitOnError)
-	kubeconfig := flags.String("kubeconfig", "", "the cluster")
-	certificate := flags.String("certificate", "", "its certificate")
-	key := flags.String("key", "", "the key of that")
-	ca := flags.String("ca", "", "who signed the certificate")
-	if err := flags.Parse(os.Args[1:]); err != nil {
-		return err
-	}
-	authority, err := os.ReadFile(*ca)
+	server, err := serve.Parse("webhook")
 	if err != nil {
 		return err
 	}
-	pair, err := tls.LoadX509KeyPair(*certificate, *key)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := serve.Context()
 	defer stop()
-	rest, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		return err
-	}
 	// Without kubeovn's kinds, as an installation without that Addon.
-	all, err := clients.New(ctx, rest, 1, false)
+	all, err := clients.New(ctx, server.Rest, 1, false)
 	if err != nil {
 		return err
 	}
 	indexeres.RegisterIndexers(all)
-	uncached, err := client.New(rest, client.Options{})
+	uncached, err := client.New(server.Rest, client.Options{})
 	if err != nil {
 		return err
 	}
-	options := &config.Options{
-		Namespace:                   "harvester-system",
-		HarvesterControllerUsername: "system:serviceaccount:harvester-system:harvester",
-		GarbageCollectionUsername:   "system:serviceaccount:kube-system:generic-garbage-collector",
-	}
-	validating, mutating := router.NewRouter(), router.NewRouter()
-	var validated, mutated []admission.RuleWithOperations
+	validating := serve.NewHook(webhook.ValidatingWebhookName, "validator.harvesterhci.io", admission.Fail)
+	mutating := serve.NewHook(webhook.MutatingWebhookName, "mutator.harvesterhci.io", admission.Ignore)
 	for _, validator := range validators(all, uncached) {
-		validated = append(validated, add(validating, types.AdmissionTypeValidation, types.NewValidatorAdapter(validator), options))
+		add(validating, types.AdmissionTypeValidation, types.NewValidatorAdapter(validator))
 	}
 	for _, mutator := range mutators(all) {
-		mutated = append(mutated, add(mutating, types.AdmissionTypeMutation, mutator, options))
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/validation", validating)
-	mux.Handle("/mutation", mutating)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+		add(mutating, types.AdmissionTypeMutation, mutator)
 	}
 	// It waits until all kinds are served and listed.
 	if err := all.Start(ctx); err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: time.Minute,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(listener, "", "") }()
-	if err := register(ctx, all, "https://"+listener.Addr().String(), authority, validated, mutated); err != nil {
-		return err
-	}
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-	}
-	return err
+	return server.Run(ctx, validating, mutating)
 }
 
 // add is what Harvester's pkg/webhook/server does with each of them.
-func add(router *router.Router, kind string, admitter types.Admitter, options *config.Options) admission.RuleWithOperations {
-	resource := admitter.Resource()
-	name := reflect.Indirect(reflect.ValueOf(resource.ObjectType)).Type().Name()
-	router.Kind(name).Group(resource.APIGroup).Type(resource.ObjectType).Handle(types.NewAdmissionHandler(admitter, kind, options))
-	return admission.RuleWithOperations{
-		Operations: resource.OperationTypes,
-		Rule: admission.Rule{
-			APIGroups:   []string{resource.APIGroup},
-			APIVersions: []string{resource.APIVersion},
-			Resources:   resource.Names,
-			Scope:       &resource.Scope,
-		},
+func add(hook *serve.Hook, kind string, admitter types.Admitter) {
+	options := &config.Options{
+		Namespace:                   "harvester-system",
+		HarvesterControllerUsername: "system:serviceaccount:harvester-system:harvester",
+		GarbageCollectionUsername:   "system:serviceaccount:kube-system:generic-garbage-collector",
 	}
-}
-
-// register uses the names and policies of Harvester's pkg/webhook/server, and an address in place of a Service.
-func register(ctx context.Context, all *clients.Clients, url string, ca []byte, validated, mutated []admission.RuleWithOperations) error {
-	none, fail, ignore := admission.SideEffectClassNone, admission.Fail, admission.Ignore
-	versions := []string{"v1", "v1beta1"}
-	validation, mutation := url+"/validation", url+"/mutation"
-	webhooks := all.K8s.AdmissionregistrationV1()
-	_, err := webhooks.ValidatingWebhookConfigurations().Create(ctx, &admission.ValidatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: webhook.ValidatingWebhookName},
-		Webhooks: []admission.ValidatingWebhook{{
-			Name:                    "validator.harvesterhci.io",
-			ClientConfig:            admission.WebhookClientConfig{URL: &validation, CABundle: ca},
-			Rules:                   validated,
-			FailurePolicy:           &fail,
-			SideEffects:             &none,
-			AdmissionReviewVersions: versions,
-		}},
-	}, meta.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	_, err = webhooks.MutatingWebhookConfigurations().Create(ctx, &admission.MutatingWebhookConfiguration{
-		ObjectMeta: meta.ObjectMeta{Name: webhook.MutatingWebhookName},
-		Webhooks: []admission.MutatingWebhook{{
-			Name:                    "mutator.harvesterhci.io",
-			ClientConfig:            admission.WebhookClientConfig{URL: &mutation, CABundle: ca},
-			Rules:                   mutated,
-			FailurePolicy:           &ignore,
-			SideEffects:             &none,
-			AdmissionReviewVersions: versions,
-		}},
-	}, meta.CreateOptions{})
-	return err
+	of := admitter.Resource()
+	name := reflect.Indirect(reflect.ValueOf(of.ObjectType)).Type().Name()
+	hook.Router.Kind(name).Group(of.APIGroup).Type(of.ObjectType).Handle(types.NewAdmissionHandler(admitter, kind, options))
+	hook.Handles(of.APIGroup, of.APIVersion, of.Names, of.Scope, of.OperationTypes)
 }
 
 func validators(all *clients.Clients, uncached client.Client) []types.Validator {
