@@ -13,8 +13,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use support::cluster::{Cluster, Spec, Who};
 use support::objects::{
-    BUDGET, DEPLOYMENT, ENGINE, Gvk, INSTANCE_MANAGER, JOB, MACHINE, MANAGED_CHART, NODE, ORPHAN,
-    PLAN, POD, RANCHER_CLUSTER, UPGRADE, VM, VMI, VMI_MIGRATION, VOLUME,
+    BUDGET, CLAIM, DEPLOYMENT, ENGINE, Gvk, INSTANCE_MANAGER, JOB, MACHINE, MANAGED_CHART, NODE,
+    ORPHAN, PLAN, POD, RANCHER_CLUSTER, UPGRADE, VM, VMI, VMI_MIGRATION, VOLUME,
 };
 use support::objects::{api, make, namespace, node, patch, start, status};
 
@@ -22,7 +22,6 @@ use crate::support;
 
 const CONTROL_PLANE: Gvk = ("rke.cattle.io", "v1", "RKEControlPlane");
 const SHARE_MANAGER: Gvk = ("longhorn.io", "v1beta2", "ShareManager");
-const CLAIM: Gvk = ("", "v1", "PersistentVolumeClaim");
 const SYSTEM: &str = "harvester-system";
 
 /// The kinds that no kube-apiserver brings.

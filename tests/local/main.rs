@@ -21,6 +21,7 @@ mod documents;
 mod effects;
 mod file_access;
 mod file_systems;
+mod first_boot_simulated;
 mod flight;
 mod foreign_links;
 mod foreign_trees;

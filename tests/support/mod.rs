@@ -12,6 +12,7 @@ pub(crate) mod cluster;
 pub(crate) mod console;
 pub(crate) mod daemon;
 pub(crate) mod faults;
+pub(crate) mod first_boot;
 // The boots that the crate's own tests learn from.
 #[path = "../../crates/learn/src/tests/flight_lines.rs"]
 pub(crate) mod flight_lines;

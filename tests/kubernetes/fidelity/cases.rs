@@ -12,11 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use windrow_model::manifest::extract::{self, FileKind};
 use windrow_model::manifest::{self, FileContent, Node as Yaml, Object, ReadLimits, yaml};
 
 use super::directories::{Directory, END, Edit, Kind};
 use super::simulated::is_served_by_rke2;
+use crate::support::first_boot::{entries, manifests};
 
 /// A file: its path below the manifests directory, and its text.
 type File = (String, String);
@@ -26,7 +26,7 @@ pub(crate) fn cases() -> Vec<Directory> {
     let mut seen = BTreeSet::new();
     inputs()
         .into_iter()
-        .map(|(name, path)| (name, files(&path)))
+        .map(|(name, path)| (name, manifests(&path)))
         .filter(|(_, files)| !files.is_empty())
         .filter(|(_, files)| !files.iter().any(|(_, text)| installs(text)))
         .filter(|(_, files)| {
@@ -75,31 +75,6 @@ fn inputs() -> Vec<(String, PathBuf)> {
 fn called(case: &Path, path: &Path) -> String {
     let part = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
     format!("{}-{}", part(case), part(path))
-}
-
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
-}
-
-/// The manifests that lie in a directory, or that a file brings or is.
-fn files(path: &Path) -> Vec<File> {
-    if path.is_dir() {
-        return entries(path).iter().flat_map(|path| files(path)).collect();
-    }
-    let text = fs::read_to_string(path).unwrap();
-    if extract::kind_of(&text) == FileKind::Manifests {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        return vec![(name.to_owned(), text)];
-    }
-    let extraction = extract::extract("", &text, &ReadLimits::default());
-    extraction
-        .files
-        .into_iter()
-        .map(|file| (file.path, String::from_utf8(file.content).unwrap()))
-        .collect()
 }
 
 fn directory(name: String, files: &[File]) -> Directory {

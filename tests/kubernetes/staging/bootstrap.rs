@@ -49,6 +49,15 @@ pub(crate) struct Cost {
     pub(crate) created: Vec<(String, String)>,
 }
 
+/// When the deploy controller makes its passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passes {
+    /// As often as RKE2's.
+    AsOften,
+    /// When the test requests one.
+    OnRequest,
+}
+
 /// A node during its bootstrap.
 pub(crate) struct Bootstrap {
     // Declared in the order in which they must end.
@@ -76,7 +85,7 @@ impl Bootstrap {
             ..Spec::default()
         };
         let release = harvester.then_some("v1.6.0");
-        let mut node = Self::start_on(spec, files, windrow, release).await?;
+        let mut node = Self::start_on(spec, files, windrow, release, Passes::AsOften).await?;
         node.kubelet = Some(kubelet(node.client.clone()));
         Some(node)
     }
@@ -87,6 +96,7 @@ impl Bootstrap {
         files: BTreeMap<String, String>,
         windrow: bool,
         harvester: Option<&str>,
+        passes: Passes,
     ) -> Option<Self> {
         let spec = Spec {
             audit: AuditLog::Writes,
@@ -117,7 +127,10 @@ impl Bootstrap {
         let held = held.count();
         let began = Instant::now();
         let revision = revision(&client).await;
-        let controller = cluster.deploy(&manifests)?;
+        let controller = match passes {
+            Passes::AsOften => cluster.deploy(&manifests)?,
+            Passes::OnRequest => cluster.deploy_pass_by_pass("deploy-controller", &manifests)?,
+        };
         Some(Self {
             cluster,
             client,
@@ -131,49 +144,44 @@ impl Bootstrap {
         })
     }
 
-    /// Waits until every file is applied in its current form, and returns the cost.
-    pub(crate) async fn end(self) -> Cost {
-        let digests: BTreeMap<String, String> = self
-            .files
-            .iter()
-            .map(|(name, text)| {
-                let addon = name.split('.').next().unwrap().to_owned();
-                (addon, hex(text.as_bytes()))
-            })
-            .collect();
+    /// The files that are not applied in their current form. Until Addons can be listed, none is known to be applied.
+    pub(crate) async fn missing(&self) -> BTreeSet<String> {
         let kind = GroupVersionKind::gvk("k3s.cattle.io", "v1", "Addon");
         let addons: Api<DynamicObject> = Api::namespaced_with(
             self.client.clone(),
             "kube-system",
             &ApiResource::from_gvk(&kind),
         );
-        // Until Addons can be listed, none is known to be applied.
-        let mut missing: BTreeSet<String> = digests.keys().cloned().collect();
+        let list = addons.list(&ListParams::default()).await;
+        let applied: BTreeMap<String, String> = list
+            .into_iter()
+            .flatten()
+            .filter_map(|addon| {
+                let sum = addon.data["spec"]["checksum"].as_str()?.to_owned();
+                Some((addon.metadata.name?, sum))
+            })
+            .collect();
+        let files = self.files.iter().filter(|(name, text)| {
+            let addon = name.split('.').next().unwrap();
+            applied.get(addon) != Some(&hex(text.as_bytes()))
+        });
+        files.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Waits until every file is applied in its current form, and returns the cost.
+    pub(crate) async fn end(self) -> Cost {
         let until = self.began + END;
         loop {
+            // The list is of one moment; the next look comes with the next pass.
+            let missing = self.missing().await;
+            if missing.is_empty() {
+                break;
+            }
             assert!(
                 Instant::now() < until,
                 "never applied: {missing:?}; {}",
                 self.says()
             );
-            // The list is of one moment; the next look comes with the next pass.
-            if let Ok(list) = addons.list(&ListParams::default()).await {
-                let applied: BTreeMap<_, _> = list
-                    .into_iter()
-                    .filter_map(|addon| {
-                        let sum = addon.data["spec"]["checksum"].as_str()?.to_owned();
-                        Some((addon.metadata.name?, sum))
-                    })
-                    .collect();
-                missing = digests
-                    .iter()
-                    .filter(|(name, sum)| applied.get(*name) != Some(sum))
-                    .map(|(name, _)| name.clone())
-                    .collect();
-            }
-            if missing.is_empty() {
-                break;
-            }
             let now = self.passes();
             self.controller.passed(now + 1).await;
         }
@@ -186,8 +194,7 @@ impl Bootstrap {
             time,
             time_of_passes,
             passes,
-            held: self.held,
-            ..self.cost().await
+            ..self.cost("").await
         }
     }
 
@@ -196,16 +203,6 @@ impl Bootstrap {
         let root = self.cluster.dir().join("root");
         let manifests = root.join("var/lib/rancher/rke2/server/manifests");
         manifests.join(format!("{name}.skip")).exists()
-    }
-
-    /// The files that Windrow holds, each with its reason.
-    pub(crate) fn held(&self) -> BTreeMap<String, String> {
-        let status: serde_json::Value = serde_json::from_str(&self.says()).unwrap_or_default();
-        let held = status["staging"]["held"].as_array().cloned();
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let held = held.unwrap_or_default().into_iter();
-        held.map(|held| (text(&held["file"]), text(&held["why"])))
-            .collect()
     }
 
     /// How many passes of the deploy controller are over.
@@ -221,12 +218,14 @@ impl Bootstrap {
         status.unwrap_or_default()
     }
 
-    async fn cost(&self) -> Cost {
+    /// What the files cost until now whose names begin with this. What is not counted by file is that of all.
+    pub(crate) async fn cost(&self, prefix: &str) -> Cost {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "kube-system");
         let mut by_addon: BTreeMap<(String, String), i32> = BTreeMap::new();
         for event in events.list(&ListParams::default()).await.unwrap() {
             let component = event.source.as_ref().and_then(|by| by.component.as_deref());
-            if component == Some("deploy") {
+            let addon = event.involved_object.name.as_deref().unwrap_or_default();
+            if component == Some("deploy") && addon.starts_with(prefix) {
                 let key = (
                     event.reason.unwrap_or_default(),
                     event.involved_object.name.unwrap_or_default(),
@@ -261,6 +260,8 @@ impl Bootstrap {
                 .filter(|((reason, _), _)| reason == "AppliedManifest")
                 .map(|(_, count)| count - 1)
                 .sum(),
+            held: self.held,
+            passes: self.passes(),
             writes: done.len(),
             refused: refused.len(),
             events: said.len(),

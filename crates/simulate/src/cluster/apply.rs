@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
 
 use super::super::declared::Declared;
@@ -11,6 +12,25 @@ use super::SimulatedCluster;
 use super::stored::Stored;
 
 impl SimulatedCluster {
+    /// What kube-apiserver and the webhooks of the platform would say to the creation of this object.
+    pub fn try_create(&self, object: &ObjectRef, json: &Value) -> Result<(), String> {
+        self.find_namespace(object)?;
+        pods::admit(self, object, json)?;
+        self.admit(object, json)
+    }
+
+    fn find_namespace(&self, object: &ObjectRef) -> Result<(), String> {
+        let Some(namespace) = &object.namespace else {
+            return Ok(());
+        };
+        let mut id = literals::object("", "Namespace", None, "");
+        id.name = namespace.clone();
+        if self.has(&id) {
+            return Ok(());
+        }
+        Err(format!("namespaces \"{namespace}\" not found"))
+    }
+
     /// Creates or updates an object as the deploy controller would: changed only where its manifest
     /// changed. `id` is its name in the cluster.
     pub(crate) fn apply(
@@ -32,13 +52,7 @@ impl SimulatedCluster {
             self.counts.writes += u64::from(declared.is_missed);
             return Ok(());
         }
-        if let Some(namespace) = &id.namespace {
-            let mut namespaced = literals::object("", "Namespace", None, "");
-            namespaced.name = namespace.clone();
-            if !self.has(&namespaced) {
-                return Err(format!("namespaces \"{namespace}\" not found"));
-            }
-        }
+        self.find_namespace(id)?;
         if let Some(refusal) = self.refused.get(&declared.id) {
             return Err(refusal.clone());
         }
