@@ -201,8 +201,8 @@ fn compare(place: &str, real: &BTreeSet<String>, simulated: &BTreeSet<String>) -
 fn the_simulated_harvester_and_kubevirt_do_what_the_real_ones_did_in_a_first_boot() {
     let recording = Recording::load();
     let mut differences = Vec::new();
-    for boot in FIRST_BOOTS {
-        let moments = &recording.boots[boot.name];
+    for (name, moments) in &recording.boots {
+        let boot = FIRST_BOOTS.iter().find(|boot| boot.name == name).unwrap();
         let states = simulated_states(boot, moments);
         for moment in moments {
             let state = &states[simulated_step(&moment.step)];

@@ -45,6 +45,7 @@ pub(crate) const VERSION: Gvk = ("harvesterhci.io", "v1beta1", "Version");
 pub(crate) const VM: Gvk = ("kubevirt.io", "v1", "VirtualMachine");
 pub(crate) const VMI: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstance");
 pub(crate) const VMI_MIGRATION: Gvk = ("kubevirt.io", "v1", "VirtualMachineInstanceMigration");
+pub(crate) const VM_IMAGE: Gvk = ("harvesterhci.io", "v1beta1", "VirtualMachineImage");
 pub(crate) const VM_BACKUP: Gvk = ("harvesterhci.io", "v1beta1", "VirtualMachineBackup");
 pub(crate) const KUBEVIRT: Gvk = ("kubevirt.io", "v1", "KubeVirt");
 pub(crate) const UPGRADE: Gvk = ("harvesterhci.io", "v1beta1", "Upgrade");

@@ -23,7 +23,7 @@ impl Answers {
     pub(super) async fn now(client: &Client) -> Self {
         let (mut kinds, mut namespaced) = (BTreeMap::new(), BTreeSet::new());
         for path in ["/api", "/apis"] {
-            let all = "application/json;g=apidiscovery.k8s.io;v2;as=APIGroupDiscoveryList";
+            let all = "application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList";
             let request = http::Request::get(path).header("accept", all);
             let request = request.body(Vec::new()).unwrap();
             let list: Value = client.request(request).await.unwrap();
@@ -165,15 +165,11 @@ fn meets(kind: &str, condition: &str, json: &Value) -> bool {
         ("ready", "PersistentVolumeClaim") => status["phase"] == "Bound",
         ("ready", "Namespace") => status["phase"] == "Active",
         ("ready", "Deployment") => status["availableReplicas"].as_u64().unwrap_or(0) > 0,
-        ("ready", _) => {
-            let is_ready = |condition: &Value| {
-                let kind = text(&condition["type"]).to_lowercase();
-                ["ready", "available", "imported"].contains(&kind.as_str())
-                    && condition["status"] == "True"
-            };
-            // A kind without conditions is ready when it is there.
-            status["conditions"].is_null() || items(&status["conditions"]).any(is_ready)
+        ("ready", "VirtualMachineImage") => {
+            let mut conditions = items(&status["conditions"]);
+            conditions.any(|one| one["type"] == "Imported" && one["status"] == "True")
         }
+        ("ready", _) => panic!("when is {kind} ready?"),
         (expression, _) => {
             let expression = Expression::compile(expression).unwrap();
             expression.holds(json).unwrap_or(false)

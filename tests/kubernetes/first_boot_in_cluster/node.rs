@@ -14,7 +14,7 @@ use crate::support::cluster::{KubeVirt, Spec};
 use crate::support::first_boot::{ACCEPTED, FirstBoot, RecordedMoment, object_of, probes};
 use crate::support::objects::{
     CHART, CLAIM, DEPLOYMENT, EVENT, Gvk, KUBEVIRT, NAMESPACE, NODE, PERSISTENT_VOLUME, PLAN, POD,
-    SETTING, VM, VOLUME, api, make, namespace, node, serve, serve_published, status,
+    SETTING, VM, VM_IMAGE, VOLUME, api, make, namespace, node, serve, serve_published, status,
 };
 
 const SYSTEM: &str = "harvester-system";
@@ -206,8 +206,18 @@ impl BootingNode {
         list.into_iter().flatten().collect()
     }
 
-    /// Plays helm-controller, as far as a chart brings its namespace, and what provides the volumes of the class `late`.
+    /// Plays helm-controller, as far as a chart brings its namespace, what provides the volumes of the class `late`, and Harvester's
+    /// download of images.
     async fn play(&self) {
+        for image in self.list(VM_IMAGE, "").await {
+            let namespace = image.metadata.namespace.unwrap();
+            let images = api(&self.client, VM_IMAGE, &namespace);
+            let imported = json!({"progress": 100, "conditions": [
+                {"type": "Initialized", "status": "True"}, {"type": "Imported", "status": "True"}]});
+            if image.data["status"]["progress"] != 100 {
+                status(&images, &image.metadata.name.unwrap(), imported).await;
+            }
+        }
         for chart in self.list(CHART, "").await {
             let name = text(&chart.data["spec"]["targetNamespace"]);
             let namespaces = api(&self.client, NAMESPACE, "");
