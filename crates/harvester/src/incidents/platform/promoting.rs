@@ -88,8 +88,8 @@ fn without_job(node: &Value) -> IncidentFinding {
             .to_owned(),
     );
     finding.advice = format!(
-        "Search the log of Deployment harvester-system/harvester for promote-node-controller, and fix the cause. The image of the Job \
-         comes from `helm get values harvester -n harvester-system --all`. Then run `kubectl annotate node {} harvesterhci.io/promote-status-`.",
+        "Search the log of Deployment harvester-system/harvester for promote-node-controller, and fix the cause (perhaps the image of \
+         the Job). Then run `kubectl annotate node {} harvesterhci.io/promote-status-`.",
         shell_word(&name)
     );
     finding
