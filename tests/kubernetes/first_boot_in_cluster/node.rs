@@ -14,7 +14,8 @@ use crate::support::cluster::{KubeVirt, Spec};
 use crate::support::first_boot::{ACCEPTED, FirstBoot, RecordedMoment, object_of, probes};
 use crate::support::objects::{
     CHART, CLAIM, DEPLOYMENT, EVENT, Gvk, KUBEVIRT, NAMESPACE, NODE, PERSISTENT_VOLUME, PLAN, POD,
-    SETTING, VM, VM_IMAGE, VOLUME, api, make, namespace, node, serve, serve_published, status,
+    SETTING, VM, VM_IMAGE, VOLUME, api, make, namespace, node, serve, serve_published, served,
+    status,
 };
 
 const SYSTEM: &str = "harvester-system";
@@ -390,6 +391,7 @@ impl BootingNode {
         self.look("RKE2's charts and Rancher are there").await;
 
         self.install("harvester-crd", &json!({})).await?;
+        served(&self.client, SETTING).await;
         let preset = self.boot.storage_network;
         let setting = json!({"metadata": {"name": "storage-network"}, "value": preset});
         make(&self.client, SETTING, "", setting).await;
