@@ -1,12 +1,12 @@
-//! Level 4: the first boot of a Harvester node, with the platform's own code, beside Windrow and without it.
+//! Level 4: the first boot of a Harvester node, with the platform's own code, with Windrow and without it.
 //!
 //! Real are etcd, kube-apiserver, kube-controller-manager, kube-scheduler, Harvester's charts and the Helm that installs them, KubeVirt's
 //! operator, API and controller, Harvester's webhook and its storage-network controller, and the program. The deploy controller is
 //! that of `tests/cluster/node`. Rancher, the kubelet, Longhorn's manager, whereabouts, helm-controller and the provider of a storage
 //! class are played. The steps come in the order of a real node. After each, RKE2 makes passes until it applies nothing new.
 //!
-//! It runs on request: `WINDROW_FIRST_BOOT=first-vm`, another name of `FIRST_BOOTS` or `all`. With `WINDROW_UPDATE=1` it writes what was
-//! seen to `tests/fixtures/first-boot.json`, with which `tests/local/first_boot_simulated.rs` compares the simulation.
+//! It runs on request: `WINDROW_FIRST_BOOT=first-vm`, another name of `FIRST_BOOTS` or `all`. With `WINDROW_UPDATE=1` it records
+//! the boot in `tests/fixtures/first-boot.json`, and `tests/local/first_boot_simulated.rs` compares the simulation with this file.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -114,7 +114,7 @@ async fn a_first_boot_with_the_platforms_own_code_needs_no_second_try() {
     }
 }
 
-/// What must hold of every directory.
+/// Asserts the rules for every directory.
 fn judge(boot: &FirstBoot, with: &Booted, without: &Booted) {
     let cost = &with.cost;
     assert_eq!((cost.failed, cost.repeated, cost.refused), (0, 0, 0));

@@ -1,7 +1,7 @@
-//! Level 3: the simulated Harvester and KubeVirt do what the real ones did in the recorded first boots.
+//! Level 3: the simulated Harvester and KubeVirt behave as the real ones in the recorded first boots.
 //!
-//! `tests/fixtures/first-boot.json` has what `tests/kubernetes/first_boot_in_cluster.rs` saw after each step: the served kinds, the
-//! platform's objects, KubeVirt's phase, what kube-apiserver and its webhooks answered to each object, and which files RKE2 had applied.
+//! `tests/fixtures/first-boot.json` has the state that `tests/kubernetes/first_boot_in_cluster.rs` saw after each step: the served kinds, the
+//! platform's objects, KubeVirt's phase, the answer of kube-apiserver and its webhooks to each object, and the files that RKE2 had applied.
 //! The differences that stay are in the same file, each with its reason, and `docs/sources/harvester-real-parts.md` lists them.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]

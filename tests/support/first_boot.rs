@@ -1,5 +1,5 @@
-//! The first boots of a Harvester node that are played with the platform's own parts and in the simulation: which directories, what is
-//! looked at after each step, and the recording of the real parts that the simulation is compared with.
+//! The first boots of a Harvester node, with the platform's own parts and in the simulation: their directories, the questions after each
+//! step, and the recording of the real parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,9 +22,9 @@ pub(crate) struct FirstBoot {
 pub(crate) struct ManifestsDirectory {
     /// Its path; the file or directory that an image builder would have.
     pub(crate) path: &'static str,
-    /// What begins the names of its files, because other directories are in the same boot.
+    /// The beginning of the names of its files, because other directories are in the same boot.
     pub(crate) prefix: &'static str,
-    /// The files that nothing ever releases, each with what it waits for.
+    /// The files that nothing ever releases, each with the dependency that never comes.
     pub(crate) held: &'static [(&'static str, &'static str)],
 }
 
@@ -98,7 +98,7 @@ impl FirstBoot {
         files.collect()
     }
 
-    /// The files that nothing ever releases, each with what it waits for.
+    /// The files that nothing ever releases, each with the dependency that never comes.
     pub(crate) fn held(&self) -> BTreeMap<&'static str, &'static str> {
         let directories = self.directories.iter();
         let held = directories.flat_map(|directory| directory.held);
@@ -120,7 +120,7 @@ impl FirstBoot {
     }
 }
 
-/// The manifests that are in a directory, or that a file brings or is: names and texts.
+/// The manifests of a directory, or of a file that brings them or is one: names and texts.
 pub(crate) fn manifests(path: &Path) -> Vec<(String, String)> {
     if path.is_dir() {
         return entries(path)
@@ -140,7 +140,7 @@ pub(crate) fn manifests(path: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is in a directory, in order.
+/// The content of a directory, in order.
 pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -148,7 +148,7 @@ pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Objects that are tried after each step beside those of the directory.
+/// Objects that are tried after each step in addition to those of the directory.
 pub(crate) fn probes() -> Vec<Value> {
     let vm = |name: &str, strategy: &str, networks: Value| {
         serde_json::json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
@@ -248,7 +248,7 @@ pub(crate) fn object_ref(
     }
 }
 
-/// What is true of a cluster, a line each, as far as it is looked at: the kinds and objects above, given how to ask for them.
+/// The state of a cluster, a line for each of the kinds and objects above.
 pub(crate) fn facts(
     serves: impl Fn(&GroupKind) -> bool,
     get: &BTreeMap<ObjectRef, Value>,
@@ -283,7 +283,7 @@ pub(crate) const NOT_SERVED: &str = "its kind is not served";
 pub(crate) const IS_THERE: &str = "it is there";
 pub(crate) const ACCEPTED: &str = "accepted";
 
-/// What was seen after a step with Windrow.
+/// The state after a step with Windrow.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RecordedMoment {
@@ -293,7 +293,7 @@ pub(crate) struct RecordedMoment {
     /// Why each held file is held.
     pub(crate) held: BTreeMap<String, String>,
     pub(crate) facts: BTreeSet<String>,
-    /// What kube-apiserver answers when an object is created (on trial), by object.
+    /// kube-apiserver's answer to the creation (on trial) of each object.
     pub(crate) tried: BTreeMap<String, String>,
 }
 
@@ -306,7 +306,7 @@ pub(crate) struct KnownDifference {
     pub(crate) why: String,
 }
 
-/// The data file: what the real parts did, and where the simulation differs.
+/// The data file: the boots of the real parts, and the differences of the simulation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recording {
     /// By the name of the boot.

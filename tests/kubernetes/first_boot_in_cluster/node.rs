@@ -1,4 +1,4 @@
-//! A node during its first boot: the steps of the platform, and what is looked at after each.
+//! A node during its first boot: the steps of the platform, and a look at the state after each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -84,7 +84,7 @@ fn values() -> Value {
     })
 }
 
-/// What was seen after a step.
+/// The state after a step.
 pub(super) struct Moment {
     pub(super) recorded: RecordedMoment,
     /// Files that are held only because kube-apiserver rejects them, though it would accept each of their objects.
@@ -93,17 +93,17 @@ pub(super) struct Moment {
     pub(super) refused: usize,
 }
 
-/// What came of a boot.
+/// The result of a boot.
 pub(super) struct Booted {
     pub(super) moments: Vec<Moment>,
     /// The condition of the Setting storage-network.
     pub(super) condition: Value,
     pub(super) cost: Cost,
-    /// The same for each directory, by what the names of its files begin with.
+    /// The same for each directory, by the prefix of its files.
     pub(super) costs: BTreeMap<&'static str, Cost>,
-    /// What RKE2 reports of each file that it could not apply.
+    /// RKE2's messages about each file that it could not apply.
     pub(super) failures: BTreeMap<String, BTreeSet<String>>,
-    /// What each held file waits for in the end.
+    /// The missing dependencies of each held file in the end.
     pub(super) held: BTreeMap<String, Vec<String>>,
 }
 
@@ -183,7 +183,7 @@ impl BootingNode {
         waiting.await;
     }
 
-    /// RKE2 makes passes until one of them applies nothing new, and what else is played acts.
+    /// RKE2 makes passes until one of them applies nothing new. The simulated parts act after each.
     async fn pass(&mut self) {
         for pass in 1.. {
             self.settle().await;
@@ -207,8 +207,8 @@ impl BootingNode {
         list.into_iter().flatten().collect()
     }
 
-    /// Plays helm-controller, as far as a chart brings its namespace, what provides the volumes of the class `late`, and Harvester's
-    /// download of images.
+    /// Plays helm-controller, as far as a chart brings its namespace, the provisioner of the class `late`, and Harvester's download of
+    /// images.
     async fn play(&self) {
         for image in self.list(VM_IMAGE, "").await {
             let namespace = image.metadata.namespace.unwrap();
