@@ -167,27 +167,49 @@ async fn make_engine_image(client: &Client) {
     create(&all(client, "EngineImage"), engine).await;
 }
 
+/// Longhorn's manager makes it at its start, without a URL.
+async fn make_backup_target(client: &Client) {
+    create(&all(client, "BackupTarget"), target("")).await;
+}
+
+/// Waits until the webhook refuses the volume with `words`. Until it has heard of the last object, it says `before`.
+async fn refused_with(client: &Client, words: &str, before: &str) {
+    eventually(words, DEADLINE, async || {
+        let (code, said) = refusal_of_creation(client, &volume()).await?;
+        assert_eq!(code, 422, "{said}");
+        assert!(said.contains(words) || said.contains(before), "{said}");
+        said.contains(words).then_some(())
+    })
+    .await;
+}
+
+/// Waits until the webhook accepts the volume.
+async fn accepted_after(client: &Client, before: &str) {
+    eventually("the volume is accepted", DEADLINE, async || {
+        let refused = refusal_of_creation(client, &volume()).await;
+        let said = refused.as_ref().map_or(before, |(_, said)| said);
+        assert!(said.contains(before), "{said}");
+        refused.is_none().then_some(())
+    })
+    .await;
+}
+
+const NO_SETTING: &str = "invalid empty setting";
+const NO_ENGINE: &str = "cannot find engine image by longhornio/longhorn-engine:v1.10.0";
+const NO_TARGET: &str = "failed to get backup target default";
+
 #[tokio::test]
-async fn longhorn_refuses_a_volume_until_its_default_engine_image_exists() {
+async fn longhorn_refuses_a_volume_until_its_settings_engine_image_and_backup_target_exist() {
     let Some((_cluster, client, _own)) = cluster_with_the_webhook().await else {
         return;
     };
-    let why = async || refusal_of_creation(&client, &volume()).await;
-    let is_refused = async |words: &str| {
-        eventually(words, DEADLINE, async || {
-            let (code, said) = why().await?;
-            (code == 422 && said.ends_with(words)).then_some(())
-        })
-        .await;
-    };
-    is_refused("invalid empty setting default-engine-image").await;
+    refused_with(&client, NO_SETTING, NO_SETTING).await;
     make_settings(&client).await;
-    is_refused("cannot find engine image by longhornio/longhorn-engine:v1.10.0").await;
+    refused_with(&client, NO_ENGINE, NO_SETTING).await;
     make_engine_image(&client).await;
-    eventually("the volume is accepted", DEADLINE, async || {
-        why().await.is_none().then_some(())
-    })
-    .await;
+    refused_with(&client, NO_TARGET, NO_ENGINE).await;
+    make_backup_target(&client).await;
+    accepted_after(&client, NO_TARGET).await;
 }
 
 #[tokio::test]
@@ -256,11 +278,10 @@ async fn longhorn_lets_an_orphan_go_and_never_the_last_good_replica() {
 
     make_settings(&client).await;
     make_engine_image(&client).await;
+    make_backup_target(&client).await;
     eventually("the volume is accepted", DEADLINE, async || {
-        refusal_of_creation(&client, &volume())
-            .await
-            .is_none()
-            .then_some(())
+        let refused = refusal_of_creation(&client, &volume()).await;
+        refused.is_none().then_some(())
     })
     .await;
     create(&all(&client, "Volume"), volume()).await;

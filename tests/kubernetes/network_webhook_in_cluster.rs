@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, HarvesterWebhook, eventually};
 use support::objects::{
-    CLUSTER_NETWORK, Gvk, NETWORK, VLAN_CONFIG, VLAN_STATUS, VM, VMI, api, create, make,
+    CLUSTER_NETWORK, Gvk, NETWORK, VLAN_CONFIG, VLAN_STATUS, VM, VMI, api, create, make, namespace,
     serve_published, status,
 };
 use windrow_model::manifest::{self, FileContent, ReadLimits};
@@ -145,11 +145,11 @@ async fn the_networks_of_the_example_are_accepted_in_the_order_of_their_file() {
     let Some((_cluster, client, _own)) = cluster_with_the_webhook().await else {
         return;
     };
+    namespace(&client, "orchard").await;
     let mut made = 0;
     for object in objects_of_the_example() {
         let group = object["apiVersion"].as_str().unwrap().to_owned();
         if group.starts_with("network.harvesterhci.io") || group.starts_with("k8s.cni.cncf.io") {
-            support::objects::namespace(&client, "orchard").await;
             let kind = objects_of(&client, &object);
             let asked = serde_json::from_value(object).unwrap();
             // The webhook hears of the object before a moment later.
