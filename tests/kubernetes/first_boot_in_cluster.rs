@@ -117,7 +117,9 @@ async fn a_first_boot_with_the_platforms_own_code_needs_no_second_try() {
 /// Asserts the rules for every directory.
 fn judge(boot: &FirstBoot, with: &Booted, without: &Booted) {
     let cost = &with.cost;
-    assert_eq!((cost.failed, cost.repeated, cost.refused), (0, 0, 0));
+    let fails: i32 = boot.directories.iter().map(|one| one.fails).sum();
+    assert_eq!((cost.failed, cost.repeated), (fails, 0));
+    assert_eq!(cost.refused > 0, fails > 0, "{}", cost.refused);
     assert!(without.cost.failed > 0);
     assert_eq!(with.condition["status"], "True");
     for moment in &with.moments {

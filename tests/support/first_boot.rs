@@ -26,6 +26,9 @@ pub(crate) struct ManifestsDirectory {
     pub(crate) prefix: &'static str,
     /// The files that nothing ever releases, each with the dependency that never comes.
     pub(crate) held: &'static [(&'static str, &'static str)],
+    /// How often RKE2 fails with its files whatever Windrow does: a VM before its network in one file, which Harvester's webhook
+    /// rejects until RKE2's next pass.
+    pub(crate) fails: i32,
 }
 
 const fn case(path: &'static str, prefix: &'static str) -> ManifestsDirectory {
@@ -33,6 +36,7 @@ const fn case(path: &'static str, prefix: &'static str) -> ManifestsDirectory {
         path,
         prefix,
         held: &[],
+        fails: 0,
     }
 }
 
@@ -48,10 +52,13 @@ pub(crate) const FIRST_BOOTS: &[FirstBoot] = &[
         name: "vms-and-charts",
         directories: &[
             case("tests/cases/first-machine/sick.yaml", "first-machine-"),
-            case(
-                "tests/cases/machine-without-network/healthy.yaml",
-                "network-",
-            ),
+            ManifestsDirectory {
+                fails: 1,
+                ..case(
+                    "tests/cases/machine-without-network/healthy.yaml",
+                    "network-",
+                )
+            },
             case("tests/cases/addon-stuck/sick", "addon-stuck-"),
             case("tests/cases/chart-that-may-bring-it/healthy", "chart-"),
             case("tests/cases/kind-without-provider/healthy", "kind-"),
