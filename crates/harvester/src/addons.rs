@@ -1,9 +1,9 @@
-//! An Addon of Harvester (`addons.harvesterhci.io`): is it settled, and if not, will it be?
+//! An Addon of Harvester (`addons.harvesterhci.io`): is it settled, and if not, can it still become so?
 //!
-//! Harvester turns an Addon into a HelmChart of the same name and namespace, RKE2's helm-controller
-//! turns that into a Job, and Harvester looks every 5 s whether the Job has ended. What the four
-//! objects say tells *failed*, *progressing*, *retrying* and *stuck for good* apart; the Addon's own
-//! status says `AddonEnabling` or `AddonDisabling` in all of these cases (harvester#7376).
+//! Harvester turns an Addon into a HelmChart of the same name and namespace, RKE2's helm-controller turns that into a Job, and
+//! Harvester looks every 5 s whether the Job has ended. These four objects show whether it has *failed*, is *progressing* or
+//! *retrying*, or is *stuck forever*. The Addon's own status says `AddonEnabling` or `AddonDisabling` in all of these cases
+//! (harvester#7376).
 //!
 //! ```text
 //!   Addon (Harvester) ──> HelmChart (helm-controller) ──> Job helm-install-NAME ──> its pods
@@ -14,9 +14,10 @@
 //!                  it (helm-controller v0.17 on) and it is not older than the deletionTimestamp
 //! ```
 //!
-//! Pure: objects and the time come in. Not to be confused with RKE2's own `addons.k3s.cattle.io`.
-//! Source of the rules: Harvester's `pkg/controller/master/addon`, alike in v1.4.0 to v1.9.0-rc6, its
-//! `pkg/util/addon`, and `OnRemove` in helm-controller's `pkg/controllers/chart/chart.go`.
+//! This module does no I/O: callers pass the objects and the time. Do not confuse these Addons with RKE2's own
+//! `addons.k3s.cattle.io`.
+//! Source of the rules: Harvester's `pkg/controller/master/addon`, alike in v1.4.0 to v1.9.0-rc6, its `pkg/util/addon`, and
+//! `OnRemove` in helm-controller's `pkg/controllers/chart/chart.go`.
 
 use std::borrow::Cow;
 
@@ -33,103 +34,87 @@ mod installer;
 mod job;
 mod judge;
 
-/// By this in its name Harvester knows a Job that deletes a HelmChart.
+/// Part of a Job's name by which Harvester recognizes that the Job deletes a HelmChart.
 const DELETES: &str = "helm-delete";
 
-/// What there is of an Addon. `None` and an empty list mean that it does not exist; a caller that could
-/// not ask must not pass that.
+/// The objects of an Addon. `None` and an empty list mean that the object does not exist; a caller that could not list a kind
+/// must not pass either.
 #[derive(Debug, Clone, Copy)]
 pub struct AddonParts<'a> {
-    /// The Addon.
     pub addon: &'a Value,
     /// The HelmChart (`helm.cattle.io/v1`) of the same name and namespace.
     pub chart: Option<&'a Value>,
     /// The Job that [`job_of`] names, in the same namespace.
     pub job: Option<&'a Value>,
-    /// The Job's pods.
     pub pods: &'a [Value],
 }
 
-/// Who has to act and does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
-    /// Harvester's: the `harvester` Deployment in harvester-system.
+    /// The `harvester` Deployment in harvester-system.
     Harvester,
     /// The helm-controller in RKE2's server.
     Helm,
 }
 
-/// Why no controller acts on an Addon any more.
+/// Why no controller will ever act on an Addon again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deadlock {
-    /// The Job has ended and is older than what waits for it: Harvester waits for a newer one, and
-    /// helm-controller makes none.
+    /// The Job has ended and is older than the operation: Harvester waits for a newer one, and helm-controller creates none.
     JobIsOlder {
-        /// The Job.
         job: String,
-        /// When it was made.
         made: Timestamp,
-        /// Since when Harvester waits for a newer one.
+        /// Since when Harvester waits for a newer Job.
         since: Timestamp,
     },
-    /// The Job failed, Harvester does not count that as an end, and helm-controller makes no other.
-    JobNotCounted {
-        /// The Job.
-        job: String,
-        /// What it says.
-        why: String,
-    },
-    /// Enabled, with `InProgress` and `OperationFailed` both `True`: Harvester does nothing because of the
-    /// second, and its webhook refuses every change because of the first (harvester#11045).
+    /// The Job failed, Harvester does not count that as an end, and helm-controller creates no other.
+    JobNotCounted { job: String, why: String },
+    /// Enabled, with `InProgress` and `OperationFailed` both `True`: Harvester does nothing because of the second, and its
+    /// webhook rejects every change because of the first (harvester#11045).
     FailedInProgress,
     /// Disabled while `InProgress` is `True`: only the processing of an enabled Addon could end that.
     DisabledInProgress,
-    /// Enabled while it is being disabled: Harvester has no case for that.
+    /// Enabled while it is being disabled: Harvester has no transition for that.
     EnabledWhileDisabling,
-    /// The HelmChart of its name is not owned by it, and Harvester leaves it alone.
+    /// The HelmChart of its name has another owner, and Harvester ignores it.
     ForeignChart,
-    /// Deployed as it is asked for, with `InProgress` still `True`: an update ended before its last write. Harvester has
-    /// nothing to do for it, and its webhook refuses every change.
+    /// Deployed as requested, with `InProgress` still `True`: an update ended before its last write. Harvester has nothing to do
+    /// for it, and its webhook rejects every change.
     DeployedInProgress,
 }
 
-/// Where an Addon stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddonState {
-    /// Deployed, or switched off, as is asked for.
+    /// Deployed or disabled, as requested.
     Settled,
-    /// Asked for a moment ago; its controllers have not looked at it yet.
+    /// Requested a moment ago; its controllers have not acted on it yet.
     NotStarted,
-    /// On its way.
     Progressing,
-    /// An attempt failed, another one is made.
+    /// An attempt failed, and another one follows.
     Retrying {
-        /// How many have failed.
+        /// Number of failed attempts.
         failed: u64,
     },
-    /// The Job's pod cannot have its image: on a site without internet it has to be loaded first.
+    /// The Job's pod cannot pull its image: on a site without internet access, load it first.
     ImageMissing {
-        /// Which, where the pod says so.
+        /// Empty if the pod does not name it.
         image: String,
     },
-    /// Given up: nothing is tried again until the Addon is switched off and on.
+    /// Given up: nothing is tried again until the Addon is disabled and enabled again.
     Failed {
-        /// What is said of it.
         why: String,
     },
-    /// Proved: no controller acts on it any more.
+    /// No controller acts on it any more, with the proof.
     Stuck(Deadlock),
-    /// What is next is not done by whoever has to do it.
+    /// The controller that has to do the next step does not do it.
     ControllerDown {
-        /// Who.
         who: Controller,
-        /// What is not done.
         why: String,
     },
 }
 
 impl AddonState {
-    /// Will it come right by itself, as far as anybody can tell?
+    /// Will the Addon settle without action, as far as the objects show?
     pub fn is_on_its_way(&self) -> bool {
         matches!(
             self,
@@ -137,7 +122,6 @@ impl AddonState {
         )
     }
 
-    /// In a line.
     pub fn say(&self) -> String {
         match self {
             AddonState::Settled => "settled".to_owned(),
@@ -165,7 +149,6 @@ impl AddonState {
 }
 
 impl Deadlock {
-    /// In a line.
     pub fn say(&self) -> String {
         match self {
             Deadlock::JobIsOlder { job, .. } => {
@@ -189,27 +172,27 @@ impl Deadlock {
     }
 }
 
-/// Is it of use to ask for the HelmChart, the Job and the pods? Not of an Addon that is settled.
+/// A settled Addon needs no look at its HelmChart, Job and pods.
 pub fn is_settled(addon: &Value) -> bool {
     match (status(addon), is_enabled(addon)) {
         ("AddonDeploySuccessful", true) | ("AddonDisabled", false) => true,
-        // Never switched on: Harvester leaves the status empty.
+        // Never enabled: Harvester leaves the status empty.
         ("", false) => true,
         _ => false,
     }
 }
 
-/// Is it settled, and can it be changed? One that is deployed and still `InProgress` is worth a look at its HelmChart.
+/// Is the Addon settled, and can it be changed? If one is deployed and still `InProgress`, check its HelmChart too.
 pub fn is_at_rest(addon: &Value) -> bool {
     is_settled(addon) && !(is_enabled(addon) && is_true(addon, "InProgress"))
 }
 
-/// The name of the Job by which helm-controller installs or deletes a HelmChart; `None` before it has made one.
+/// The name of the Job with which helm-controller installs or deletes a HelmChart; `None` until the Job exists.
 pub fn job_of(chart: &Value) -> Option<Cow<'_, str>> {
     let named = text(chart, "/status/jobName");
     let is_deleted = !text(chart, "/metadata/deletionTimestamp").is_empty();
     if is_deleted && !named.contains(DELETES) {
-        // Up to v0.16 helm-controller writes this name where kube-apiserver drops it.
+        // Up to v0.16 helm-controller writes this name into a field that kube-apiserver drops.
         return Some(format!("{DELETES}-{}", text(chart, "/metadata/name")).into());
     }
     (!named.is_empty()).then_some(named.into())

@@ -1,23 +1,22 @@
-//! Which terminal Harvester's own console takes. Pure.
+//! Which terminal Harvester's own console uses. This module does no I/O.
 //!
-//! `setup-installer.sh` in Harvester's image chooses it at every boot (harvester-installer
-//! `package/harvester-os/files/usr/bin/setup-installer.sh`, the same in v1.4.0, v1.6.0 and v1.8.1). The kernel lists what
-//! `console=` names in that order, so the first one that is there wins.
+//! `setup-installer.sh` in Harvester's image selects it at every boot (harvester-installer
+//! `package/harvester-os/files/usr/bin/setup-installer.sh`, the same in v1.4.0, v1.6.0 and v1.8.1). The kernel lists the consoles
+//! in the order of `console=`, so the first one that exists wins.
 
-/// One of the kernel's consoles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelConsole {
-    /// Its name, as `/sys/class/tty/console/active` lists it.
+    /// As in `/sys/class/tty/console/active`.
     pub name: String,
-    /// What `/sys/class/tty/NAME/type` says: `0` is a serial line without hardware. Not every terminal has one.
+    /// The content of `/sys/class/tty/NAME/type`: `0` is a serial line without hardware. Not every terminal has this file.
     pub kind: Option<String>,
 }
 
-/// The unit of the terminal on which Harvester's console runs, out of the kernel's consoles as they are listed.
+/// The unit of the terminal on which Harvester's console runs. `consoles` are in the kernel's order.
 pub fn console_unit(consoles: &[KernelConsole], machine: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let after = |prefix: &str, name: &str| name.strip_prefix(prefix).is_some_and(is_number);
-    // An Arm machine has its UART listed whether or not somebody looks at it.
+    // An Arm machine lists its UART even if nothing is connected to it.
     let passed_over = |console: &&KernelConsole| {
         machine == "aarch64" && consoles.len() > 1 && after("ttyAMA", &console.name)
     };
@@ -37,7 +36,7 @@ pub fn console_unit(consoles: &[KernelConsole], machine: &str) -> Option<String>
 mod tests {
     use super::*;
 
-    /// `ttyS0=0` is one without hardware.
+    /// `ttyS0=0` is a terminal without hardware.
     fn unit(active: &str, machine: &str) -> Option<String> {
         let console = |word: &str| {
             let (name, kind) = word.split_once('=').unwrap_or((word, ""));
@@ -50,7 +49,7 @@ mod tests {
         console_unit(&consoles, machine)
     }
 
-    /// Each row was also given to the script itself, with files in place of /sys.
+    /// Each row was also checked with the script itself, with files in place of /sys.
     #[test]
     fn the_first_console_that_is_there_is_harvesters() {
         let (pc, arm) = ("x86_64", "aarch64");
@@ -63,7 +62,7 @@ mod tests {
             ("ttyS0=0 ttyS1=4", pc, Some("serial-getty@ttyS1.service")),
             ("ttyS0=0", pc, None),
             ("", pc, None),
-            // A hypervisor's console has no type; the kernel's current terminal is a number too.
+            // A hypervisor's console has no type; `tty0`, the kernel's current terminal, is a terminal, too.
             ("hvc0", pc, Some("serial-getty@hvc0.service")),
             ("tty0 ttyS0=4", pc, Some("getty@tty0.service")),
             ("ttyAMA0=32 tty1", arm, Some("getty@tty1.service")),

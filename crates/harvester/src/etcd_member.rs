@@ -1,15 +1,15 @@
-//! Does a server's etcd vote? etcd's leader writes it into the Node's condition `EtcdIsVoter` (`setEtcdStatusCondition` in
-//! k3s `pkg/etcd/etcd.go`), which is True when all is well:
+//! Does a server's etcd vote? etcd's leader writes the answer into the Node's condition `EtcdIsVoter` (`setEtcdStatusCondition`
+//! in k3s `pkg/etcd/etcd.go`), which is True when all is well:
 //!
 //! | status | reason | it is |
 //! |---|---|---|
 //! | True | `MemberNotLearner` | a voting member |
 //! | False | `MemberIsLearner` | a member that has not etcd's log yet |
 //! | False | `Unhealthy` | a member that does not answer the leader |
-//! | False | `NotAMember` | none |
+//! | False | `NotAMember` | not a member |
 //!
-//! How long a member may learn is for each caller to say: k3s promotes one at a time, and takes one away that does not get
-//! on for five minutes (`learnerMaxStallTime`).
+//! Each caller decides how long a member may be a learner. k3s promotes one at a time, and removes one that makes no progress for
+//! five minutes (`learnerMaxStallTime`).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -18,35 +18,31 @@ use crate::objects::{Condition, text};
 
 const CONDITION: &str = "EtcdIsVoter";
 
-/// What the condition says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Vote {
-    /// It votes.
     Votes,
-    /// It is a learner.
     Learns {
-        /// Since when, where that is said.
+        /// `None` if the condition has no time.
         since: Option<Timestamp>,
     },
-    /// It does not vote for another reason.
+    /// The member does not vote for another reason.
     Without {
-        /// The reason, in k3s's word.
+        /// The reason of k3s.
         reason: String,
-        /// Since when, where that is said.
+        /// `None` if the condition has no time.
         since: Option<Timestamp>,
     },
-    /// That is not known; why, in a line.
+    /// Why Windrow cannot tell.
     Unknown(String),
 }
 
 impl Vote {
-    /// Has it been a learner for this long?
+    /// Has the member been a learner for this long?
     pub fn learns_for(&self, patience: SignedDuration, now: Timestamp) -> bool {
         matches!(self, Vote::Learns { since: Some(since) } if now.duration_since(*since) >= patience)
     }
 }
 
-/// Reads the condition of a Node.
 pub fn vote(node: &Value) -> Vote {
     let Some(condition) = condition(node) else {
         return Vote::Unknown("the Node has no such condition".to_owned());
@@ -71,7 +67,7 @@ pub(crate) fn condition(node: &Value) -> Option<Condition<'_>> {
     Condition::of(node, CONDITION)
 }
 
-/// Does k3s keep a member of etcd on this node? By the label that it sets.
+/// Does k3s keep a member of etcd on this node? k3s sets a label for that.
 pub fn is_member(node: &Value) -> bool {
     text(node, "/metadata/labels/node-role.kubernetes.io~1etcd") == "true"
 }

@@ -1,10 +1,11 @@
-//! What is known of Harvester and of what runs on it (Rancher, KubeVirt, Longhorn), by version: its installer's configuration, its
-//! addons, whether its parts work, the incidents that are recognised in a list of objects, whether a drain would finish, where a pod could run,
-//! whether an upgrade would begin and end.
+//! Knowledge of Harvester and of the programs that run on it (Rancher, KubeVirt, Longhorn), by version. It covers the installer's
+//! configuration, the addons, and whether the parts of the platform work. It recognizes incidents in a list of objects, and
+//! answers whether a drain would finish, where a pod could run, and whether an upgrade would begin and end.
 //!
 //! May know: the crates `model` and `plan`.
 //!
-//! Invariants: objects come in, findings with evidence go out; an object that could not be asked for is unknown, never absent.
+//! Invariants: callers pass objects and receive findings with evidence; an object that could not be requested is unknown, never
+//! absent.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
@@ -37,14 +38,14 @@ pub use version::{HarvesterVersion, ReleaseStage};
 use windrow_model::manifest::file_kind::field;
 use windrow_model::manifest::{Node, yaml};
 
-/// Where the installer keeps its configuration on a node.
+/// Path of the installer's configuration on a node.
 pub const INSTALLER_CONFIG: &str = "/oem/harvester.config";
 
 /// File name shown for the rules of [`preset_rules`].
 pub const PRESET_RULES: &str = "harvester-preset.yaml";
 
-/// Line of a storage network that an installer's configuration presets. The installer writes
-/// [`INSTALLER_CONFIG`] with lower-cased keys, people write `systemSettings` or `system_settings`.
+/// Line of a preset storage network in an installer's configuration. The installer writes [`INSTALLER_CONFIG`] with lower-cased
+/// keys; users write `systemSettings` or `system_settings`.
 pub fn preset_storage_network(config: &Node) -> Option<u32> {
     let preset = field(config, "systemSettings")?.entry("storage-network")?;
     preset
@@ -59,12 +60,10 @@ pub fn vip_mode(config: &Node) -> Option<&str> {
     field(field(config, "install")?, "vipMode")?.as_str()
 }
 
-/// The VIP's address in an installer's configuration.
 pub fn vip_address(config: &Node) -> Option<&str> {
     field(field(config, "install")?, "vip")?.as_str()
 }
 
-/// Does the text of an installer's configuration preset a storage network?
 pub fn presets_storage_network(text: &str) -> bool {
     let root = yaml::parse_configuration(text).ok().flatten();
     root.is_some_and(|root| preset_storage_network(&root).is_some())

@@ -1,4 +1,5 @@
-//! A node's links and its neighbours on them, as the kernel lists them. Pure: the caller has asked the kernel.
+//! A node's links and its neighbours on them, as the kernel lists them. This module does no I/O: the caller has queried the
+//! kernel.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::addresses::is_in_network;
 
-/// Entries of the neighbour table that are read. The kernel keeps about as many by default (`gc_thresh3`).
+/// Limit on the entries to read. The kernel keeps about as many by default (`gc_thresh3`).
 const MOST_NEIGHBOURS: usize = 1024;
-/// The flag of an entry whose hardware address is known (`ATF_COM`).
+/// The flag of an entry with a hardware address (`ATF_COM`).
 const COMPLETE: u32 = 0x2;
 
 /// A hardware address of Ethernet.
@@ -73,13 +74,12 @@ pub struct NetworkLink {
 }
 
 impl NetworkLink {
-    /// Is this address one of its own?
     pub fn has(&self, address: impl Into<IpAddr>) -> bool {
         let address = address.into();
         self.addresses.iter().any(|(own, _)| *own == address)
     }
 
-    /// The longest prefix of its networks that this address is in.
+    /// The longest prefix of its networks that contains this address.
     fn reaches(&self, address: IpAddr) -> Option<u8> {
         let own = self.addresses.iter();
         own.filter(|(own, prefix)| is_in_network(address, *own, *prefix))
@@ -113,13 +113,13 @@ pub struct OwnNetwork {
 }
 
 impl OwnNetwork {
-    /// Is there nothing to see? A node always has a link: nobody looked.
+    /// Is it empty because nothing was read? A node always has a link.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && self.neighbours.is_empty()
     }
 }
 
-/// Reads `/proc/net/arp`: address, type, flags, hardware address, mask, device. What is incomplete is left out.
+/// Reads `/proc/net/arp`: address, type, flags, hardware address, mask, device. Incomplete entries are left out.
 pub fn neighbours(table: &str) -> Vec<Neighbour> {
     let entry = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -137,12 +137,11 @@ pub fn neighbours(table: &str) -> Vec<Neighbour> {
     lines.filter_map(entry).collect()
 }
 
-/// The link on which an address is asked for: the named one, the one that has the address, or the one whose network it
-/// is in.
+/// The link on which to ask for an address: the named one, the one that has the address, or the one whose network contains it.
 ///
 /// # Errors
 ///
-/// Why there is none, and what to do.
+/// The reason for a missing link, and the fix.
 pub fn link_for<'l>(
     links: &'l [NetworkLink],
     address: IpAddr,
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(name("2001:db8:0:1::9", None), Ok("six-near"));
         assert_eq!(name("2001:db8:0:2::9", None), Ok("six"));
         assert_eq!(name("10.0.7.1", None), Ok("six"), "the nearer of two");
-        // The first 32 bits are alike, and it is another family.
+        // The first 32 bits are equal, but the family differs.
         assert_eq!(name("10.1.0.2", None), Ok("mgmt-br"));
         assert!(
             name("2001:db9::1", None)

@@ -1,7 +1,7 @@
-//! What was seen of a cluster, as lists of objects: from the API, or from a saved report. Pure.
+//! The observed state of a cluster, as lists of objects: from the API, or from a saved report. This module does no I/O.
 //!
-//! A kind that could not be listed is not a kind without objects: whoever reads a list gets the reason
-//! instead, and has to say Unknown.
+//! A kind that could not be listed differs from a kind without objects: a caller that reads its list gets the reason instead, and
+//! has to answer Unknown.
 
 use std::collections::BTreeMap;
 
@@ -20,23 +20,19 @@ pub use self::metadata::KeptMetadata;
 pub use self::scope::KindScope;
 pub use windrow_model::object::Condition;
 
-/// What came of listing a kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KindListing {
     /// Its objects, all of them.
     Objects(Vec<Value>),
-    /// It could not be listed, or was not asked for.
+    /// It could not be listed, or was not requested.
     Unknown(String),
 }
 
-/// Why a list cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unlisted {
-    /// Of what.
     pub kind: GroupKind,
-    /// Why.
     pub why: String,
-    /// It was not asked for yet, and can be.
+    /// It was not requested yet, and can be.
     pub wanted: bool,
 }
 
@@ -46,18 +42,16 @@ impl std::fmt::Display for Unlisted {
     }
 }
 
-/// A cluster's objects by kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Objects {
-    /// Of a kind of the table, those that count come first.
+    /// For a kind of the table, the objects that count come first.
     kinds: BTreeMap<GroupKind, KindListing>,
-    /// Can more be asked for?
+    /// Can more kinds be requested?
     open: bool,
 }
 
 impl Objects {
-    /// Nothing yet. What is read and was not asked for says so
-    /// ([`Unlisted::wanted`]).
+    /// Without any list. A read of a kind that was not requested returns [`Unlisted::wanted`].
     pub fn to_be_asked() -> Self {
         Self {
             kinds: BTreeMap::new(),
@@ -65,7 +59,7 @@ impl Objects {
         }
     }
 
-    /// What cannot be asked, whatever is read of it.
+    /// Nothing can be requested: every read returns this reason.
     pub fn closed(why: &str) -> Self {
         let unknown = |kind: &ObjectKind| (kind.group_kind(), KindListing::Unknown(why.to_owned()));
         Self {
@@ -74,11 +68,11 @@ impl Objects {
         }
     }
 
-    /// What is needed together, before any of it is read.
+    /// Requests kinds together, before any of them is read.
     ///
     /// # Errors
     ///
-    /// The first that is still to be asked for. What cannot be had is none.
+    /// The first that is still to be requested. A kind that cannot be listed is not an error here.
     pub fn want(&self, kinds: &[ObjectKind]) -> Result<(), Unlisted> {
         let missing = kinds.iter().filter_map(|kind| self.all(*kind).err());
         match missing.into_iter().find(|unlisted| unlisted.wanted) {
@@ -87,7 +81,7 @@ impl Objects {
         }
     }
 
-    /// Takes a kind's list in, in place of an earlier one.
+    /// Adds a kind's list, in place of an earlier one.
     pub fn insert(&mut self, kind: GroupKind, mut listed: KindListing) {
         if let (Some(known), KindListing::Objects(objects)) = (ObjectKind::of(&kind), &mut listed) {
             objects.sort_by_cached_key(|object| !known.counts(object));
@@ -95,7 +89,7 @@ impl Objects {
         self.kinds.insert(kind, listed);
     }
 
-    /// Takes one object in; of a Secret what is kept of it, if anything.
+    /// Adds one object; for a Secret, only the parts to keep, if any.
     pub fn add(&mut self, mut object: Value) {
         let group = group_of(text(&object, "/apiVersion"));
         let mut kind = GroupKind::new(group, text(&object, "/kind"));
@@ -126,7 +120,7 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// Why they are not known.
+    /// Why there is no list.
     pub fn list(&self, kind: &GroupKind) -> Result<&[Value], Unlisted> {
         match self.kinds.get(kind) {
             Some(KindListing::Objects(objects)) => Ok(objects),
@@ -147,7 +141,7 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// Why they are not known.
+    /// Why there is no list.
     pub fn all(&self, kind: ObjectKind) -> Result<&[Value], Unlisted> {
         Ok(kind.counted(self.list(&kind.group_kind())?))
     }
@@ -169,11 +163,11 @@ impl Objects {
         }))
     }
 
-    /// The pods that do not run yet: of the list of all pods where there is one, else from a list of their own.
+    /// The pods that do not run yet: from the list of all pods if there is one, else from a separate list.
     ///
     /// # Errors
     ///
-    /// Why they are not known.
+    /// Why there is no list.
     pub fn pending_pods(&self) -> Result<Vec<&Value>, Unlisted> {
         let listed = match self.all(ObjectKind::POD) {
             Err(unlisted) if unlisted.wanted => self.all(ObjectKind::PENDING_POD),
@@ -183,7 +177,6 @@ impl Objects {
         Ok(listed?.iter().filter(pending).collect())
     }
 
-    /// What could not be listed.
     pub fn unlisted(&self) -> impl Iterator<Item = Unlisted> + '_ {
         self.kinds.iter().filter_map(|(kind, listed)| match listed {
             KindListing::Unknown(why) => Some(Unlisted {
@@ -195,7 +188,7 @@ impl Objects {
         })
     }
 
-    /// The kinds that were listed, with how many objects there are.
+    /// The listed kinds, with their number of objects.
     pub fn counts(&self) -> impl Iterator<Item = (&GroupKind, usize)> {
         self.kinds.iter().filter_map(|(kind, listed)| match listed {
             KindListing::Objects(objects) => Some((kind, objects.len())),
@@ -204,7 +197,7 @@ impl Objects {
     }
 }
 
-/// A text in an object; empty when it is absent or of another type.
+/// A string in an object; empty when it is absent or has another type.
 pub fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object
         .pointer(pointer)
@@ -212,7 +205,7 @@ pub fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
         .unwrap_or_default()
 }
 
-/// A list in an object; empty when it is absent or of another type.
+/// A list in an object; empty when it is absent or has another type.
 pub fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
     object
         .pointer(pointer)
@@ -220,7 +213,7 @@ pub fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// A map of texts in an object; what is no text is left out.
+/// A map of strings in an object; other values are left out.
 pub fn texts(object: &Value, pointer: &str) -> BTreeMap<String, String> {
     let map = object.pointer(pointer).and_then(Value::as_object);
     map.into_iter()
@@ -238,7 +231,6 @@ pub fn named(object: &Value) -> String {
     }
 }
 
-/// Is the condition `True`?
 pub fn is_true(object: &Value, name: &str) -> bool {
     Condition::of(object, name).is_some_and(|condition| condition.is_true())
 }
@@ -253,15 +245,15 @@ pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
         })
 }
 
-/// How often the containers of a pod were restarted. Under `restartPolicy: OnFailure`, which helm-controller
-/// gives its Jobs, a failed try is counted here and nowhere else.
+/// How often the containers of a pod were restarted. Under `restartPolicy: OnFailure`, which helm-controller gives its Jobs, a
+/// failed attempt is counted here and nowhere else.
 pub fn restarts(pod: &Value) -> u64 {
     container_statuses(pod)
         .filter_map(|container| container.pointer("/restartCount")?.as_u64())
         .sum()
 }
 
-/// How the containers of a pod last ended: exit code and reason. What they wrote may hold secrets and is left out.
+/// How the containers of a pod last ended: exit code and reason. Their output may contain secrets and is left out.
 pub fn last_ends(pod: &Value) -> impl Iterator<Item = String> + '_ {
     items(pod, "/status/containerStatuses")
         .iter()

@@ -1,4 +1,4 @@
-//! May rke2-server of a node be restarted now? What the cluster's objects say against it.
+//! May rke2-server of a node be restarted now? Finds the objections in the cluster's objects.
 //!
 //! | what | source |
 //! |---|---|
@@ -15,11 +15,10 @@ use crate::upgrade::{label, plan_in_a_line, plans_under_way};
 
 /// The label of a Node that runs kube-apiserver.
 pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
-/// The label of a Node that runs etcd.
 pub const ETCD: &str = "node-role.kubernetes.io/etcd";
 
-/// The upgrade that is in progress, in a line: of all Upgrades of Harvester, all UpgradePlans of its upgrade-toolkit, and all Plans of
-/// the system-upgrade-controller.
+/// The upgrade that is in progress, in a line. It checks all Upgrades of Harvester, all UpgradePlans of its upgrade-toolkit, and
+/// all Plans of the system-upgrade-controller.
 pub fn upgrade_in_progress(
     upgrades: &[Value],
     upgrade_plans: &[Value],
@@ -31,7 +30,8 @@ pub fn upgrade_in_progress(
     upgrade.or_else(upgrade_plan).or_else(plan)
 }
 
-/// An Upgrade that has not ended. An older one that was given up has lost its label `latestUpgrade`; a new one has no label yet.
+/// The state of an Upgrade that has not ended. An older one that was given up has lost its label `latestUpgrade`; a new one has
+/// no label yet.
 fn upgrade_state(upgrade: &Value) -> Option<String> {
     let state = label(upgrade, "harvesterhci.io~1upgradeState");
     let is_latest = label(upgrade, "harvesterhci.io~1latestUpgrade") == "true";
@@ -45,7 +45,7 @@ fn upgrade_state(upgrade: &Value) -> Option<String> {
     Some(format!("Upgrade {name}: {state}"))
 }
 
-/// A Plan that acts on nodes, or that installs RKE2 and may act at any moment.
+/// The state of a Plan that acts on nodes, or that installs RKE2 and may act at any moment.
 fn plan_state(plan: &Value) -> Option<String> {
     let name = named(plan);
     let nodes = items(plan, "/status/applying");
@@ -62,8 +62,8 @@ fn plan_state(plan: &Value) -> Option<String> {
     (!is_idle).then(|| format!("Plan {name}: not complete"))
 }
 
-/// What the other servers lack, each in a line: a Ready node, a ready kube-apiserver, a ready and voting etcd member. `nodes` are the
-/// Nodes with one of the labels above, `pods` the Pods of `kube-system`.
+/// The deficiencies of the other servers, each in a line: a Ready node, a ready kube-apiserver, a ready and voting etcd member.
+/// `nodes` are the Nodes with one of the labels above, `pods` the Pods of `kube-system`.
 pub fn servers_not_ready(own: &str, nodes: &[Value], pods: &[Value]) -> Vec<String> {
     let others = nodes
         .iter()

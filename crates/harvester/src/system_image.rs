@@ -1,4 +1,4 @@
-//! What a node of Harvester boots, and the partition that its system images lie on (COS_STATE).
+//! The image that a node of Harvester boots, and the partition that contains its system images (COS_STATE).
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -8,29 +8,28 @@ use serde_json::Value;
 use crate::node_condition::ANNOTATION;
 use crate::objects::text;
 
-/// An upgrade writes its new system into an image of this size beside those that are there (`package/upgrade/upgrade_node.sh`,
-/// `upgrade.system.size`, v1.4.0 to v1.9.0-rc6). It is filled with holes where nothing is, so less can be enough.
+/// An upgrade writes its new system into an image of this size, next to the existing ones (`package/upgrade/upgrade_node.sh`,
+/// `upgrade.system.size`, v1.4.0 to v1.9.0-rc6). The image is a sparse file, so less can be enough.
 pub(crate) const NEW_IMAGE: u64 = 3072 << 20;
-/// What an upgrade to v1.8.0 or later needs: `transition.img` takes 4.3 GiB (harvester#10687).
+/// The image size of an upgrade to v1.8.0 or later: `transition.img` takes 4.3 GiB (harvester#10687).
 pub(crate) const NEW_IMAGE_4300: u64 = 4608 << 20;
-/// A partition that the installer made 15 GiB is not smaller than this, and one of 8 GiB is: a file system takes a part of it.
+/// A partition that the installer created with 15 GiB is not smaller than this, and one with 8 GiB is: a file system takes a part
+/// of it.
 pub(crate) const LEAST_PARTITION: u64 = 14_848 << 20;
-/// What the annotation rounds down to, so that it seldom changes.
+/// The annotation rounds down to this, so that it seldom changes.
 const STEP: u64 = 64;
 
-/// The partition of a node's system images as its annotation has it: in MiB, rounded down.
+/// The partition of a node's system images according to its annotation: in MiB, rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemPartition {
-    /// How large it is.
     #[serde(rename = "capacityMiB")]
     pub capacity: u64,
-    /// How much of it is free.
     #[serde(rename = "freeMiB")]
     pub free: u64,
 }
 
 impl SystemPartition {
-    /// What the daemon of a Node says of it, if that runs.
+    /// The report of the daemon on a Node, if that runs.
     pub fn from_node(node: &Value) -> Option<Self> {
         let annotations = node.pointer("/metadata/annotations")?;
         let described = text(annotations, &format!("/{}", ANNOTATION.replace('/', "~1")));
@@ -78,12 +77,10 @@ pub struct ImageFile {
     pub allocated: u64,
 }
 
-/// Bytes for people.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// The image in a kernel's command line.
 pub fn booted_image(command_line: &str) -> Option<&str> {
     let words = command_line.split_ascii_whitespace();
     words
@@ -91,7 +88,7 @@ pub fn booted_image(command_line: &str) -> Option<&str> {
         .next_back()
 }
 
-/// When the kernel says that it booted: `btime` of `/proc/stat`.
+/// When the kernel booted: `btime` of `/proc/stat`.
 pub fn boot_time(proc_stat: &str) -> Option<Timestamp> {
     let seconds = proc_stat
         .lines()

@@ -1,4 +1,5 @@
-//! Harvester's Upgrade, read once: how far it is, where each node stands, since when, and what that waits for. Pure.
+//! Harvester's Upgrade, read once: its progress, the state of each node, since when, and the next event that the node waits for.
+//! This module does no I/O.
 //!
 //! ```text
 //!   Images preloading ─> Images preloaded ─> Pre-draining ─> Pre-drained ─> Post-draining ─> Waiting Reboot ─> Succeeded
@@ -6,8 +7,8 @@
 //!                                                              drain, RKE2
 //! ```
 //!
-//! The Upgrade itself has no time of a node's state; the Jobs of its hooks have. They are found by their labels, since long
-//! names are cut. A single node stays `Images preloaded` while its one Job runs. Source: Harvester
+//! The Upgrade has no times for the states of nodes; the Jobs of its hooks have. They are found by their labels, since long names
+//! are cut. A single node stays `Images preloaded` while its one Job runs. Source: Harvester
 //! `pkg/controller/master/upgrade/{common,job_controller,upgrade_controller}.go`.
 
 use jiff::Timestamp;
@@ -18,49 +19,41 @@ use crate::versions::HarvesterVersions;
 
 mod words;
 
-/// Where Harvester has its Upgrades, and the Jobs of their hooks. Source: Harvester v1.9.0-rc6
+/// The namespace of Harvester's Upgrades, and of the Jobs of their hooks. Source: Harvester v1.9.0-rc6
 /// `pkg/controller/master/upgrade/{upgrade_controller.go:51,job_controller.go:76}`.
 const NAMESPACE: &str = "harvester-system";
-/// Where it has its Plans, so that system-upgrade-controller makes their Jobs there.
+/// The namespace of Harvester's Plans, so that system-upgrade-controller creates their Jobs there.
 const NAMESPACE_OF_PLANS: &str = "cattle-system";
 
-/// A node's state in an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeStage {
-    /// Its new images are loaded.
     ImagesPreloading,
-    /// They are there, and it waits for its turn.
+    /// The images are loaded, and the node waits for its turn.
     ImagesPreloaded,
-    /// A person holds it.
+    /// An administrator has paused the node.
     Paused,
-    /// It is prepared for its drain.
+    /// The node is prepared for its drain.
     PreDraining,
-    /// Rancher drains it and starts its new RKE2.
+    /// Rancher drains the node and starts its new RKE2.
     PreDrained,
-    /// Its new system image is installed.
+    /// Its new system image is being installed.
     PostDraining,
-    /// It boots that image.
+    /// The node boots the new image.
     WaitingReboot,
-    /// Done.
     Succeeded,
-    /// Given up.
     Failed,
-    /// None that is known.
+    /// An unknown state.
     Other,
 }
 
-/// What is known of a state.
 struct StageFacts {
     stage: NodeStage,
-    /// As the Upgrade names it.
     name: &'static str,
-    /// The Jobs that begin the state.
     jobs: &'static [&'static str],
-    /// It begins when the Job has ended, not when it was made.
+    /// The state begins when the Job has ended, not when it was created.
     ended: bool,
-    /// For what it waits.
     waits_for: &'static str,
-    /// How long it is not worth a word, in minutes. The numbers are ours: a rebuild alone can take hours.
+    /// How long this state is not worth a report, in minutes. The numbers are our estimates: a rebuild can take hours.
     usual: i64,
 }
 
@@ -68,7 +61,7 @@ struct StageFacts {
 const PREPARE: &str = "prepare";
 const PRE_DRAIN: &str = "pre-drain";
 const POST_DRAIN: &str = "post-drain";
-/// The one Job of a cluster of one node.
+/// The only Job of a cluster with one node.
 pub const SINGLE_NODE: &str = "single-node-upgrade";
 
 const STAGES: &[StageFacts] = &[
@@ -163,39 +156,33 @@ impl NodeStage {
     }
 }
 
-/// A node in an upgrade.
 #[derive(Debug, Clone)]
 pub struct UpgradingNode<'o> {
-    /// Its name.
     pub name: &'o str,
-    /// Its state, as the Upgrade names it.
+    /// The state in the words of the Upgrade.
     pub state: &'o str,
     /// The same, parsed.
     pub stage: NodeStage,
-    /// Since when; `None` where no Job tells.
     pub since: Option<Timestamp>,
-    /// The Job that tells.
     pub job: Option<&'o Value>,
-    /// The one Job of a single node runs.
+    /// The only Job of a single node runs.
     pub runs_alone: bool,
-    /// Its post-drain Job that is complete, and since when.
+    /// Its completed post-drain Job, and since when.
     pub post_drained: Option<(&'o Value, Timestamp)>,
 }
 
 impl UpgradingNode<'_> {
-    /// Is it in its state for as many minutes?
+    /// Has the node been in its state for this many minutes?
     pub fn is_there_for(&self, minutes: i64, now: Timestamp) -> bool {
         self.since
             .is_some_and(|since| minutes_since(since, now) >= minutes)
     }
 }
 
-/// An Upgrade that is under way.
 #[derive(Debug, Clone)]
 pub struct HarvesterUpgrade<'o> {
-    /// The object.
     pub object: &'o Value,
-    /// Its nodes, by name.
+    /// Sorted by name.
     pub nodes: Vec<UpgradingNode<'o>>,
 }
 
@@ -204,7 +191,7 @@ impl<'o> HarvesterUpgrade<'o> {
     ///
     /// # Errors
     ///
-    /// Upgrades, or while there is one Jobs, could not be listed.
+    /// Upgrades, or, during an upgrade, Jobs, could not be listed.
     pub fn under_way(objects: &'o Objects) -> Result<Option<Self>, Unlisted> {
         let Some(upgrade) = under_way(objects.all(ObjectKind::UPGRADE)?) else {
             return Ok(None);
@@ -212,11 +199,11 @@ impl<'o> HarvesterUpgrade<'o> {
         Ok(Some(Self::read(upgrade, objects.all(ObjectKind::JOB)?)))
     }
 
-    /// The newest upgrade, if it has failed and nobody has dismissed that in Harvester's UI.
+    /// The newest upgrade, if it has failed and was not dismissed in Harvester's UI.
     ///
     /// # Errors
     ///
-    /// Upgrades, or with a failed one Jobs, could not be listed.
+    /// Upgrades, or, with a failed one, Jobs, could not be listed.
     pub fn failed(objects: &'o Objects) -> Result<Option<Self>, Unlisted> {
         let upgrade = latest(objects.all(ObjectKind::UPGRADE)?).filter(|upgrade| {
             label(upgrade, "harvesterhci.io~1upgradeState") == "Failed"
@@ -228,7 +215,6 @@ impl<'o> HarvesterUpgrade<'o> {
         Ok(Some(Self::read(upgrade, objects.all(ObjectKind::JOB)?)))
     }
 
-    /// Reads an Upgrade with its Jobs.
     pub fn read(object: &'o Value, jobs: &'o [Value]) -> Self {
         let states = object.pointer("/status/nodeStatuses");
         let states = states.and_then(Value::as_object).into_iter().flatten();
@@ -260,7 +246,6 @@ impl<'o> HarvesterUpgrade<'o> {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &'o str {
         text(self.object, "/metadata/name")
     }
@@ -282,12 +267,12 @@ impl<'o> HarvesterUpgrade<'o> {
         format!("Upgrade {}", named(self.object))
     }
 
-    /// How far it is, as Harvester labels it; empty right after it was made.
+    /// The state in the label of Harvester; empty right after the Upgrade was created.
     pub fn state(&self) -> &'o str {
         label(self.object, "harvesterhci.io~1upgradeState")
     }
 
-    /// Since when it is there: when the step before was done.
+    /// Since when it is in this state: when the previous step was completed.
     pub fn since(&self) -> Option<Timestamp> {
         let before = words::OVERALL
             .iter()
@@ -299,14 +284,14 @@ impl<'o> HarvesterUpgrade<'o> {
         }
     }
 
-    /// Is it in a step that is Rancher's?
+    /// Is Rancher responsible for the present step?
     pub fn waits_for_rancher(&self) -> bool {
         self.state() == "UpgradingSystemServices"
             || self.in_stage(NodeStage::PreDrained).next().is_some()
     }
 
-    /// The RKE2 to which it upgrades, where that is known to be another than before: what the repository says of the release,
-    /// what a node has that is done, or what the release is known to have.
+    /// The RKE2 version of the new release, if it differs from the previous one. Sources: the repository's information about the
+    /// release, a node that is done, or Windrow's data about the release.
     pub fn new_rke2<'n>(&self, nodes: &'n [Value]) -> Option<&'n str>
     where
         'o: 'n,
@@ -332,23 +317,19 @@ impl<'o> HarvesterUpgrade<'o> {
         (!new.is_empty() && !new.starts_with(before)).then_some(new)
     }
 
-    /// The nodes in a state.
     pub fn in_stage(&self, stage: NodeStage) -> impl Iterator<Item = &UpgradingNode<'o>> {
         self.nodes.iter().filter(move |node| node.stage == stage)
     }
 }
 
-/// What an upgrade does to one of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpgradeEffect {
-    /// Is this node being changed? Otherwise other nodes are, or what all nodes share.
+    /// Is this node being changed? Otherwise other nodes or shared parts are.
     pub is_on_node: bool,
-    /// Since when, as far as the objects tell.
     pub since: Option<Timestamp>,
 }
 
 impl HarvesterUpgrade<'_> {
-    /// What it does to the node of this name now.
     pub fn effect_on(&self, node: &str) -> UpgradeEffect {
         let own = self.busy().find(|busy| busy.name == node);
         if let Some(own) = own {
@@ -371,8 +352,8 @@ pub fn usual_minutes_of_a_node() -> i64 {
     stages.map(|facts| facts.usual).sum()
 }
 
-/// What an UpgradePlan does to the node of this name now (upgrade-toolkit `api/v1beta1/upgradeplan_types.go`). Only the plan's phases
-/// have times.
+/// The effect of an UpgradePlan on the node with this name now (upgrade-toolkit `api/v1beta1/upgradeplan_types.go`). Only the
+/// plan's phases have times.
 pub fn plan_effect_on(plan: &Value, node: &str) -> UpgradeEffect {
     let states = &plan["status"]["nodeUpgradeStatuses"];
     let is_on_node = matches!(
@@ -407,14 +388,14 @@ fn latest(upgrades: &[Value]) -> Option<&Value> {
     upgrades.iter().find(latest)
 }
 
-/// The UpgradePlans that have not ended. An empty phase is one that was just made. Harvester v1.9.0-rc6
-/// `pkg/controller/master/node/node_down_controller.go` goes by the same; upgrade-toolkit `api/v1beta1/upgradeplan_types.go`.
+/// The UpgradePlans that have not ended. An empty phase means that the plan is new. Harvester v1.9.0-rc6
+/// `pkg/controller/master/node/node_down_controller.go` uses the same rule; upgrade-toolkit `api/v1beta1/upgradeplan_types.go`.
 pub fn plans_under_way(plans: &[Value]) -> impl Iterator<Item = &Value> {
     let ended = |plan: &&Value| matches!(plan_phase(plan), "Succeeded" | "Failed");
     plans.iter().filter(move |plan| !ended(plan))
 }
 
-/// An UpgradePlan in a line: all that is known of it here.
+/// An UpgradePlan in a line, with all of its available information.
 pub fn plan_in_a_line(plan: &Value) -> String {
     let version = text(plan, "/spec/version");
     let phase = match plan_phase(plan) {
@@ -474,17 +455,16 @@ pub fn is_of_plan(job: &Value, plan: &str, node: &str) -> bool {
     label(job, "upgrade.cattle.io~1plan") == plan && label(job, "upgrade.cattle.io~1node") == node
 }
 
-/// Has a Job ended, well or not?
+/// Has a Job ended, successfully or not?
 pub fn has_ended(job: &Value) -> bool {
     is_true(job, "Complete") || is_true(job, "Failed")
 }
 
-/// A label, by its key as a part of a JSON pointer.
+/// The value of a label; `key` is escaped as a part of a JSON pointer.
 pub fn label<'o>(object: &'o Value, key: &str) -> &'o str {
     text(object, &format!("/metadata/labels/{key}"))
 }
 
-/// A time in an object.
 pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
     text(object, pointer).parse().ok()
 }
@@ -494,7 +474,6 @@ pub fn minutes_since(since: Timestamp, now: Timestamp) -> i64 {
     now.duration_since(since).as_mins()
 }
 
-/// Is the node one that Harvester manages?
 pub fn is_managed(node: &Value) -> bool {
     label(node, "harvesterhci.io~1managed") == "true"
 }

@@ -1,4 +1,4 @@
-//! Harvester's versions: what it does depends on them. What is known of each stands in `data/versions.yaml`.
+//! Harvester's versions, on which its behaviour depends. The facts about each are in `data/versions.yaml`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +8,13 @@ use windrow_plan::version::{Minor, Version};
 
 use crate::versions::{Fact, HarvesterRelease, HarvesterVersions};
 
-/// A Harvester version: what it does at its start depends on it. A candidate comes before its release.
+/// A Harvester version. A candidate comes before its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct HarvesterVersion {
-    /// Major version.
     pub major: u32,
-    /// Minor version.
     pub minor: u32,
-    /// Patch.
     pub patch: u32,
-    /// Is it released?
     pub stage: ReleaseStage,
 }
 
@@ -29,15 +25,13 @@ pub enum ReleaseStage {
     Development,
     /// `-rc1`, `-rc2` and so on.
     Candidate(u32),
-    /// The release itself.
     Release,
 }
 
 impl HarvesterVersion {
-    /// The newest that was read in its sources: what is said of no version in particular is true of this one.
+    /// The newest version whose sources were read. Statements without a version are about this one.
     pub const LATEST: Self = Self::new(1, 8, 2);
 
-    /// A release.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self {
             major,
@@ -53,8 +47,8 @@ impl HarvesterVersion {
         Self::new(self.major, self.minor, self.patch)
     }
 
-    /// The Kubernetes that it ships; `None` where that is not known. Of a version that was not read it is the minor of
-    /// the one before it with the same minor.
+    /// The Kubernetes that it ships; `None` if unknown. For a version that was not read, the minor version of the previous one
+    /// with the same minor.
     pub fn rke2(self) -> Option<Version> {
         let known = HarvesterVersions::shipped();
         if let Some(read) = known.release(self) {
@@ -65,8 +59,8 @@ impl HarvesterVersion {
         Some(version.minor.into())
     }
 
-    /// The Kubernetes versions that it may ship: the one that was read, or else each minor from that of the release before it to that
-    /// of the one after it. Nothing is claimed of what is older or newer than all.
+    /// The Kubernetes versions that it may ship: the one that was read, or else each minor from the previous release to the next.
+    /// The list is empty for versions outside the known range.
     pub fn may_ship(self) -> Vec<Version> {
         let known = HarvesterVersions::shipped();
         let shipped = |release: &HarvesterRelease| release.rke2.as_deref()?.parse::<Version>().ok();
@@ -90,13 +84,13 @@ impl HarvesterVersion {
         }
     }
 
-    /// The Rancher that is in it; of a version that is not known, the nearest one's.
+    /// The Rancher that it contains; for an unknown version, that of the nearest one.
     pub fn rancher(self) -> &'static str {
         let known = HarvesterVersions::shipped();
         known.nearest(self, |release| release.rancher.as_deref())
     }
 
-    /// Does the webhook check for machines even when the setting is empty (harvester#8407, fixed by harvester#8390)?
+    /// Does the webhook check for VMs even when the setting is empty (harvester#8407, fixed by harvester#8390)?
     pub fn checks_empty(self) -> bool {
         Fact::StorageNetworkEmptyRefused.holds(self).assumed()
     }
@@ -119,7 +113,7 @@ impl FromStr for HarvesterVersion {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("\"{text}\" is not a Harvester version; write it like v1.5.1");
         let plain = text.strip_prefix('v').unwrap_or(text);
-        // What follows a plus sign says how it was built.
+        // A plus sign starts build metadata.
         let plain = plain.split('+').next().unwrap_or(plain);
         let (plain, stage) = match plain.split_once('-') {
             None => (plain, ReleaseStage::Release),

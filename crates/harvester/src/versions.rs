@@ -1,11 +1,11 @@
-//! What is known of each release of Harvester: what is in it, and which statements about the platform hold for it. Data, with its
-//! sources: `data/versions.yaml`.
+//! The known releases of Harvester: the content of each, and which statements about the platform hold for it. The data, with its
+//! sources, is in `data/versions.yaml`.
 //!
 //! ```text
 //!   read:  v1.4.0 ──────────── v1.8.2          a fact holds, or does not
 //!   between two that agree                     as for them
-//!   v1.8.3, where nothing turned in two minors as for v1.8.2
-//!   any other, and candidates of a turn        Unknown, with the release that it is taken to be like
+//!   v1.8.3, if nothing changed in two minors   as for v1.8.2
+//!   any other, and candidates of a change      Unknown, with the most similar release
 //! ```
 
 use std::sync::LazyLock;
@@ -16,7 +16,6 @@ use windrow_model::manifest::yaml;
 use crate::objects::{ObjectKind, Objects, Unlisted, items, text, texts};
 use crate::version::{HarvesterVersion, ReleaseStage};
 
-/// What is known of Harvester's releases.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HarvesterVersions {
@@ -24,11 +23,11 @@ pub struct HarvesterVersions {
     _api_version: String,
     #[serde(rename = "kind")]
     _kind: String,
-    /// Which were read.
+    /// The releases whose sources were read.
     pub read: ReadVersions,
-    /// The releases, the oldest first.
+    /// The oldest first.
     pub releases: Vec<HarvesterRelease>,
-    /// What holds for some of them.
+    /// Statements that hold for some of them.
     pub facts: Vec<KnownFact>,
 }
 
@@ -36,39 +35,27 @@ pub struct HarvesterVersions {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadVersions {
-    /// The oldest.
     pub from: HarvesterVersion,
-    /// The newest.
     pub to: HarvesterVersion,
-    /// When.
+    /// The date of the reading.
     pub at: String,
 }
 
-/// A release and what is in it. What was not read is `None`.
+/// A release and its content. An unread part is `None`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HarvesterRelease {
-    /// The release.
     pub version: HarvesterVersion,
-    /// RKE2.
     pub rke2: Option<String>,
-    /// Rancher.
     pub rancher: Option<String>,
-    /// Fleet.
     pub fleet: Option<String>,
-    /// Rancher's webhook.
     pub rancher_webhook: Option<String>,
-    /// RKE2's helm-controller.
     pub helm_controller: Option<String>,
-    /// KubeVirt.
     pub kubevirt: Option<String>,
     /// Containerized Data Importer.
     pub cdi: Option<String>,
-    /// Longhorn.
     pub longhorn: Option<String>,
-    /// kube-vip.
     pub kube_vip: Option<String>,
-    /// whereabouts.
     pub whereabouts: Option<String>,
     /// The oldest release that can be upgraded to this one.
     pub upgradable_from: Option<HarvesterVersion>,
@@ -78,24 +65,22 @@ pub struct HarvesterRelease {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownFact {
-    /// Which one.
     pub name: Fact,
-    /// The first release for which it holds; absent where that is the oldest that was read.
+    /// The first release for which it holds; absent if that is the oldest that was read.
     pub since: Option<HarvesterVersion>,
     /// The first release for which it does not hold any more.
     pub before: Option<HarvesterVersion>,
     /// Releases between these for which it does not hold.
     #[serde(default)]
     pub except: Vec<HarvesterVersion>,
-    /// The statement, a sentence.
     pub says: String,
-    /// Which project says so, in which file of which version.
+    /// The project, file and version that show it.
     pub source: String,
 }
 
 macro_rules! facts {
     ($($name:ident $key:literal;)+) => {
-        /// A statement that holds for some versions only. What it says stands in `data/versions.yaml`.
+        /// A statement that holds for some versions only. Its text is in `data/versions.yaml`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         #[allow(missing_docs, reason = "the data says what each means, with its source")]
         pub enum Fact {
@@ -103,10 +88,8 @@ macro_rules! facts {
         }
 
         impl Fact {
-            /// All of them.
             pub const ALL: &'static [Fact] = &[$(Fact::$name,)+];
 
-            /// Its name in the data and the documents.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Fact::$name => $key,)+
@@ -171,24 +154,21 @@ facts! {
     AddonEndsByJob "addon-ends-by-job";
 }
 
-/// Does a fact hold for a version?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// Yes: its sources say so.
     Yes,
-    /// No: its sources say so.
     No,
-    /// It was not read, and it may be otherwise there.
+    /// The version was not read, and the fact may differ there.
     Unknown {
-        /// The release that it is taken to be like.
+        /// The release that it is assumed to be like.
         like: HarvesterVersion,
-        /// Does the fact hold for that one?
+        /// Does the fact hold for that release?
         there: bool,
     },
 }
 
 impl Holds {
-    /// What a simulation goes by. A verdict that rests on what is not known is unknown.
+    /// The assumption of a simulation. A verdict that depends on an unknown fact is Unknown.
     pub fn assumed(self) -> bool {
         match self {
             Holds::Yes => true,
@@ -199,7 +179,7 @@ impl Holds {
 }
 
 impl Fact {
-    /// What is known of it.
+    /// Its entry in the data.
     pub fn known(self) -> &'static KnownFact {
         let known = &HarvesterVersions::shipped().facts;
         let mut known = known.iter();
@@ -208,14 +188,13 @@ impl Fact {
             .expect("the data has every fact, which a test holds")
     }
 
-    /// Does it hold for this version?
     pub fn holds(self, version: HarvesterVersion) -> Holds {
         HarvesterVersions::shipped().holds(self.known(), version)
     }
 }
 
 impl KnownFact {
-    /// The releases at which it turns: from there on it is otherwise than before.
+    /// The releases in which the fact changes.
     pub fn turns(&self) -> impl Iterator<Item = HarvesterVersion> + '_ {
         self.since
             .into_iter()
@@ -223,7 +202,7 @@ impl KnownFact {
             .chain(self.except.iter().copied())
     }
 
-    /// Does it hold for a release that was read?
+    /// Does it hold for a known release?
     fn includes(&self, release: HarvesterVersion) -> bool {
         self.since.is_none_or(|since| release >= since)
             && self.before.is_none_or(|before| release < before)
@@ -232,7 +211,7 @@ impl KnownFact {
 }
 
 impl HarvesterVersions {
-    /// What comes with Windrow.
+    /// The data that Windrow includes.
     pub fn shipped() -> &'static Self {
         static SHIPPED: LazyLock<HarvesterVersions> = LazyLock::new(|| {
             parse(include_str!("../data/versions.yaml"))
@@ -241,7 +220,6 @@ impl HarvesterVersions {
         &SHIPPED
     }
 
-    /// A release that was read, and what is in it.
     pub fn release(&self, version: HarvesterVersion) -> Option<&HarvesterRelease> {
         let mut releases = self.releases.iter();
         releases.find(|release| release.version == version)
@@ -266,7 +244,7 @@ impl HarvesterVersions {
         releases.filter(|release| *release <= self.read.to)
     }
 
-    /// What the newest release before a version has, of the same minor.
+    /// The value of the newest release before a version, of the same minor.
     pub(crate) fn before<'v>(
         &'v self,
         version: HarvesterVersion,
@@ -279,7 +257,7 @@ impl HarvesterVersions {
         older.filter_map(component).next()
     }
 
-    /// What a release has, or else the newest one before it, or else the oldest.
+    /// The value of a release, or else of the newest one before it, or else of the oldest.
     pub(crate) fn nearest<'v>(
         &'v self,
         version: HarvesterVersion,
@@ -294,7 +272,7 @@ impl HarvesterVersions {
         found.or_else(oldest).unwrap_or_default()
     }
 
-    /// Is a version among the minor releases that were read?
+    /// Is a version among the known minor releases?
     pub fn covers(&self, version: HarvesterVersion) -> bool {
         let minor = |one: HarvesterVersion| (one.major, one.minor);
         version.release() >= self.read.from && minor(version) <= minor(self.read.to)
@@ -313,7 +291,7 @@ impl HarvesterVersions {
         if !self.covers(release) {
             return unknown(self.read.to);
         }
-        // Which of its candidates brought a change is not known.
+        // Windrow cannot tell which candidate introduced a change.
         if version.stage != ReleaseStage::Release && fact.turns().any(|turn| turn == release) {
             return unknown(release);
         }
@@ -324,7 +302,7 @@ impl HarvesterVersions {
         let after = self.read_releases().find(|read| *read > release);
         let there = fact.includes(before);
         match after {
-            // A change can come to an older minor in a patch: known is what both neighbours agree on.
+            // A change can reach an older minor in a patch: the answer is certain if both neighbours agree.
             Some(after) if fact.includes(after) == there => known(there),
             None if self.is_steady(fact) => known(there),
             _ => unknown(before),
@@ -341,7 +319,6 @@ impl HarvesterVersions {
     }
 }
 
-/// Reads the data.
 fn parse(text: &str) -> Result<HarvesterVersions, String> {
     let document = yaml::parse_configuration(text)
         .map_err(|problems| format!("{problems:?}"))?
@@ -349,12 +326,13 @@ fn parse(text: &str) -> Result<HarvesterVersions, String> {
     serde_json::from_value(document.to_json()).map_err(|error| error.to_string())
 }
 
-/// The version of a cluster's Harvester: its Setting `server-version` says so, else the image of its own API server. `None` where
-/// neither is a version, as for a build of a branch. While an upgrade runs it is the older one until Harvester's chart is upgraded.
+/// The version of a cluster's Harvester, from its Setting `server-version`, or else from the image of its own API server. `None`
+/// if neither is a version, as for a build of a branch. During an upgrade it is the older one until Harvester's chart is
+/// upgraded.
 ///
 /// # Errors
 ///
-/// Why that is not known.
+/// Why the version is unknown.
 pub fn the_clusters_version(objects: &Objects) -> Result<Option<HarvesterVersion>, Unlisted> {
     if let Some(setting) = objects.get(ObjectKind::SETTING, "", "server-version")? {
         let said = match text(setting, "/value") {
@@ -379,7 +357,7 @@ pub(crate) fn is_api_server(pod: &serde_json::Value) -> bool {
         && is("app.kubernetes.io/component", "apiserver")
 }
 
-/// The version that an image's tag names.
+/// The version in the tag of an image.
 pub(crate) fn image_version(image: &str) -> Option<HarvesterVersion> {
     let (image, _digest) = image.split_once('@').unwrap_or((image, ""));
     let (_, tag) = image.rsplit_once(":v")?;

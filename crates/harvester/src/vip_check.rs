@@ -1,4 +1,4 @@
-//! What `windrow vip-check` has found, for programs.
+//! The result of `windrow vip-check`, for programs.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -58,7 +58,7 @@ pub struct AddressClaim {
 }
 
 impl VipCheck {
-    /// What was heard on a link.
+    /// From the answers on a link.
     pub fn heard(address: IpAddr, link: &str, is_ours: bool, claims: &BTreeSet<Claim>) -> Self {
         let state = match (is_ours, claims.is_empty()) {
             (false, true) => AddressState::Free,
@@ -81,7 +81,7 @@ impl VipCheck {
         }
     }
 
-    /// It could not be looked for.
+    /// For an address that could not be checked.
     pub fn unknown(address: IpAddr, why: impl Into<String>) -> Self {
         Self {
             unknown: Some(why.into()),

@@ -3,7 +3,7 @@
 use windrow_model::manifest::extract::{FileKind, INSTALLER_ADDONS, field, kind_of};
 use windrow_model::manifest::{Node, yaml};
 
-/// The addons that the text of an installer's configuration names, and whether it enables each; none in any other text.
+/// The addons in an installer's configuration, and whether it enables each. Empty for any other text.
 pub fn named_by_installer(text: &str) -> Vec<(String, bool)> {
     if kind_of(text) != FileKind::HarvesterConfig {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! A Job of helm-controller's: how it ended, as Harvester counts it, or how far it is.
+//! A Job of helm-controller: how it ended in Harvester's view, or how far it is.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,6 @@ use windrow_model::text::one_line;
 use super::{AddonState, time};
 use crate::objects::{Condition, is_true, restarts, text};
 
-/// How a Job ended, and when.
 pub(super) enum JobEnd {
     Complete {
         at: Option<Timestamp>,
@@ -16,7 +15,7 @@ pub(super) enum JobEnd {
     Failed {
         why: String,
         at: Option<Timestamp>,
-        /// Does Harvester take it for an end?
+        /// Does Harvester count this as an end?
         counted: bool,
     },
 }
@@ -38,14 +37,13 @@ pub(super) fn ended(job: &Value) -> Option<JobEnd> {
     })
 }
 
-/// Harvester knows one reason of a Job that failed (`isJobComplete`), and counts its failures then
+/// Harvester recognizes one failure reason of a Job (`isJobComplete`), and counts its failures in that case
 /// (`reconcileCurrentInstallationJob`, `waitForAddonDisable`).
 fn is_counted(job: &Value, failed: Condition<'_>) -> bool {
     let failures = job["status"]["failed"].as_u64().unwrap_or_default();
     failed.reason == "BackoffLimitExceeded" && failures > 0
 }
 
-/// A Job that has not ended.
 pub(super) fn working(job: &Value, pods: &[Value]) -> AddonState {
     if let Some(image) = pods.iter().find_map(missing_image) {
         return AddonState::ImageMissing { image };
@@ -57,7 +55,7 @@ pub(super) fn working(job: &Value, pods: &[Value]) -> AddonState {
     }
 }
 
-/// Why a container waits that cannot have its image (kubelet `pkg/kubelet/images/types.go`).
+/// Reasons of a waiting container whose image cannot be pulled (kubelet `pkg/kubelet/images/types.go`).
 pub(crate) const NOT_PULLED: &[&str] = &[
     "ErrImagePull",
     "ImagePullBackOff",
@@ -67,14 +65,12 @@ pub(crate) const NOT_PULLED: &[&str] = &[
     "RegistryUnavailable",
 ];
 
-/// The image that a pod cannot get.
 fn missing_image(pod: &Value) -> Option<String> {
     container_statuses(pod)
         .find(|container| NOT_PULLED.contains(&text(container, "/state/waiting/reason")))
         .map(|container| text(container, "/image").to_owned())
 }
 
-/// What a condition says, in a line.
 pub(super) fn words(condition: Condition<'_>) -> String {
     one_line(&condition.words())
 }

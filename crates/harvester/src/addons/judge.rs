@@ -1,5 +1,4 @@
-//! Judges an Addon, as Harvester's controller goes through it: by what is asked for, by its status, and by
-//! its two conditions.
+//! Judges an Addon in the order of Harvester's controller: by the desired state, its status, and its two conditions.
 //!
 //! ```text
 //!                    InProgress  OperationFailed
@@ -26,18 +25,17 @@ use super::{
 };
 use crate::objects::{Condition, is_true, items, text};
 
-/// By then Harvester's controller has made the HelmChart and helm-controller has answered: both look
-/// every few seconds.
+/// Within this time Harvester's controller has created the HelmChart and helm-controller has answered: both check every few
+/// seconds.
 const PROMPT: SignedDuration = SignedDuration::from_mins(2);
-/// By then Harvester's controller, which looks every 5 s, has seen that a Job ended.
+/// Within this time Harvester's controller, which checks every 5 s, has noticed that a Job ended.
 const SEEN: SignedDuration = SignedDuration::from_secs(30);
-/// By then helm-controller has replaced a Job, or never will. Longer than a restart of RKE2's server, in
-/// which helm-controller lives.
+/// Within this time helm-controller has replaced a Job, or never will. Longer than a restart of RKE2's server, which contains
+/// helm-controller.
 const REPLACED: SignedDuration = SignedDuration::from_mins(5);
 /// The finalizer with which helm-controller keeps a HelmChart until its Job helm-delete-NAME is done.
 const FINALIZER: &str = "wrangler.cattle.io/on-helm-chart-remove";
 
-/// Judges an Addon.
 pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     let addon = parts.addon;
     if is_settled(addon) {
@@ -60,17 +58,17 @@ pub fn judge(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
             true => AddonState::Stuck(Deadlock::ForeignChart),
             false => failed_operation(addon),
         },
-        // An operation that failed before stays written down until this one is completed.
+        // A failure of an earlier operation stays in the status until this operation has completed.
         (false, "AddonDisabling") => disabling(parts, now),
         (false, _) if in_progress => AddonState::Stuck(Deadlock::DisabledInProgress),
-        // Asked for, and not begun: the times in its status are those of the operation before.
+        // Requested, and not begun: the times in its status are those of the previous operation.
         (false, _) => AddonState::NotStarted,
     }
 }
 
-/// `processAddonUpgrades` writes `InProgress`, the HelmChart and the status one after the other. Without the last, and with a
-/// HelmChart that needs nothing, it never comes back to it. Values that the Addon leaves to its annotation are not compared:
-/// within the patience Harvester would have acted on a difference.
+/// `processAddonUpgrades` writes `InProgress`, the HelmChart and the status one after the other. If the last write is missing and
+/// the HelmChart needs no change, Harvester never returns to it. Values that the Addon keeps in its annotation are not compared:
+/// Harvester would have acted on a difference within the patience.
 fn is_deployed_in_progress(parts: &AddonParts<'_>, now: Timestamp) -> bool {
     let (addon, Some(chart)) = (parts.addon, parts.chart) else {
         return false;
@@ -97,7 +95,7 @@ fn failed_operation(addon: &Value) -> AddonState {
 /// Harvester waits for the Job of the HelmChart.
 fn installing(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     if let Some(since) = deleted(parts) {
-        // Harvester makes it again once it is gone.
+        // Harvester creates it again after it is gone.
         return chart_going(parts, since, now);
     }
     let since = in_progress_since(parts.addon);
@@ -128,7 +126,7 @@ fn installing(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     }
 }
 
-/// An enabled Addon that Harvester has not begun with: a HelmChart of its name has to go first.
+/// An enabled Addon that Harvester has not started: the HelmChart of its name has to disappear first.
 fn beginning(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     match deleted(parts) {
         Some(since) => chart_going(parts, since, now),
@@ -137,10 +135,10 @@ fn beginning(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     }
 }
 
-/// Harvester deletes the HelmChart and waits for the Job by which helm-controller does that.
+/// Harvester deletes the HelmChart and waits for the Job with which helm-controller does that.
 fn disabling(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     if parts.chart.is_none() {
-        // Only an operation in progress has a time of its own.
+        // Only an operation in progress has a time.
         let since = in_progress_since(parts.addon).filter(|_| is_true(parts.addon, "InProgress"));
         let why = "its HelmChart is gone and Harvester has not taken note".to_owned();
         let soon = AddonState::Progressing;
@@ -167,15 +165,15 @@ fn disabling(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     }
 }
 
-/// A HelmChart that is being deleted: helm-controller runs a Job and takes its finalizer away once that has
-/// succeeded, however old the Job is. It makes no other Job when that one fails.
+/// A HelmChart that is being deleted: helm-controller runs a Job and removes its finalizer when the Job has succeeded, at
+/// any age of the Job. If that Job fails, it creates no other.
 fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> AddonState {
     let is_kept = |chart: &Value| {
         let finalizers = items(chart, "/metadata/finalizers");
         finalizers.iter().any(|finalizer| finalizer == FINALIZER)
     };
     let Some(name) = parts.chart.filter(|chart| is_kept(chart)).and_then(job_of) else {
-        // It goes without helm-controller.
+        // It disappears without helm-controller.
         return AddonState::Progressing;
     };
     let waits = |since, patience, why| {
@@ -200,7 +198,7 @@ fn chart_going(parts: &AddonParts<'_>, since: Timestamp, now: Timestamp) -> Addo
     }
 }
 
-/// A Job that has not ended. From 0.16.26 and 0.17.5 on helm-controller creates it suspended, and resumes it within seconds.
+/// A Job that has not ended. Since 0.16.26 and 0.17.5 helm-controller creates it suspended, and resumes it within seconds.
 fn unended(name: &str, job: &Value, pods: &[Value], now: Timestamp) -> AddonState {
     if job["spec"]["suspend"] != true {
         return working(job, pods);
@@ -211,7 +209,7 @@ fn unended(name: &str, job: &Value, pods: &[Value], now: Timestamp) -> AddonStat
     down_after(made, REPLACED, now, soon, Controller::Helm, why)
 }
 
-/// A Job of the operation that failed: Harvester says so in the Addon, or waits without an end.
+/// A Job of the failed operation: Harvester reports that in the Addon, or waits forever.
 fn failed_job(
     name: &str,
     why: String,
@@ -228,7 +226,7 @@ fn failed_job(
     }
 }
 
-/// A Job of the operation that is complete: Harvester sees that at its next look.
+/// A Job of the completed operation: Harvester notices that at its next check.
 fn not_noticed(name: &str, at: Option<Timestamp>, now: Timestamp) -> AddonState {
     let why = format!("Job {name} has ended and Harvester has not taken note");
     let soon = AddonState::Progressing;
@@ -257,7 +255,7 @@ fn down_after(
     }
 }
 
-/// Without a time nothing is overdue: how long it has been waited for is not known.
+/// Without a time nothing is overdue: Windrow cannot tell how long it has waited.
 fn is_overdue(since: Option<Timestamp>, patience: SignedDuration, now: Timestamp) -> bool {
     since.is_some_and(|since| now.duration_since(since) > patience)
 }
@@ -266,12 +264,11 @@ fn in_progress_since(addon: &Value) -> Option<Timestamp> {
     Condition::of(addon, "InProgress")?.time("lastUpdateTime")
 }
 
-/// When the HelmChart was deleted.
 fn deleted(parts: &AddonParts<'_>) -> Option<Timestamp> {
     time(parts.chart?, "/metadata/deletionTimestamp")
 }
 
-/// Is the HelmChart the Addon's own, as Harvester's `getAddonHelmChart` has it?
+/// Does the Addon own the HelmChart, by the rules of Harvester's `getAddonHelmChart`?
 fn is_owned(parts: &AddonParts<'_>) -> bool {
     let of = |pointer| text(parts.addon, pointer);
     let owners = parts
@@ -284,8 +281,8 @@ fn is_owned(parts: &AddonParts<'_>) -> bool {
     })
 }
 
-/// Has a HelmChart that is not the Addon's own had its name for long? That of an Addon that was deleted and made
-/// again goes by itself.
+/// Has another owner's HelmChart had the Addon's name for long? The HelmChart of an Addon that was deleted and created again
+/// disappears automatically.
 fn is_foreign(parts: &AddonParts<'_>, now: Timestamp) -> bool {
     let made = |object| time(object, "/metadata/creationTimestamp");
     let Some(chart) = parts.chart.filter(|_| !is_owned(parts)) else {

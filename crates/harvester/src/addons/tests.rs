@@ -1,4 +1,4 @@
-//! The table by which an Addon of Harvester is judged, row by row, and what lies between the rows.
+//! The table by which an Addon of Harvester is judged, row by row, and the cases between the rows.
 
 use jiff::SignedDuration;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// This many seconds after the Addon was last changed.
+/// This many seconds after the last change of the Addon.
 fn after(seconds: i64) -> Timestamp {
     at(ASKED) + SignedDuration::from_secs(seconds)
 }
@@ -36,7 +36,7 @@ fn chart(job: &str) -> Value {
         "status": {"jobName": job}})
 }
 
-/// A Job made this many seconds after the Addon was last changed.
+/// A Job created this many seconds after the last change of the Addon.
 fn job(made: i64, status: &Value) -> Value {
     json!({"metadata": {"creationTimestamp": after(made).to_string()}, "status": status})
 }
@@ -123,7 +123,7 @@ fn a_chart_that_is_not_made_means_harvester_only_after_two_minutes() {
     case.chart = None;
     assert_eq!(case.at(110), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Harvester);
-    // Switched on, and not begun: the time is that of the operation before and proves nothing.
+    // Enabled, and not begun: the time is that of the previous operation and proves nothing.
     case.addon["status"]["status"] = "AddonDisabled".into();
     assert_eq!(case.at(9999), AddonState::NotStarted);
 }
@@ -134,7 +134,7 @@ fn a_chart_without_a_job_means_rke2s_helm_controller() {
     case.chart = Some(chart(""));
     assert_eq!(case.at(60), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Helm);
-    // The Job that it names is gone and is not made again.
+    // The named Job is gone and nothing creates it again.
     case.chart = Some(chart("helm-install-harvester-seeder"));
     assert_eq!(case.at(60), AddonState::NotStarted);
     assert_eq!(who(&case.at(130)), Controller::Helm);
@@ -159,7 +159,7 @@ fn an_enabled_addon_that_failed_in_progress_is_changed_by_nobody() {
         assert_eq!(case.at(20), deadlock, "{status}");
         assert!(!deadlock.is_on_its_way());
     }
-    // Harvester begins with one that is not enabled yet, whatever the operation before left.
+    // Harvester begins with an Addon that is not enabled yet, regardless of the previous operation.
     let mut begins = Case::enabling().with_conditions("True", "True");
     begins.addon["status"]["status"] = "AddonDisabled".into();
     assert_eq!(begins.at(20), AddonState::NotStarted);
@@ -189,7 +189,7 @@ fn a_chart_of_another_owner_keeps_harvester_from_beginning() {
     assert_eq!(case.at(9999), AddonState::NotStarted, "its own");
     let chart = case.chart.as_mut().unwrap();
     chart["metadata"]["ownerReferences"][0]["uid"] = "a0".into();
-    // That of an Addon that was made again goes by itself.
+    // The HelmChart of a recreated Addon disappears automatically.
     assert_eq!(case.at(-3600 + 299), AddonState::NotStarted);
     assert_eq!(
         case.at(-3600 + 301),
@@ -207,7 +207,7 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
     );
     let retrying = Case::with_job(5, &json!({"active": 1, "failed": 2}));
     assert_eq!(retrying.at(60), AddonState::Retrying { failed: 2 });
-    // helm-controller's Jobs have their containers restarted, which the Job itself does not count.
+    // The Job does not count the restarts of its containers.
     let mut restarted = Case::with_job(5, &json!({"active": 1}));
     restarted.pods = vec![json!({"status": {"phase": "Running", "containerStatuses": [
         {"image": "x", "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
@@ -221,7 +221,7 @@ fn a_job_at_work_is_progressing_retrying_or_lacks_its_image() {
         image: "rancher/klipper-helm:v0.9".to_owned(),
     };
     assert_eq!(without.at(60), expected);
-    // A pod that merely waits for its turn says nothing of images.
+    // A pod that only waits to be scheduled says nothing about images.
     without.pods = vec![json!({"status": {"phase": "Pending", "containerStatuses": [
         {"image": "x", "state": {"waiting": {"reason": "ContainerCreating"}}},
     ]}})];
@@ -244,7 +244,7 @@ fn a_job_that_stays_suspended_means_rke2s_helm_controller() {
 #[test]
 fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
     let older = Case::with_job(-60, &complete(-30));
-    // helm-controller may be about to make a newer one.
+    // helm-controller may be about to create a newer one.
     assert_eq!(older.at(200), AddonState::Progressing);
     let stuck = older.at(301);
     assert_eq!(
@@ -256,7 +256,7 @@ fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
         })
     );
     assert!(stuck.say().contains("stuck for good"), "{}", stuck.say());
-    // A Job that is at work is no proof, however old.
+    // A running Job proves nothing, however old it is.
     let at_work = Case::with_job(-60, &json!({"active": 1}));
     assert_eq!(at_work.at(301), AddonState::Progressing);
 }
@@ -276,7 +276,7 @@ fn a_failed_job_says_why_before_harvester_does() {
     );
 }
 
-/// Deployed, with its operation still in progress and a HelmChart as it asks for.
+/// Deployed, with its operation still in progress and a HelmChart as requested.
 fn deployed() -> Case {
     let mut case = Case::enabling();
     case.addon["status"]["status"] = "AddonDeploySuccessful".into();
@@ -305,7 +305,7 @@ fn an_update_that_ended_before_its_last_write_is_a_deadlock_once_nothing_is_left
         differs.chart.as_mut().unwrap()["spec"][field] = "other".into();
         assert_eq!(differs.at(301), AddonState::Settled, "{field}");
     }
-    // Its values stand in an annotation.
+    // Its values are in an annotation.
     let mut annotated = deployed();
     annotated.addon["spec"]["valuesContent"] = "".into();
     assert!(matches!(annotated.at(301), AddonState::Stuck(_)));

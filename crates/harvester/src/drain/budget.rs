@@ -6,22 +6,20 @@ use windrow_model::object::LabelSelector;
 use crate::objects::{Condition, named, text};
 use crate::schedule::SchedulerPod;
 
-/// A budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DisruptionBudget {
     pub(super) namespace: String,
     /// `namespace/name`.
     pub(super) id: String,
     selector: Option<LabelSelector>,
-    /// What is asked for, in words (`minAvailable 1`).
+    /// The rule in words (`minAvailable 1`).
     pub(super) rule: String,
-    /// May unhealthy pods always go?
+    /// Can unhealthy pods always be evicted?
     pub(super) always_lets_unhealthy_go: bool,
-    /// What its controller made of it, or why that is not known.
+    /// The count by its controller, or the reason for a missing one.
     pub(super) count: Result<Count, Uncounted>,
 }
 
-/// What the disruption controller counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Count {
     /// How many pods there should be.
@@ -30,12 +28,11 @@ pub(super) struct Count {
     pub(super) desired: i64,
 }
 
-/// Why there is no count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Uncounted {
     /// The controller has not counted yet.
     NotYet(String),
-    /// It cannot count, and allows nothing until that changes.
+    /// The controller cannot count, and allows nothing until that changes.
     Never(String),
 }
 
@@ -65,7 +62,7 @@ impl DisruptionBudget {
         })
     }
 
-    /// Is it about this pod?
+    /// Does the budget select this pod?
     pub(super) fn covers(&self, pod: &SchedulerPod) -> bool {
         self.namespace == pod.namespace
             && self

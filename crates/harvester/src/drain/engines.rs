@@ -1,25 +1,25 @@
 //! Engines that an instance manager of Longhorn still lists although their volume is not attached to its node.
 //!
-//! Longhorn takes the manager's budget away only when the manager lists no engine at all, so one stale entry keeps a drain
-//! waiting (Longhorn `controller/instance_manager_controller.go`, `canDeleteInstanceManagerPDB`).
+//! Longhorn removes the manager's budget only when the manager lists no engine at all, so one stale entry keeps a drain waiting
+//! (Longhorn `controller/instance_manager_controller.go`, `canDeleteInstanceManagerPDB`).
 
 use serde_json::Value;
 
 use crate::objects::text;
 
-/// An engine that an instance manager lists and that is not there.
+/// An engine that an instance manager lists and that does not run there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaleEngine<'o> {
-    /// Its name, which is that of its process.
+    /// The name of the engine, and of its process.
     pub name: &'o str,
-    /// Its state by the instance manager.
+    /// Its state according to the instance manager.
     pub state: &'o str,
-    /// What the Engine itself says instead: object, field and value.
+    /// The contradiction in the Engine object: object, field and value.
     pub because: String,
 }
 
-/// The stale engines of an instance manager. An entry that starts or stops is left out: a migration has two engines of one
-/// volume for a while, and a detached one is listed until its process has ended. What is found once may still be about to go.
+/// The stale engines of an instance manager. Entries that start or stop are left out: during a migration a volume has two engines
+/// for a while, and a detached one is listed until its process has ended. An entry that appeared once may still disappear.
 pub fn stale_engines<'o>(manager: &'o Value, engines: &[Value]) -> Vec<StaleEngine<'o>> {
     let listed = manager.pointer("/status/instanceEngines");
     let listed = listed.and_then(Value::as_object);
@@ -41,7 +41,7 @@ pub fn stale_engines<'o>(manager: &'o Value, engines: &[Value]) -> Vec<StaleEngi
         .collect()
 }
 
-/// Why an engine does not run in this manager; `None` where it does, or is about to.
+/// Why an engine does not run in this manager; `None` if it does, or is about to.
 fn not_here(manager: &Value, name: &str, engine: Option<&Value>) -> Option<String> {
     let Some(engine) = engine else {
         return Some(format!("Engine {name} does not exist"));
@@ -105,9 +105,9 @@ mod tests {
         for one in [
             // Attached here.
             engine("pvc-a-e-0", "n1", "im-1", "running"),
-            // Being detached: it runs still.
+            // Being detached: it still runs.
             engine("pvc-a-e-0", "", "im-1", "running"),
-            // To be started on another node, and not yet there.
+            // To be started on another node, and not running there yet.
             engine("pvc-a-e-0", "n2", "im-1", "running"),
             engine("pvc-a-e-0", "n2", "", "stopped"),
             // This node's older manager, whose volumes a newer one takes over.

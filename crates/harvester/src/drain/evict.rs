@@ -1,24 +1,21 @@
-//! Which pods of a node a drain evicts (`k8s.io/kubectl/pkg/drain/filters.go`), and what is special
-//! about some of them.
+//! Which pods of a node a drain evicts (`k8s.io/kubectl/pkg/drain/filters.go`), and which of them need special handling.
 
 use serde_json::Value;
 
 use crate::objects::{items, text, texts};
 
-/// What a drain does with a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Eviction {
-    /// Nothing: why.
+    /// The drain ignores the pod, with the reason.
     Ignored(&'static str),
-    /// It evicts it, and its controller makes another.
+    /// The drain evicts the pod, and its controller creates another.
     Replaced,
-    /// It evicts it, and no controller makes another (`--force`).
+    /// The drain evicts the pod, and no controller creates another (`--force`).
     Lost,
-    /// A machine of KubeVirt: its VirtualMachineInstance.
+    /// The name of the VM's VirtualMachineInstance.
     Machine(String),
-    /// One of Longhorn's instance managers.
     InstanceManager,
-    /// Its controller is not known: whether it makes another is not known either.
+    /// Its controller is unknown, so Windrow cannot tell whether it creates another.
     Foreign(String),
 }
 

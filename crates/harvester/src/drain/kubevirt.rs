@@ -1,21 +1,17 @@
-//! A machine of KubeVirt on a node that is drained.
+//! A VM of KubeVirt on a node that is being drained.
 //!
-//! Its pod's eviction is refused by KubeVirt's own webhook, which marks the machine for evacuation
-//! instead; the machine is then migrated, which needs a node that takes its pod while the old one still
-//! runs. What follows from `evictionStrategy` is KubeVirt's (`pkg/virt-api/webhooks/pod-eviction`).
+//! KubeVirt's own webhook rejects the eviction of its pod and marks the VM for evacuation instead. The migration then needs a
+//! node that accepts a second pod while the old one still runs. The meaning of `evictionStrategy` is from KubeVirt
+//! (`pkg/virt-api/webhooks/pod-eviction`).
 
 use crate::objects::{Condition, ObjectKind, Objects, is_true, text};
 
-/// What an eviction does to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Evacuation {
-    /// It is migrated.
     Migrates,
-    /// It is shut down.
     ShutDown,
-    /// It is never let go: why.
+    /// The VM is never evicted, with the reason.
     Refused(String),
-    /// It cannot be said.
     Unknown(String),
 }
 
@@ -55,7 +51,7 @@ pub(super) fn evacuation(objects: &Objects, namespace: &str, name: &str) -> Evac
     }
 }
 
-/// What holds for machines that do not say.
+/// The strategy for VMs that do not set one.
 fn cluster_strategy(objects: &Objects) -> Result<String, String> {
     let kubevirts = objects
         .all(ObjectKind::KUBEVIRT)

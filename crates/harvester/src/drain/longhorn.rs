@@ -1,13 +1,13 @@
-//! Longhorn's instance manager on a node that is drained.
+//! Longhorn's instance manager on a node that is being drained.
 //!
-//! Its budget has its name and allows nothing. Longhorn takes the budget away once the node is cordoned, no engine is listed
-//! there any more, and the setting `node-drain-policy` is content with where the replicas are; while the manager is not
-//! `running` it does not look at the budget at all (longhorn-manager `controller/instance_manager_controller.go`,
-//! syncInstanceManagerPDB and canDeleteInstanceManagerPDB, v1.7.2, v1.9.1, v1.11.1).
+//! Its budget has its name and allows nothing. Longhorn removes the budget when three conditions are met: the node is cordoned,
+//! the manager lists no engine any more, and the setting `node-drain-policy` allows it for the present location of the replicas.
+//! While the manager is not `running`, Longhorn does not check the budget at all (longhorn-manager
+//! `controller/instance_manager_controller.go`, syncInstanceManagerPDB and canDeleteInstanceManagerPDB, v1.7.2, v1.9.1, v1.11.1).
 //!
-//! What the budget selects is another question: Longhorn v1.3 could give the budget of one node's manager the labels of
-//! another's (generateInstanceManagerPDBManifest, v1.3.2; harvester#3730). So the budgets of others that select the pod are
-//! asked first ([`keeper`]).
+//! A budget can select the wrong pod: Longhorn v1.3 could give the budget of one node's manager the labels of another's
+//! (generateInstanceManagerPDBManifest, v1.3.2; harvester#3730). So the budgets of other managers that select the pod are checked
+//! first ([`keeper`]).
 //!
 //! ```text
 //!   the manager does not run, and has its budget ──> Unknown
@@ -25,40 +25,39 @@ use super::stale_engines;
 use crate::objects::{ObjectKind, Objects, items, named, text};
 use crate::upgrade::{minutes_since, time};
 
-/// Longhorn takes a budget away within seconds once nothing keeps it; an engine that is being detached has gone by then.
+/// Longhorn removes a budget within seconds after the last obstacle is gone; by then an engine that is being detached is gone
+/// too.
 const PATIENCE: i64 = 10;
-/// The taint of a cordoned node; kube-controller-manager writes when it added it.
+/// The taint of a cordoned node; kube-controller-manager records when it added the taint.
 pub(crate) const CORDON: &str = "node.kubernetes.io/unschedulable";
 
-/// Since when a node has been cordoned; `None` where it is not, or where that is not known.
+/// Since when a node has been cordoned; `None` if it is not, or if the time is missing.
 pub(crate) fn cordoned_since(node: &Value) -> Option<Timestamp> {
     let mut taints = items(node, "/spec/taints").iter();
     let cordon = taints.find(|taint| text(taint, "/key") == CORDON)?;
     time(cordon, "/timeAdded")
 }
 
-/// Has the node been cordoned for so long that Longhorn has looked at it since?
+/// Has the node been cordoned for long enough that Longhorn has checked it since?
 pub(crate) fn is_cordoned_for_long(node: &Value, now: Timestamp) -> bool {
     cordoned_since(node).is_some_and(|since| minutes_since(since, now) >= PATIENCE)
 }
 
-/// What Longhorn does with the budget of an instance manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Release {
-    /// It takes it away; when, in words.
+    /// Longhorn removes it; when, in words.
     Released(String),
-    /// It never does: why.
+    /// Longhorn never removes it, with the reasons.
     Kept(Vec<String>),
-    /// It cannot be said.
     Unknown(String),
 }
 
-/// What becomes of the budget of the instance manager whose pod has this name.
+/// The release of the instance manager whose pod has this name.
 pub(super) fn release(objects: &Objects, node: &str, manager: &str, now: Timestamp) -> Release {
     Longhorn::read(objects).map_or_else(Release::Unknown, |seen| seen.release(node, manager, now))
 }
 
-/// The node of the instance manager that has a budget's name; `None` where none has, or managers are not known.
+/// The node of the instance manager with the name of a budget; `None` if there is none, or if the managers could not be listed.
 pub(super) fn keeper<'o>(objects: &'o Objects, budget: &str) -> Option<&'o str> {
     let managers = objects
         .all(ObjectKind::INSTANCE_MANAGER)
@@ -67,7 +66,7 @@ pub(super) fn keeper<'o>(objects: &'o Objects, budget: &str) -> Option<&'o str> 
     Some(text(manager, "/spec/nodeID"))
 }
 
-/// What Longhorn goes by.
+/// The objects on which Longhorn bases its decision.
 struct Longhorn<'o> {
     engines: &'o [Value],
     replicas: &'o [Value],
@@ -77,11 +76,11 @@ struct Longhorn<'o> {
     policy: &'o str,
 }
 
-/// Is there another healthy copy of what a replica has?
+/// Does another healthy copy of a replica's data exist?
 enum OtherCopy {
-    /// A budget keeps it.
+    /// A budget protects it.
     Kept,
-    /// Not now: why.
+    /// Not now, with the reason.
     NotYet(String),
     None,
 }
@@ -185,7 +184,7 @@ impl<'o> Longhorn<'o> {
         }
     }
 
-    /// Does the policy look at this replica? One that never ran holds no data.
+    /// Does the policy check this replica? A replica that never ran holds no data.
     fn matters(&self, replica: &Value) -> bool {
         let is = |pointer: &str, value: &str| text(replica, pointer) == value;
         let unused = is("/spec/healthyAt", "") && is("/spec/failedAt", "");
@@ -234,7 +233,7 @@ impl<'o> Longhorn<'o> {
         found
     }
 
-    /// Does its instance manager run, and does a budget keep that?
+    /// Does its instance manager run, and does a budget protect it?
     fn is_kept(&self, replica: &Value) -> bool {
         let place = text(replica, "/spec/nodeID");
         let by = text(replica, "/status/instanceManagerName");
@@ -256,7 +255,7 @@ impl<'o> Longhorn<'o> {
         })
     }
 
-    /// A budget has its instance manager's name.
+    /// A budget has the name of its instance manager.
     fn has_budget(&self, manager: &str) -> bool {
         let mut budgets = self.budgets.iter();
         budgets.any(|one| {
@@ -270,7 +269,7 @@ fn is_on(replica: &Value, node: &str) -> bool {
     text(replica, "/spec/nodeID") == node
 }
 
-/// An instance manager of engines alone, as Longhorn had them before v1.5.
+/// An instance manager for engines only, as in Longhorn before v1.5.
 fn is_of_engines(manager: &Value) -> bool {
     text(manager, "/spec/type") == "engine"
 }

@@ -12,7 +12,7 @@ fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()
 }
 
-/// Two nodes with an instance manager each; what is tested is drained on n1.
+/// Two nodes with an instance manager each; the test drains n1.
 struct Cluster(Objects);
 
 impl Cluster {
@@ -41,7 +41,7 @@ impl Cluster {
         self.put(object)
     }
 
-    /// Adds an object, in place of one of the same name.
+    /// Adds an object, or replaces the one of the same name.
     fn put(&mut self, object: Value) -> &mut Self {
         let (version, kind) = (&object["apiVersion"], &object["kind"]);
         let kind = ObjectKind::ALL
@@ -87,7 +87,6 @@ impl Cluster {
         self
     }
 
-    /// The pod of the instance manager of n1.
     fn pod(&mut self) -> &mut Self {
         self.put(json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "im-n1", "namespace": "longhorn-system", "labels": {"longhorn.io/node": "n1"},
@@ -96,7 +95,7 @@ impl Cluster {
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}))
     }
 
-    /// A budget of one pod of n1's, which it never lets go.
+    /// A budget that never allows the eviction of one pod of n1.
     fn strict_budget(&mut self, name: &str) -> &mut Self {
         self.put(
             json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
@@ -115,7 +114,7 @@ impl Cluster {
         )
     }
 
-    /// A replica: healthy since, failed since, what it is to be, what it is.
+    /// A replica: healthy since, failed since, desired state, current state.
     fn replica(&mut self, on: &str, [healthy, failed, desired, state]: [&str; 4]) -> &mut Self {
         self.longhorn("Replica", &format!("v-{on}"), json!({
             "spec": {"volumeName": "v", "nodeID": on, "healthyAt": healthy, "failedAt": failed, "desireState": desired},
@@ -168,7 +167,7 @@ fn the_only_healthy_copy_keeps_it_and_so_does_a_failed_one_without_any() {
             .replica("n1", here)
             .is("kept", "volume v: no healthy replica but on n1");
         cluster.replica("n2", FAILED).is("kept", "volume v");
-        // A rebuild is slow, and no proof.
+        // A rebuild is slow, but no proof.
         cluster
             .replica("n2", REBUILT)
             .is("unknown", "is being rebuilt");
@@ -189,10 +188,10 @@ fn a_stopped_copy_may_go_where_the_policy_says_so() {
     };
     stopped(STOPPED, STOPPED_MAY_GO).is("released", "");
     stopped(STOPPED, POLICY).is("kept", "");
-    // It has to be stopped and to be meant so.
+    // It has to be stopped, and that has to be its desired state.
     stopped(STOPPING, STOPPED_MAY_GO).is("kept", "");
     stopped(HEALTHY, STOPPED_MAY_GO).is("kept", "");
-    // Attached here, it may stop when the drain detaches it.
+    // If attached here, it may stop when the drain detaches it.
     let mut attached = stopped(HEALTHY, STOPPED_MAY_GO);
     attached
         .engine("v-e-0", "n1")
@@ -239,7 +238,7 @@ fn a_cordoned_node_whose_budget_is_gone_has_been_let_go() {
     cluster
         .without_budget("n1")
         .is("released", "has taken its budget away");
-    // On a node that takes pods Longhorn makes the budget again.
+    // On a schedulable node Longhorn creates the budget again.
     cluster.node("n1", false).is("kept", "");
 }
 
@@ -255,7 +254,7 @@ fn a_drain_shows_what_becomes_of_the_instance_manager() {
     );
     cluster.replica("n2", HEALTHY);
     assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Finishes);
-    // Nothing is said of what was not listed.
+    // An unlisted kind gives no answer.
     let kind = ObjectKind::INSTANCE_MANAGER.group_kind();
     cluster
         .0
@@ -265,11 +264,11 @@ fn a_drain_shows_what_becomes_of_the_instance_manager() {
 
 #[test]
 fn the_budget_of_another_nodes_manager_that_selects_the_pod_blocks_the_drain() {
-    // Its own budget selects it and is taken away.
+    // Its own budget selects it and is removed.
     let mut cluster = Cluster::new(POLICY);
     cluster.pod().strict_budget("im-n1");
     assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Finishes);
-    // Its own is gone, and that of n2 selects its pod.
+    // Its own budget is gone, and that of n2 selects its pod.
     let mut cluster = Cluster::new(POLICY);
     cluster.pod().node("n1", true).without_budget("n1");
     assert_eq!(check(&cluster.0, "n1", now()).drain, Drain::Finishes);
@@ -282,7 +281,7 @@ fn the_budget_of_another_nodes_manager_that_selects_the_pod_blocks_the_drain() {
         pod.because[1].contains("is the budget of the instance manager of n2"),
         "{checked:?}"
     );
-    // One that was not counted yet proves nothing.
+    // A budget that was not counted yet proves nothing.
     cluster.put(
         json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "im-n2", "namespace": "longhorn-system"},
@@ -301,7 +300,7 @@ fn longhorn_does_not_look_at_the_budget_of_a_manager_that_does_not_run() {
             json!({"spec": {"nodeID": "n1", "type": "aio"}, "status": {"currentState": state}}),
         );
         cluster.is("unknown", &format!("its instance manager is `{state}`"));
-        // There is nothing to take away.
+        // There is nothing to remove.
         cluster.without_budget("n1").is("released", "");
     }
 }

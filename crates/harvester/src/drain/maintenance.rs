@@ -1,5 +1,5 @@
-//! Does Harvester accept maintenance mode for a node? Its nodedrain controller asks this before it drains, and asks other questions
-//! than a drain does (harvester v1.8.2 `pkg/util/drainhelper` DrainPossible, `pkg/controller/master/nodedrain`
+//! Does Harvester accept maintenance mode for a node? Its nodedrain controller checks this before it drains, and its checks
+//! differ from those of a drain (harvester v1.8.2 `pkg/util/drainhelper` DrainPossible, `pkg/controller/master/nodedrain`
 //! FindNonMigratableVMS; `tests/kubernetes/maintenance_in_cluster.rs` compares the answers with Harvester's own).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,18 +11,17 @@ use super::strategy;
 use crate::objects::{Condition, ObjectKind, Objects, is_true, items, named, text, texts};
 use crate::schedule::NodeSelector;
 
-/// A node of Harvester.
 const MANAGED: &str = "harvesterhci.io/managed";
-/// A node that is in maintenance mode, or on its way.
+/// Annotation of a node that is in maintenance mode, or about to be.
 const STATUS: &str = "harvesterhci.io/maintain-status";
 const ROLES: [&str; 2] = [
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/etcd",
 ];
-/// How many servers have to be outside maintenance mode, the node itself included.
+/// How many servers have to be outside maintenance mode, including the node itself.
 const SERVERS: usize = 3;
 
-/// Harvester's answer; `None` if the node is not one of Harvester's.
+/// Harvester's answer; `None` if Harvester does not manage the node.
 pub(super) fn maintenance_mode(objects: &Objects, node: &str) -> Option<MaintenanceMode> {
     let own = objects.get(ObjectKind::NODE, "", node).ok()??;
     texts(own, "/metadata/labels").get(MANAGED)?;
@@ -42,7 +41,7 @@ fn refusals(objects: &Objects, node: &Value) -> Result<Vec<String>, String> {
     let list = |kind| objects.all(kind).map_err(|why| why.to_string());
     let nodes = list(ObjectKind::NODE)?;
     if let Some(why) = too_few_servers(node, nodes) {
-        // No force helps, and Harvester looks at nothing else.
+        // Force does not help, and Harvester checks nothing else.
         return Ok(vec![why]);
     }
     let name = text(node, "/metadata/name");
@@ -93,7 +92,7 @@ fn refusals(objects: &Objects, node: &Value) -> Result<Vec<String>, String> {
     Ok(because)
 }
 
-/// Harvester counts servers, not quorum: more than three are too many for it.
+/// Harvester counts servers, not quorum: it also rejects more than three.
 fn too_few_servers(node: &Value, nodes: &[Value]) -> Option<String> {
     let is_server = |node: &&Value| {
         let labels = texts(node, "/metadata/labels");
@@ -115,7 +114,7 @@ fn too_few_servers(node: &Value, nodes: &[Value]) -> Option<String> {
     })
 }
 
-/// The volumes of which one replica runs at most, and that one on this node.
+/// The volumes with at most one running replica, if that replica is on this node.
 fn last_copies<'o>(replicas: &'o [Value], node: &str) -> BTreeSet<&'o str> {
     let mut started: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for replica in replicas {
@@ -137,7 +136,7 @@ fn users(volume: &Value) -> impl Iterator<Item = String> + '_ {
         .map(move |one| format!("{namespace}/{}", text(one, "/workloadName")))
 }
 
-/// Room, taints and pods do not count here.
+/// Free resources, taints and pods do not count here.
 fn fits_elsewhere(vm: &Value, node: &str, nodes: &[Value]) -> Result<bool, String> {
     let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
     let affinity = NodeSelector::parse(vm.pointer(required))?;

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::objects::KindListing;
 
-/// A Harvester of these servers and agents, each node Ready.
+/// A Harvester with these servers and agents, each node Ready.
 struct Harvester(Objects);
 
 impl Harvester {
@@ -41,7 +41,7 @@ impl Harvester {
         self
     }
 
-    /// A volume with these replicas, each on a node and started or not, that a VM uses.
+    /// A volume that a VM uses. Each replica is on a node and started or not.
     fn volume(mut self, replicas: &[(&str, bool)], user: &str) -> Self {
         for (node, started) in replicas {
             self.0.add(

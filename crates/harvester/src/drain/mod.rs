@@ -1,19 +1,16 @@
-//! Would a drain of a node finish? Pure: objects come in, a verdict with proofs goes out.
+//! Would a drain of a node finish? Callers pass objects and receive a verdict with proofs; the module does no I/O.
 //!
-//! A drain evicts every pod that `kubectl drain --ignore-daemonsets --delete-emptydir-data --force`
-//! would (Rancher's own drain of a Harvester upgrade does the same), and the eviction API lets a pod go
-//! only if its PodDisruptionBudget allows it. What a budget does not allow now it may allow once
-//! replacements run elsewhere. So the drain is played through: what may go goes, its replacement takes a
-//! place if [`schedule`](super::schedule) finds one, and is then taken to become ready. What is left when
-//! nothing moves any more is blocked. It is *proved* blocked when none of the pods that the budget lacks
-//! has a node that would take it, or when the budget allows no disruption even with every pod healthy;
-//! otherwise the answer is Unknown.
+//! A drain evicts every pod that `kubectl drain --ignore-daemonsets --delete-emptydir-data --force` would (Rancher's own drain of
+//! a Harvester upgrade does the same), and the eviction API evicts a pod only if its PodDisruptionBudget allows it. A budget may
+//! allow an eviction later, when replacements run elsewhere. So the drain is played through: each allowed eviction happens, the
+//! replacement gets a place if [`schedule`](super::schedule) finds one, and is assumed to become ready. Pods that remain when
+//! nothing changes any more are blocked. It is *proved* that a pod is blocked if no node accepts any of the pods that the budget
+//! lacks, or if the budget allows no disruption even with every pod healthy. Otherwise the answer is Unknown.
 //!
-//! KubeVirt's machines and Longhorn's instance managers do not follow the arithmetic of their own budget:
-//! their controllers move the machine, or take the budget away. They have rules of their own. What
-//! another's budget says of an instance manager counts as for every pod.
+//! VMs of KubeVirt and instance managers of Longhorn do not follow the arithmetic of their own budget: their controllers move the
+//! VM, or remove the budget. They have separate rules. Any other budget that selects an instance manager counts as for every pod.
 //!
-//! Harvester's maintenance mode asks questions of its own before it drains ([`MaintenanceMode`]).
+//! Harvester's maintenance mode makes further checks before it drains ([`MaintenanceMode`]).
 
 mod budget;
 mod engines;
@@ -44,7 +41,7 @@ use self::budget::DisruptionBudget;
 use super::objects::{ObjectKind, Objects, Unlisted, text};
 use super::schedule::SchedulerView;
 
-/// What a drain check looks at.
+/// The kinds that a drain check reads.
 pub const KINDS: &[ObjectKind] = &[
     ObjectKind::NODE,
     ObjectKind::POD,
@@ -61,7 +58,7 @@ pub const KINDS: &[ObjectKind] = &[
     ObjectKind::INSTANCE_MANAGER,
 ];
 
-/// Would a drain of this node finish? The time is that of the objects.
+/// Would a drain of this node finish? `now` is the time of the objects.
 pub fn check(objects: &Objects, node: &str, now: Timestamp) -> DrainCheck {
     let mut cluster = match DrainedCluster::read(objects, now) {
         Ok(cluster) => cluster,
@@ -91,12 +88,11 @@ pub fn check_all(objects: &Objects, now: Timestamp) -> DrainCheckList {
     }
 }
 
-/// The objects, read.
 struct DrainedCluster<'o> {
     objects: &'o Objects,
-    /// Their time.
+    /// The time of the objects.
     now: Timestamp,
-    /// The pods as they came, in the order of `places.pods`.
+    /// The pods as listed, in the order of `places.pods`.
     pods: Vec<&'o Value>,
     places: SchedulerView,
     budgets: Vec<DisruptionBudget>,

@@ -1,9 +1,9 @@
-//! A drain, played through.
+//! Plays a drain through.
 //!
 //! ```text
-//!   what may go goes ──> its replacement waits ──> a node takes it ──> it counts as healthy ─┐
+//!   a pod is evicted ──> its replacement waits ──> a node takes it ──> it counts as healthy ─┐
 //!        ^───────────────────────────────────────────────────────────────────────────────────┘
-//!   nothing moves any more ──> what is left is judged: blocked with a proof, or Unknown
+//!   nothing moves any more ──> the remaining pods are judged: blocked with a proof, or Unknown
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use super::report::{DrainCheck, PodDrain, PodFate};
 use crate::objects::text;
 use crate::schedule::{NodeRefusal, Placement, SchedulerNode, SchedulerPod, SchedulerView};
 
-/// Index of a pod in the cluster's list. A replacement takes the place of what it replaces.
+/// Index of a pod in the cluster's list. A replacement takes the slot of the pod that it replaces.
 type PodSlot = usize;
 
 pub(super) fn play(cluster: &DrainedCluster<'_>, node: &str) -> DrainCheck {
@@ -30,18 +30,17 @@ pub(super) fn play(cluster: &DrainedCluster<'_>, node: &str) -> DrainCheck {
 struct Play<'c> {
     cluster: &'c DrainedCluster<'c>,
     node: &'c str,
-    /// The cluster as it is now in the play.
+    /// The cluster at this point of the play.
     now: SchedulerView,
-    /// What a drain evicts of this node.
+    /// The pods of this node that the drain evicts.
     here: BTreeMap<PodSlot, Eviction>,
     ignored: usize,
-    /// What has gone, and in which round.
+    /// The evicted pods, each with its round.
     gone: BTreeMap<PodSlot, usize>,
     /// Pods without a node that a budget waits for.
     waiting: BTreeSet<PodSlot>,
 }
 
-/// What may be done with a pod now.
 enum May<'b> {
     Go,
     Wait(&'b DisruptionBudget, Count),
@@ -82,7 +81,6 @@ impl<'c> Play<'c> {
         play
     }
 
-    /// Does a budget of the pods that have to go count this one?
     fn matters(&self, pod: &SchedulerPod) -> bool {
         self.cluster.budgets.iter().any(|budget| {
             let covers = |slot: &PodSlot| budget.covers(&self.cluster.places.pods[*slot]);
@@ -172,7 +170,7 @@ impl<'c> Play<'c> {
         budgets.filter(|budget| budget.covers(pod)).collect()
     }
 
-    /// The members of a budget that are there or wanted.
+    /// The members of a budget that exist or are to be created.
     fn members<'s>(
         &'s self,
         budget: &'s DisruptionBudget,
@@ -184,7 +182,7 @@ impl<'c> Play<'c> {
             .filter(|(_, pod)| !pod.ended && !pod.terminating && budget.covers(pod))
     }
 
-    /// The budgets that select an instance manager's pod and are not its node's own, which Longhorn takes away.
+    /// The budgets that select an instance manager's pod, except its node's own budget, which Longhorn removes.
     fn others(&self, slot: PodSlot) -> Vec<&'c DisruptionBudget> {
         let (mut budgets, pod) = (self.budgets(slot), self.cluster.places.pods[slot].id());
         let keeper = |budget: &DisruptionBudget| keeper(self.cluster.objects, &budget.id);
@@ -192,17 +190,16 @@ impl<'c> Play<'c> {
         budgets
     }
 
-    /// What the eviction API answers now.
     fn may(&self, slot: PodSlot) -> May<'c> {
         self.may_by(slot, self.budgets(slot))
     }
 
-    /// What it answers where these budgets cover the pod.
+    /// The answer of the eviction API if these budgets cover the pod.
     fn may_by(&self, slot: PodSlot, budgets: Vec<&'c DisruptionBudget>) -> May<'c> {
         let pod = &self.now.pods[slot];
         let budget = match budgets.as_slice() {
             [] => return May::Go,
-            // What never ran disturbs nothing by going.
+            // The eviction of a pod that never ran disturbs nothing.
             _ if pod.pending => return May::Go,
             [budget] => budget,
             _ => {
@@ -234,7 +231,7 @@ impl<'c> Play<'c> {
         May::Wait(budget, count)
     }
 
-    /// What became of a pod, with the proof.
+    /// The fate of a pod, with the proof.
     fn fate(&self, slot: PodSlot) -> PodDrain {
         let pod = &self.cluster.places.pods[slot];
         let budget = self.budgets(slot).first().map(|budget| budget.id.clone());
@@ -280,7 +277,7 @@ impl<'c> Play<'c> {
         }
     }
 
-    /// Says why a replacement that nothing waits for has no node.
+    /// Adds why a replacement that nothing waits for has no node.
     fn without_a_place(&self, slot: PodSlot, because: &mut Vec<String>) {
         match self.now.find(&self.now.pods[slot], Some(self.node)) {
             Placement::Unknown(why) => because.push(format!(
@@ -364,10 +361,10 @@ impl<'c> Play<'c> {
         }
     }
 
-    /// A pod that its budget does not let go.
+    /// Describes a pod that its budget keeps.
     fn stays(&self, may: May<'_>, fate: &mut PodDrain) {
         match may {
-            // It cannot be: what may go went.
+            // Cannot occur: such a pod has been evicted.
             May::Go => {}
             May::Unknown(budget, why) => fate.why = format!("its budget {}: {why}", budget.id),
             May::Never(budgets, why) => {
@@ -444,9 +441,9 @@ impl<'c> Play<'c> {
         fate.because.extend(proof);
     }
 
-    /// Where a pod could run under the most favourable circumstances: only it has gone from the node, or
-    /// everything has. What is refused in both is refused for good: pods elsewhere stay, and each
-    /// filter's answer changes in one direction only as the node empties.
+    /// The placement of a pod in the best case: only this pod has left the node, or every pod has. A pod that is rejected in both
+    /// cases is rejected forever: pods elsewhere stay, and each filter's answer changes in one direction only as the node
+    /// empties.
     fn alone(&self, slot: PodSlot, stays: bool) -> Placement {
         let pod = &self.cluster.places.pods[slot];
         let mut first = self.cluster.places.clone();
@@ -465,7 +462,7 @@ impl<'c> Play<'c> {
         if !matches!(alone, Placement::Nowhere(_)) {
             return alone;
         }
-        // A node that boots takes it in a moment.
+        // A node that boots accepts it in a moment.
         empty
             .nodes
             .iter_mut()

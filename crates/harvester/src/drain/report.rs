@@ -1,4 +1,4 @@
-//! What a drain check says, for programs and as the evidence of a finding.
+//! The result of a drain check, for programs and as the evidence of a finding.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,6 @@ impl DrainCheck {
         }
     }
 
-    /// The pods that never go.
     pub fn blocked(&self) -> impl Iterator<Item = &PodDrain> {
         self.pods.iter().filter(|pod| pod.fate == PodFate::Blocked)
     }

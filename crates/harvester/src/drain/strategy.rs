@@ -33,7 +33,7 @@ fn afterwards(strategy: &str) -> Option<&'static str> {
     })
 }
 
-/// One line for each labelled VM of a node: how Harvester treats it. `refused` has the reasons for which Harvester refuses
+/// One line for each labelled VM of a node: how Harvester treats it. `refused` has the reasons for which Harvester rejects
 /// maintenance mode without force.
 pub(super) fn treated(
     objects: &Objects,

@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::objects::KindListing;
 
-/// A cluster in the making.
 struct Build(Objects);
 
 impl Build {
@@ -85,7 +84,7 @@ fn kubevirt_pinned_to_the_only_control_plane_node_blocks_with_the_proof() {
         .budget("virt-api", 1, 2);
     let checked = build.check("n1");
     assert_eq!(checked.drain, Drain::Blocked);
-    // One of them may go; its replacement has no node, and so the other stays.
+    // One of them may be evicted; its replacement has no node, and so the other stays.
     let blocked: Vec<&PodDrain> = checked.blocked().collect();
     assert_eq!(blocked.len(), 1);
     let proof = blocked[0].because.join("\n");
@@ -99,7 +98,7 @@ fn kubevirt_pinned_to_the_only_control_plane_node_blocks_with_the_proof() {
         proof.contains("n2: node affinity asks for node-role.kubernetes.io/control-plane"),
         "{proof}"
     );
-    // The worker's drain has nothing to do with it.
+    // The worker's drain does not affect it.
     assert_eq!(build.check("n2").drain, Drain::Finishes);
 }
 
@@ -154,7 +153,7 @@ fn one_replica_that_must_always_be_there_blocks_wherever_it_could_run() {
             .contains("even with every pod healthy: 1 of 1"),
         "{checked:?}"
     );
-    // Two replicas, one of them elsewhere: it goes.
+    // Two replicas, one of them elsewhere: it is evicted.
     let mut build = Build::plain(&["n1", "n2"]);
     build
         .pod("web-1", "n1", "ReplicaSet", json!({}))
@@ -219,7 +218,7 @@ fn what_fits_alone_but_not_beside_the_others_is_unknown() {
         .pod("a-1", "n1", "StatefulSet", big.clone())
         .pod("a-2", "n1", "StatefulSet", big)
         .budget("a", 1, 2);
-    // The first to go takes the place; the other may go then, and has none.
+    // The first pod to be evicted takes the place; then the other may be evicted, and has none.
     let checked = build.check("n1");
     assert_eq!(checked.drain, Drain::Finishes, "{checked:?}");
     let homeless: Vec<&PodDrain> = checked
@@ -328,7 +327,7 @@ fn a_machine_migrates_is_shut_down_or_blocks_as_its_eviction_strategy_says() {
     for (strategy, migratable, other, expected) in cases {
         let mut build = Build::new(&[("n1", able.clone()), ("n2", other)]);
         machine(&mut build, strategy, migratable);
-        // The budget of the machine alone does not decide.
+        // The budget of the VM is not enough to decide.
         build.budget("virt-launcher", 1, 1);
         assert_eq!(build.check("n1").drain, expected, "{strategy} {migratable}");
     }

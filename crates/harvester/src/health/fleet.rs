@@ -7,7 +7,6 @@ use windrow_plan::readiness::platform::{ChartState, only_modified};
 
 use super::judge_condition;
 
-/// Has Rancher provisioned the cluster?
 pub fn provisioned(cluster: &Value) -> ProbeOutcome {
     match judge_condition(cluster, "Provisioned") {
         Some(ProbeOutcome::Passed) if cluster["status"]["ready"] != true => {
@@ -18,7 +17,6 @@ pub fn provisioned(cluster: &Value) -> ProbeOutcome {
     }
 }
 
-/// What is wrong with a ManagedChart.
 pub fn chart_fault(chart: &Value) -> Option<String> {
     let name = chart["metadata"]["name"].as_str().unwrap_or_default();
     match ChartState::of(chart).into() {
@@ -27,8 +25,8 @@ pub fn chart_fault(chart: &Value) -> Option<String> {
     }
 }
 
-/// The faults of Bundles without a ManagedChart. Fleet's column Status is the message of the condition Ready, which is
-/// empty where that is True (Fleet's definition of Bundle, 0.10 to 0.15).
+/// The faults of Bundles without a ManagedChart. Fleet's column Status is the message of the condition Ready, and is empty if the
+/// condition is True (Fleet's definition of Bundle, 0.10 to 0.15).
 pub fn bundle_faults(table: &Value) -> Result<Vec<String>, ProbeOutcome> {
     let columns = table["columnDefinitions"].as_array();
     let column = |name: &str| {
@@ -82,7 +80,7 @@ mod tests {
                 "rows": [
                     {"cells": ["fleet-agent-local", "1/1", ""]},
                     {"cells": ["local-managed-system-agent", "0/1", status]},
-                    // Its ManagedChart is asked itself.
+                    // Its ManagedChart has a separate check.
                     {"cells": ["mcc-harvester", "0/1", "NotReady(1) [Cluster fleet-local/local]"]},
                 ],
             })

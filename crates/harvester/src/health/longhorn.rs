@@ -6,7 +6,7 @@ use windrow_plan::readiness::node::ProbeOutcome;
 use super::require_true;
 use crate::objects::Condition;
 
-/// Every disk has to be ready and to have room. A node may do without disks for Longhorn.
+/// Every disk has to be ready and to have free space. A node can have no disks for Longhorn.
 pub fn usable_disks(status: &Value) -> ProbeOutcome {
     let Some(disks) = status["diskStatus"].as_object() else {
         return ProbeOutcome::unknown("the disks of Longhorn's node", "it names none");
@@ -21,7 +21,6 @@ pub fn usable_disks(status: &Value) -> ProbeOutcome {
     }
 }
 
-/// One of a disk's own conditions.
 fn condition_in(disk: &Value, kind: &str) -> Option<ProbeOutcome> {
     let mut conditions = Condition::in_status(disk);
     conditions
@@ -29,10 +28,10 @@ fn condition_in(disk: &Value, kind: &str) -> Option<ProbeOutcome> {
         .map(require_true)
 }
 
-/// A disk is not schedulable for many reasons, on purpose too: only want of space is a fault.
+/// A disk can be unschedulable for many reasons, also deliberately: only lack of space is a fault.
 fn fault(disk: &Value) -> Option<String> {
     match condition_in(disk, "Ready") {
-        // Longhorn v1.11 says so of every disk of a node that is not ready, which the other probe tells.
+        // Longhorn v1.11 reports this for every disk of a node that is not ready, which the other probe reports.
         Some(ProbeOutcome::Failed { why, .. }) if why.starts_with("NodeNotReady") => return None,
         Some(ProbeOutcome::Failed { why, .. }) => return Some(why),
         _ => {}

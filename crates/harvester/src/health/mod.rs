@@ -1,5 +1,5 @@
-//! Does a part of the platform work, by what its own object says? All alike in Harvester v1.4.0 to v1.8.2. Whoever asks for the objects
-//! says what it means where there is none.
+//! Does a part of the platform work, according to its object? The rules are the same for Harvester v1.4.0 to v1.8.2. Callers
+//! decide about a missing object.
 
 mod fleet;
 mod longhorn;
@@ -15,7 +15,7 @@ pub use self::longhorn::usable_disks;
 pub(crate) use self::node::DRAIN_TAINT;
 pub use self::node::{draining, plan_at_work, promoting};
 
-/// A condition that has to be True; `None` when the object has none of the type.
+/// A condition that has to be True; `None` if the object has no condition of this type.
 pub fn judge_condition(object: &Value, kind: &str) -> Option<ProbeOutcome> {
     Condition::of(object, kind).map(require_true)
 }
@@ -31,7 +31,7 @@ fn require_true(condition: Condition<'_>) -> ProbeOutcome {
     ProbeOutcome::failed(why.replace('\n', " "))
 }
 
-/// The storage network by its setting: configured, unless the setting is empty.
+/// Checks the setting of the storage network: it has to be configured, unless the setting is empty.
 pub fn storage_network(setting: &Value) -> ProbeOutcome {
     if setting["value"].as_str().is_none_or(str::is_empty) {
         return ProbeOutcome::Passed;

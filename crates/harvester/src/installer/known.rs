@@ -1,4 +1,4 @@
-//! What the installer reads, by release: `data/installer.yaml`.
+//! The configuration keys that each release of the installer reads: `data/installer.yaml`.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,6 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use crate::version::HarvesterVersion;
 use crate::versions::ReadVersions;
 
-/// What the installer reads of its configuration.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct KnownConfiguration {
@@ -17,9 +16,9 @@ pub(super) struct KnownConfiguration {
     _api_version: String,
     #[serde(rename = "kind")]
     _kind: String,
-    /// Which releases were read.
+    /// The releases whose sources were read.
     pub(super) read: ReadVersions,
-    /// The release since which values are converted.
+    /// The first release that converts values.
     pub(super) converted: HarvesterVersion,
     types: Vec<ConfigurationType>,
     elsewhere: Vec<KeyElsewhere>,
@@ -27,21 +26,20 @@ pub(super) struct KnownConfiguration {
     pub(super) addons: Vec<DatedName>,
 }
 
-/// A structure that the installer reads a map into.
+/// A structure into which the installer reads a map.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigurationType {
     name: String,
     pub(super) keys: Vec<ConfigurationKey>,
-    /// Names under which the installer itself writes what it never reads.
+    /// Names under which the installer itself writes keys that it never reads.
     #[serde(default)]
     pub(super) go: Vec<String>,
-    /// Are its other keys somebody else's?
+    /// Do other programs use the remaining keys?
     #[serde(default)]
     pub(super) open: bool,
 }
 
-/// A key of such a structure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigurationKey {
@@ -52,7 +50,7 @@ pub(super) struct ConfigurationKey {
     before: Option<HarvesterVersion>,
 }
 
-/// What the installer reads a value into.
+/// The type into which the installer reads a value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) enum ValueKind {
@@ -60,13 +58,13 @@ pub(super) enum ValueKind {
     Boolean,
     Integer,
     Unsigned,
-    /// A list of texts.
+    /// A list of strings.
     Words,
-    /// A map of texts.
+    /// A map of strings.
     Texts,
-    /// A map of lists of texts.
+    /// A map of lists of strings.
     Headers,
-    /// Disks behind several paths.
+    /// Multipath disks.
     Disks,
     One(String),
     ListOf(String),
@@ -101,7 +99,7 @@ impl TryFrom<String> for ValueKind {
     }
 }
 
-/// A key that people write and that the installer does not read there.
+/// A key that users write in a place where the installer does not read it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyElsewhere {
@@ -111,7 +109,7 @@ struct KeyElsewhere {
     instead: String,
 }
 
-/// A name that some releases know.
+/// A name that only some releases recognize.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DatedName {
@@ -125,12 +123,12 @@ impl DatedName {
     }
 }
 
-/// How a key is spelt that the installer reads.
+/// The spelling of a key that the installer reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// So that it is renamed, and its value converted.
+    /// The key is renamed, and its value converted.
     Renamed,
-    /// So that Go's reader of JSON takes it for the key, as it stands.
+    /// Go's JSON reader accepts the key as written.
     InAnyCase,
 }
 
@@ -140,7 +138,7 @@ impl ConfigurationKey {
             && self.before.is_none_or(|before| release < before)
     }
 
-    /// Since when, or until when, it is read; a clause.
+    /// Since when, or until when, the key is read; a clause.
     pub(super) fn when(&self) -> String {
         match (self.since, self.before) {
             (Some(since), _) => format!("the installer reads it from v{since} on"),
@@ -149,14 +147,14 @@ impl ConfigurationKey {
         }
     }
 
-    /// Does the installer read `written` as this key, in a map whose keys are renamed or not?
+    /// Does the installer read `written` as this key? `renamed` is true in a map whose keys are renamed.
     pub(super) fn reads(&self, written: &str, renamed: bool) -> Option<Spelling> {
         if written == self.key {
             return Some(Spelling::Renamed);
         }
         let in_any_case = written.eq_ignore_ascii_case(&self.key);
         match renamed && installer_reads(written, &self.key) {
-            // What is in lower case is renamed, and is read once more as it stands.
+            // A key in lower case is renamed, and is read again as written.
             true if !in_any_case => Some(Spelling::Renamed),
             _ => in_any_case.then_some(Spelling::InAnyCase),
         }
@@ -164,7 +162,7 @@ impl ConfigurationKey {
 }
 
 impl ConfigurationType {
-    /// What a written key is in this release, whatever it is in others.
+    /// The meaning of a written key in this release, which can differ from other releases.
     pub(super) fn key(
         &self,
         written: &str,
@@ -177,7 +175,7 @@ impl ConfigurationType {
 }
 
 impl KnownConfiguration {
-    /// What comes with Windrow.
+    /// The data that Windrow includes.
     pub(super) fn shipped() -> &'static Self {
         static SHIPPED: LazyLock<KnownConfiguration> = LazyLock::new(|| {
             parse(include_str!("../../data/installer.yaml"))
@@ -186,7 +184,6 @@ impl KnownConfiguration {
         &SHIPPED
     }
 
-    /// A structure, by its name in the data.
     pub(super) fn named(&self, name: &str) -> &ConfigurationType {
         let mut types = self.types.iter();
         types
@@ -194,14 +191,14 @@ impl KnownConfiguration {
             .expect("the data has every type that it names, which a test holds")
     }
 
-    /// What to write instead of a key that the installer does not read there.
+    /// The right key for one that the installer does not read in this place.
     pub(super) fn instead(&self, of: &ConfigurationType, written: &str) -> Option<&str> {
         let mut keys = self.elsewhere.iter();
         let found = keys.find(|key| key.of == of.name && installer_reads(written, &key.key));
         found.map(|key| key.instead.as_str())
     }
 
-    /// The releases at which something turns, from the oldest that was read on.
+    /// The releases in which something changes, starting with the oldest release that was read.
     pub(super) fn turns(&self) -> Vec<HarvesterVersion> {
         let keys = self.types.iter().flat_map(|one| &one.keys);
         let keys = keys.flat_map(|key| key.since.into_iter().chain(key.before));
@@ -214,7 +211,7 @@ impl KnownConfiguration {
     }
 }
 
-/// The configuration as a release reads it: each key that it reads, under its own name.
+/// The configuration as a release reads it: each key that it reads, under its standard name.
 pub(super) fn as_read(root: &Node, release: HarvesterVersion) -> Node {
     let known = KnownConfiguration::shipped();
     known.read_structure(known.named("HarvesterConfig"), root, true, release)
@@ -243,7 +240,7 @@ impl KnownConfiguration {
                 value: self.read_value(&key.is, &entry.value, below, release),
             };
             match read.iter_mut().find(|earlier| earlier.key == one.key) {
-                // What is renamed comes over what has the name already.
+                // A renamed key overrides a key that already has the name.
                 Some(_) if entry.key == key.key => {}
                 Some(earlier) => *earlier = one,
                 None => read.push(one),
@@ -280,7 +277,7 @@ impl KnownConfiguration {
     }
 }
 
-/// Are the keys below a key renamed, where it is itself?
+/// Are the keys below a key renamed, if the key itself is?
 pub(super) fn is_renamed(written: &str, spelling: Spelling) -> bool {
     spelling == Spelling::Renamed || !written.bytes().any(|byte| byte.is_ascii_uppercase())
 }

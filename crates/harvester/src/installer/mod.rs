@@ -1,12 +1,12 @@
-//! What Harvester's installer refuses of its configuration, and what it passes over, by release. What it reads is data
-//! (`data/installer.yaml`); what it checks is in `rules`.
+//! Finds the values of a configuration that Harvester's installer rejects or ignores, by release. The keys that it reads are data
+//! (`data/installer.yaml`); its checks are in `rules`.
 //!
 //! ```text
-//!   a version is named     asked is the release that was read and is like it
-//!   none is named          all are asked: what they agree on is certain, the rest depends on the version
+//!   the caller names a version    the most similar release that was read is checked
+//!   no version                    all are checked: a common answer is certain, others depend on the version
 //! ```
 //!
-//! A value is never repeated that may be a secret: the token, passwords, addresses with a user.
+//! Findings never repeat a value that may be a secret: the token, passwords, addresses with a user.
 
 mod known;
 mod networks;
@@ -32,8 +32,8 @@ use self::shape::Shape;
 use crate::version::{HarvesterVersion, ReleaseStage};
 use crate::versions::HarvesterVersions;
 
-/// What the installer of a version makes of a configuration; of all versions that were read where none is named. Nothing is said of a
-/// text that is none, or that cannot be read: whoever reads it says so.
+/// The findings of the installer of a version; without a version, of all known versions. A text that is not a
+/// configuration or cannot be read has no findings here: the caller that reads it reports that.
 pub fn findings(shown: &str, text: &str, version: Option<HarvesterVersion>) -> Vec<Finding> {
     if kind_of(text) != FileKind::HarvesterConfig {
         return Vec::new();
@@ -60,7 +60,6 @@ pub fn findings(shown: &str, text: &str, version: Option<HarvesterVersion>) -> V
     remark::findings(shown, &asked, said)
 }
 
-/// Which releases are asked.
 fn asked(version: Option<HarvesterVersion>) -> AskedReleases {
     let known = KnownConfiguration::shipped();
     let turns = known.turns();
@@ -71,7 +70,7 @@ fn asked(version: Option<HarvesterVersion>) -> AskedReleases {
         };
     };
     let versions = HarvesterVersions::shipped();
-    // Which of its candidates brought a change is not known.
+    // Windrow cannot tell which candidate introduced a change.
     let is_candidate = version.stage != ReleaseStage::Release && turns.contains(&version.release());
     let is_read = versions.covers(version) && version.release() <= known.read.to && !is_candidate;
     AskedReleases {

@@ -1,9 +1,9 @@
-//! The networks of pods and Services that a new cluster has: the installer writes them into RKE2's configuration as they stand, and asks
-//! only a person who types them whether they fit (harvester-installer pkg/config/templates/rke2-90-harvester-server.yaml, and
+//! The networks of pods and Services that a new cluster has: the installer writes them into RKE2's configuration unchanged, and
+//! checks them only if you type them at the console (harvester-installer pkg/config/templates/rke2-90-harvester-server.yaml, and
 //! addClusterNetworkPanel in pkg/console/install_panels.go; v1.5.0 to v1.8.1 and harvester v1.9.0-rc6).
 //!
-//! RKE2 ends at once where it cannot read one (k3s pkg/cli/server/server.go). Where the address of the cluster's DNS lies in no network of
-//! Services, kube-apiserver refuses the Service of rke2-coredns, and the cluster has no DNS.
+//! RKE2 exits at once if it cannot read one (k3s pkg/cli/server/server.go). If the address of the cluster's DNS is outside the
+//! networks of Services, kube-apiserver refuses the Service of rke2-coredns, and the cluster has no DNS.
 
 use std::net::IpAddr;
 
@@ -12,11 +12,10 @@ use windrow_plan::rke2::Network;
 
 use super::rules::text;
 
-/// What the installer writes where the configuration says nothing.
+/// The installer's default if the configuration sets none.
 const SERVICES: &str = "10.53.0.0/16";
 const DNS: &str = "10.53.0.10";
 
-/// What is wrong with the networks of `install`, by line.
 pub(super) fn misfits(install: Option<&Node>) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     let mut read = |key: &str, called: &str| {

@@ -1,18 +1,18 @@
-//! The storage network that a configuration presets. rancherd writes the Setting before Harvester's webhook runs, so nothing refuses a
-//! value that the webhook would refuse. Harvester's controller then tries again forever, and no machine may start meanwhile.
+//! The storage network that a configuration presets. rancherd writes the Setting before Harvester's webhook runs, so nothing
+//! rejects a value that the webhook would reject. Harvester's controller then tries again forever, and no VM may start in the
+//! meantime.
 //!
 //! harvester v1.8.2: `pkg/webhook/resources/setting/validator.go` validateNetworkHelper, `pkg/controller/master/storagenetwork`
-//! (createNad, validateIPAddressesAllocations); whereabouts v0.9.4 `pkg/config`. What depends on the nodes, and what works although the
-//! webhook refuses it, is left out.
+//! (createNad, validateIPAddressesAllocations); whereabouts v0.9.4 `pkg/config`. This module leaves out checks that depend on the
+//! nodes, and values that work although the webhook rejects them.
 
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-/// The largest VLAN of a bridge.
 const LAST_VLAN: u64 = 4094;
 
-/// Why Harvester never configures a storage network of this value.
+/// Why Harvester never configures a storage network with this value.
 pub(super) fn storage_network_fault(value: &str) -> Option<String> {
     if value.is_empty() {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn storage_network_fault(value: &str) -> Option<String> {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(value) else {
         return Some("it is not a JSON object".to_owned());
     };
-    // Go reads the names of fields in any case.
+    // Go reads field names in any case.
     let field = |name: &str| {
         let named = fields
             .iter()
@@ -58,7 +58,8 @@ pub(super) fn storage_network_fault(value: &str) -> Option<String> {
     judged().err()
 }
 
-/// Harvester looks for whereabouts' pool by the address as it is written, and whereabouts calls the pool by the network's own.
+/// Harvester looks for whereabouts' pool by the address as written, and whereabouts names the pool after the address of the
+/// network.
 fn is_own_network(range: &str) -> Result<(), String> {
     let not_a_network = "its `range` is not a network; write it like 198.51.100.0/24";
     let (address, bits) = parse(range).ok_or(not_a_network)?;
@@ -72,7 +73,7 @@ fn is_own_network(range: &str) -> Result<(), String> {
     ))
 }
 
-/// As Go's `net.ParseCIDR`.
+/// Like Go's `net.ParseCIDR`.
 fn parse(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);

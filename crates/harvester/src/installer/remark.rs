@@ -1,4 +1,4 @@
-//! What there is to say of a configuration, for one release or several.
+//! Remarks about a configuration, for one release or several.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,25 @@ use windrow_model::reasons::{Code, Severity};
 
 use crate::version::HarvesterVersion;
 
-/// What a remark is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RemarkKind {
     /// The installer stops.
     Refused,
-    /// The installer hands it on, and what it installs cannot work.
+    /// The installer passes it on, and the installed system cannot work.
     Overlooked,
-    /// The installer stops where something is so that the file does not say.
+    /// The installer stops under a condition that the file does not show.
     Depends,
-    /// The same, and the file does not say that the installer goes on by itself: it may ask.
+    /// The same, but the file does not request an automatic installation: the installer may ask.
     Asks,
     /// The installer does not read this key.
     Ignored(String),
 }
 
-/// One thing to say of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Remark {
     pub(super) line: u32,
     pub(super) kind: RemarkKind,
-    /// What is wrong and what to do.
+    /// The problem and its fix.
     pub(super) why: String,
 }
 
@@ -47,14 +45,13 @@ impl Remark {
     }
 }
 
-/// The releases that were asked, and whether what they say is certain.
+/// The releases to check, and whether their answer is certain.
 pub(super) struct AskedReleases {
     pub(super) releases: Vec<HarvesterVersion>,
-    /// The version that was named, where it is none of those that were read.
+    /// The requested version, if its sources were not read.
     pub(super) unread: Option<HarvesterVersion>,
 }
 
-/// The findings of what all releases say.
 pub(super) fn findings(
     shown: &str,
     asked: &AskedReleases,

@@ -1,8 +1,8 @@
-//! What the installer checks once it has read a configuration (harvester-installer pkg/console/validator.go and util.go, alike in v1.4.0
-//! to v1.8.2 but for the settings).
+//! The checks of the installer after it has read a configuration (harvester-installer pkg/console/validator.go and util.go, alike
+//! in v1.4.0 to v1.8.2 but for the settings).
 //!
-//! The kernel's command line comes before the file: it can add what is missing here, and what it says counts. A value that stands in the
-//! file is taken to count.
+//! The kernel's command line overrides the file, and can add missing values. These checks assume that a value in the file is in
+//! force.
 
 use windrow_model::grammars::{is_subdomain, label_key_error, label_value_error};
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
@@ -16,14 +16,13 @@ use super::values;
 use crate::version::HarvesterVersion;
 use crate::versions::Fact;
 
-/// What the node is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Create,
     Join,
-    /// The image alone is installed, or upgraded.
+    /// Only the image is installed, or upgraded.
     Other,
-    /// The file does not say, or says what no installer knows.
+    /// The file has no mode, or an unknown one.
     Unsaid,
 }
 
@@ -31,9 +30,9 @@ const MODES: [&str; 4] = ["create", "join", "install", "upgrade"];
 const ROLES: [&str; 4] = ["default", "management", "witness", "worker"];
 const METHODS: [&str; 2] = ["dhcp", "static"];
 const VIP_MODES: [&str; 3] = ["dhcp", "static", "none"];
-/// The mode in which the switch has to agree.
+/// The mode that also needs configuration on the switch.
 const LACP: &str = "802.3ad";
-/// linux Documentation/networking/bonding.rst, `mode`; each has a number from 0 on, too.
+/// linux Documentation/networking/bonding.rst, `mode`; each also has a number, starting with 0.
 const BOND_MODES: [&str; 7] = [
     "balance-rr",
     "active-backup",
@@ -44,7 +43,7 @@ const BOND_MODES: [&str; 7] = [
     "balance-alb",
 ];
 
-/// Checks a configuration for a release, with its keys as that reads them.
+/// Checks a configuration for a release. Its keys are as that release reads them.
 pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remarks) {
     let os = entry(root, "os").map(|entry| &entry.value);
     let install = entry(root, "install").map(|entry| &entry.value);
@@ -77,7 +76,7 @@ struct Checker<'n, 'r> {
     install: Option<&'n Node>,
     management: Option<&'n Node>,
     mode: Mode,
-    /// What an installation without a person needs and the file does not have: parameters of the kernel's command line.
+    /// Values that an automatic installation needs and the file does not have: parameters of the kernel's command line.
     missing: Vec<&'static str>,
     remarks: &'r mut Remarks,
 }
@@ -86,14 +85,13 @@ fn entry<'n>(section: &'n Node, key: &str) -> Option<&'n MapEntry> {
     section.entry(key)
 }
 
-/// A text of the configuration; an empty one is none.
+/// A string of the configuration; `None` for an empty one.
 pub(super) fn text<'n>(section: Option<&'n Node>, key: &str) -> Option<(&'n str, u32)> {
     let entry = entry(section?, key)?;
     let text = entry.value.as_str().filter(|text| !text.is_empty())?;
     Some((text, entry.line))
 }
 
-/// Does something stand there?
 fn is_set(section: Option<&Node>, key: &str) -> bool {
     let entry = section.and_then(|section| entry(section, key));
     entry.is_some_and(|entry| match &entry.value.value {
@@ -110,7 +108,7 @@ impl<'n> Checker<'n, '_> {
         self.remarks.push(Remark::refused(line, why));
     }
 
-    /// What is refused where the node begins a cluster.
+    /// A value that is rejected if the node begins a cluster.
     fn refuse_to_create(&mut self, line: u32, why: &str) {
         match self.mode {
             Mode::Create => self.refuse(line, why),
@@ -154,7 +152,6 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// What is checked of every node.
     fn node(&mut self) {
         if let Some((url, line)) =
             text(Some(self.root), "serverUrl").filter(|_| self.mode != Mode::Create)
@@ -269,7 +266,7 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// The installer hands the options on as they are; with a mode that there is not, no bond and no network come up.
+    /// The installer passes the options on unchanged. With an invalid mode, neither the bond nor the network comes up.
     fn bond(&mut self, release: HarvesterVersion) {
         let options = self.management.and_then(|one| entry(one, "bondOptions"));
         let mode = options.and_then(|options| entry(&options.value, "mode"));
@@ -303,8 +300,8 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// A bond that is up only once the switch has agreed, and an installer that asks once whether the network is there. It does not
-    /// set the network up itself where nobody is asked and the address is fixed.
+    /// A bond that is up only after the switch has agreed, and an installer that checks only once whether the network is up. In
+    /// an automatic installation with a static address it does not set up the network itself.
     fn slow_bond(&mut self, line: u32, release: HarvesterVersion) {
         let is_static = text(self.management, "method")
             .is_some_and(|(method, _)| method.eq_ignore_ascii_case("static"));
@@ -399,7 +396,7 @@ impl<'n> Checker<'n, '_> {
             Some((mode, _)) => mode == "dhcp",
         };
         let (vip, hardware) = (text(install, "vip"), text(install, "vipHwAddr"));
-        // Where one is missing it asks the DHCP server for both.
+        // If one is missing, it asks the DHCP server for both.
         if is_dhcp && (vip.is_none() || hardware.is_none()) {
             return;
         }
@@ -444,7 +441,7 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// What is handed on where the node begins a cluster.
+    /// A value that is passed on if the node begins a cluster.
     fn overlook(&mut self, line: u32, why: String) {
         let (kind, before) = match self.mode {
             Mode::Create => (RemarkKind::Overlooked, ""),
@@ -462,7 +459,7 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// Where the file says that nobody is asked.
+    /// The entry that requests an automatic installation.
     fn automatic(&self) -> Option<&'n MapEntry> {
         let automatic = self.install.and_then(|install| entry(install, "automatic"));
         automatic.filter(|automatic| match &automatic.value.value {
@@ -472,7 +469,7 @@ impl<'n> Checker<'n, '_> {
         })
     }
 
-    /// What only the kernel's command line, or a person, can add.
+    /// Values that only the kernel's command line, or you at the console, can add.
     fn what_is_missing(&mut self) {
         let automatic = self.automatic();
         let mode = self.install.and_then(|install| entry(install, "mode"));
@@ -510,7 +507,7 @@ impl<'n> Checker<'n, '_> {
     }
 }
 
-/// A whole number, or a text that is one.
+/// A whole number, or a string that contains one.
 fn whole(value: &Node) -> Option<i64> {
     match &value.value {
         NodeValue::Number(number) => number.as_i64(),
@@ -526,7 +523,6 @@ fn unknown(path: &str, written: &str, names: &[&str], write: &str) -> String {
     }
 }
 
-/// Why a release knows no such setting.
 fn unknown_setting(key: &str, known: &[DatedName], release: HarvesterVersion) -> Option<String> {
     let mut named = known.iter();
     match named.find(|setting| setting.key == key) {

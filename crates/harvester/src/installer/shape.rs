@@ -1,7 +1,7 @@
-//! Whether a configuration has the shape that the installer reads it into, and which of its keys it does not read.
+//! Checks whether a configuration fits the structures of the installer, and which of its keys the installer does not read.
 //!
-//! The installer reads YAML into maps, renames keys, converts some values, makes JSON of it and reads that into its structures: one value
-//! of another type, and it takes nothing of the file (harvester-installer pkg/config/schemas.go, rename.go, coerce.go).
+//! The installer reads YAML into maps, renames keys, converts some values, makes JSON of it and reads that into its structures:
+//! if one value has another type, it ignores the whole file (harvester-installer pkg/config/schemas.go, rename.go, coerce.go).
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,23 @@ use super::known::{ConfigurationType, KnownConfiguration, Spelling, ValueKind, i
 use super::remark::{Remark, Remarks};
 use crate::version::HarvesterVersion;
 
-/// Goes over a configuration.
 pub(super) struct Shape<'r> {
     pub(super) release: HarvesterVersion,
     pub(super) remarks: &'r mut Remarks,
 }
 
-/// A value, and how the installer comes to it.
+/// A value, and how the installer reaches it.
 #[derive(Clone, Copy)]
 struct Placed<'n> {
     node: &'n Node,
-    /// Its key's path, as it is written.
+    /// The path of its key, as written.
     path: &'n str,
-    /// Are the keys above it renamed, so that those below are too?
+    /// Are the keys above it renamed, so that those below are renamed too?
     renamed: bool,
-    /// Is it converted?
     converted: bool,
 }
 
 impl Shape<'_> {
-    /// Goes over a whole configuration.
     pub(super) fn walk(&mut self, root: &Node) {
         let known = KnownConfiguration::shipped();
         self.structure(
@@ -68,7 +65,7 @@ impl Shape<'_> {
                 self.unread(of, entry, &path, at.renamed);
                 continue;
             };
-            // Which of several spellings counts is left to chance.
+            // The spelling that counts is random.
             if spelt.get(key.key.as_str()) != Some(&1) {
                 continue;
             }
@@ -90,7 +87,7 @@ impl Shape<'_> {
 
     fn value(&mut self, kind: &ValueKind, at: &Placed<'_>) {
         if at.node.is_null() {
-            // It stays as it would be without the key. A number is one also where nothing stands.
+            // It keeps the value that it would have without the key. A missing value also counts as a number.
             return;
         }
         let known = KnownConfiguration::shipped();
@@ -157,7 +154,7 @@ impl Shape<'_> {
         let number = match &at.node.value {
             NodeValue::Number(number) => match number.as_i64() {
                 Some(number) => Some(number),
-                // What is behind the point is cut off.
+                // The decimals are cut off.
                 None if converts => return,
                 None => None,
             },
@@ -189,7 +186,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Nothing of it is renamed or converted. What a text has is not looked at.
+    /// Nothing in it is renamed or converted. The content of a string is not checked.
     fn disks(&mut self, at: &Placed<'_>) {
         let known = KnownConfiguration::shipped();
         let at = &Placed {
@@ -251,7 +248,7 @@ impl Shape<'_> {
         self.remarks.push(Remark::refused(at.node.line, why));
     }
 
-    /// A key that nothing reads there in this release.
+    /// A key that this release does not read in this place.
     fn unread(&mut self, of: &ConfigurationType, entry: &MapEntry, path: &str, renamed: bool) {
         let known = KnownConfiguration::shipped();
         let key = entry.key.as_str();
@@ -283,7 +280,7 @@ impl Shape<'_> {
         self.remarks.push(Remark::ignored(entry.line, path, why));
     }
 
-    /// Addons that are none. One that is called by its own name is reported where the file is read.
+    /// Unknown addons. An addon with a known name is reported where the file is read.
     fn addons(&mut self, addons: &MapEntry, path: &str) {
         let known = &KnownConfiguration::shipped().addons;
         for entry in addons.value.entries() {

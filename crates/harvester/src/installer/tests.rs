@@ -1,11 +1,11 @@
-//! Each rule: a file that the installer refuses or passes over, and a near one that it takes. The table was held to the installer's own
-//! code, taken at v1.4.0, v1.5.0, v1.6.1, v1.7.1 and v1.8.1.
+//! Each rule: a file that the installer rejects or ignores, and a similar one that it accepts. The table was compared with the
+//! installer's own code of v1.4.0, v1.5.0, v1.6.1, v1.7.1 and v1.8.1.
 
 use windrow_model::reasons::{Code, Severity};
 
 use super::*;
 
-/// A configuration that every release takes, without a person.
+/// A configuration that every release accepts in an automatic installation.
 const GOOD: &str = "\
 scheme_version: 1
 token: tok
@@ -32,7 +32,7 @@ fn named(version: &str) -> Option<HarvesterVersion> {
     (!version.is_empty()).then(|| version.parse().unwrap())
 }
 
-/// The good one with a line of it replaced.
+/// The good configuration with one line replaced.
 fn with(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     GOOD.replacen(from, to, 1)
@@ -46,7 +46,6 @@ fn said(text: &str, version: &str) -> Vec<(Code, Severity, u32)> {
         .collect()
 }
 
-/// What of a configuration is refused, by its lines.
 fn refused(text: &str, version: &str) -> Vec<u32> {
     let found = said(text, version).into_iter();
     let found = found.filter(|(code, severity, _)| {
@@ -62,7 +61,7 @@ fn a_sound_configuration_is_taken_by_all_releases() {
     }
     let fixed = with("    method: dhcp\n", STATIC);
     assert_eq!(said(&fixed, ""), []);
-    // What other files say is not the installer's.
+    // The installer does not check other files.
     assert_eq!(
         said("apiVersion: v1\nkind: ConfigMap\ninstall: []\n", ""),
         []
@@ -207,7 +206,7 @@ fn what_every_release_refuses_is_an_error_with_its_line_and_its_neighbour_is_tak
 
 #[test]
 fn a_value_of_another_type_is_refused_as_the_releases_convert_it() {
-    // The line, the releases that refuse it: all, those before v1.8, or none.
+    // The line, the releases that reject it: all, those before v1.8, or none.
     for (section, line, before, since) in [
         ("token: 123456\nos: {}", 1, true, true),
         ("token: '123456'\nos: {}", 1, false, false),
@@ -273,7 +272,7 @@ fn a_value_of_another_type_is_refused_as_the_releases_convert_it() {
             true,
         ),
         ("install: {webhooks: [{headers: {a: b}}]}", 1, true, true),
-        // A later spelling counts, and which one is left to chance.
+        // A later spelling counts, and which one is random.
         (
             "install: {management_interface: {vlan_id: 5, vlanId: abc}}",
             1,
@@ -363,12 +362,12 @@ fn a_setting_of_some_releases_is_refused_by_the_others() {
         said(&text, ""),
         [(Code::InstallerDepends, Severity::Warning, 17)]
     );
-    // Only who begins a cluster brings them.
+    // Only the node that begins a cluster sets them.
     let joins = text
         .replace("mode: create", "mode: join")
         .replace("token: tok\n", "token: tok\nserver_url: vip\n");
     assert_eq!(said(&joins, "v1.7.1"), []);
-    // What the file does not say depends.
+    // If the file does not set them, the result depends on the installation.
     let unsaid = "os: {}\nsystem_settings: {vm-migration-network: x}\n";
     assert_eq!(
         said(unsaid, "v1.7.1"),
@@ -398,7 +397,6 @@ fn a_mode_of_a_bond_that_there_is_not_leaves_the_node_without_a_network() {
     }
 }
 
-/// harvester#10885 and #11662.
 #[test]
 fn a_bond_that_the_switch_has_to_agree_on_may_come_up_too_late_for_the_installer() {
     let bond = |method: &str, mode: &str| {
@@ -408,7 +406,7 @@ fn a_bond_that_the_switch_has_to_agree_on_may_come_up_too_late_for_the_installer
     let by_dhcp = bond("    method: dhcp\n", "802.3ad");
     let line = by_dhcp.lines().position(|line| line.contains("802.3ad"));
     let line = u32::try_from(line.unwrap()).unwrap() + 1;
-    // The kernel's command line may say that nobody is asked.
+    // The kernel's command line may request an automatic installation.
     let asks = by_dhcp.replace("  automatic: true\n", "");
     for version in ["", "v1.7.0", "v1.8.2", "v1.9.0"] {
         let with = |severity| (Code::InstallerDepends, severity, line);
@@ -496,7 +494,7 @@ fn the_networks_of_a_new_cluster_fit_each_other() {
     ] {
         let expected = (Code::InstallerOverlooks, Severity::Error, line);
         assert_eq!(said(&of(wrong), "v1.8.1"), [expected], "{wrong}");
-        // Which comes to nothing where the mode does not begin a cluster.
+        // This has no effect if the mode does not begin a cluster.
         let joins = of(wrong).replace("mode: create", "mode: join");
         let joins = joins.replace(
             "scheme_version",
@@ -507,7 +505,7 @@ fn the_networks_of_a_new_cluster_fit_each_other() {
                 .iter()
                 .all(|(code, ..)| *code != Code::InstallerOverlooks)
         );
-        // Releases before v1.5.0 pass over the keys.
+        // Releases before v1.5.0 ignore the keys.
         assert!(
             said(&of(wrong), "v1.4.3")
                 .iter()
@@ -534,7 +532,7 @@ fn what_the_command_line_may_add_is_no_error_and_counts_where_nobody_is_asked() 
         let [(Code::InstallerDepends, Severity::Warning, _)] = found[..] else {
             panic!("{missing}: {found:?}");
         };
-        // Somebody may sit at the console.
+        // A user may be at the console.
         let asked = said(&with(missing, "").replace("  automatic: true\n", ""), "");
         let is_notice = |(_, severity, _): &(Code, Severity, u32)| *severity == Severity::Notice;
         assert!(asked.iter().all(is_notice), "{missing}: {asked:?}");
@@ -586,7 +584,7 @@ fn what_stands_below_a_key_in_capitals_is_read_only_under_its_own_name() {
         "{found:?}"
     );
     assert_eq!(refused(text, "v1.8.1"), [3]);
-    // A key that is renamed comes over one that has the name already.
+    // A renamed key overrides one that already has the name.
     for twice in [
         "vip_mode: x\n  vipMode: static",
         "vipMode: static\n  vip_mode: x",

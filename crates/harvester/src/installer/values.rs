@@ -1,23 +1,23 @@
-//! Which single values the installer takes.
+//! Single values that the installer accepts.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use windrow_model::grammars::is_subdomain;
 
-/// The longest packets that it takes (harvester-installer pkg/console/validator.go checkMTU).
+/// The range that the installer accepts (harvester-installer pkg/console/validator.go checkMTU).
 pub const MTU: RangeInclusive<u32> = 576..=9000;
 
-/// The VLANs that it takes; 0 is none (checkNetworks there).
+/// The VLANs that the installer accepts; 0 means no VLAN (checkNetworks there).
 pub(super) const VLANS: RangeInclusive<i64> = 0..=4094;
 
-/// Is it an address of IPv4, as Go's `net.ParseIP` and `To4` have it?
+/// Is it an IPv4 address, according to Go's `net.ParseIP` and `To4`?
 pub(super) fn is_ipv4(text: &str) -> bool {
     let mapped = |address: Ipv6Addr| address.to_ipv4_mapped().is_some();
     text.parse::<Ipv4Addr>().is_ok() || text.parse::<Ipv6Addr>().is_ok_and(mapped)
 }
 
-/// Is it a hardware address, as Go's `net.ParseMAC` has it: 6, 8 or 20 bytes with `:` or `-`, or in fours with `.`?
+/// Is it a hardware address, according to Go's `net.ParseMAC`: 6, 8 or 20 bytes with `:` or `-`, or in fours with `.`?
 pub(super) fn is_hardware_address(text: &str) -> bool {
     let Some(separator) = text.chars().find(|ch| !ch.is_ascii_hexdigit()) else {
         return false;
@@ -32,13 +32,13 @@ pub(super) fn is_hardware_address(text: &str) -> bool {
     lengths.contains(&text.split(separator).count()) && text.split(separator).all(is_part)
 }
 
-/// Has a token only the characters that the installer takes: printable ASCII (checkToken)?
+/// Does a token have only characters that the installer accepts: printable ASCII (checkToken)?
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Why the installer takes no such address of the cluster (pkg/console/util.go getFormattedServerURL). What it does with a user or an
-/// escape in it is not said.
+/// Why the installer rejects this server URL (pkg/console/util.go getFormattedServerURL). The handling of a user or an escape in
+/// the URL is not modelled.
 pub(super) fn server_url_error(text: &str) -> Option<&'static str> {
     let text = text.trim();
     let rest = text.strip_prefix("https://").unwrap_or(text);
@@ -60,7 +60,7 @@ pub(super) fn server_url_error(text: &str) -> Option<&'static str> {
     (!port.is_empty() && port != "443").then_some("it takes no port but 443")
 }
 
-/// Why the installer takes no such path (checkPersistentStatePath).
+/// Why the installer rejects this path (checkPersistentStatePath).
 pub(super) fn state_path_error(path: &str) -> Option<&'static str> {
     if !path.starts_with('/') {
         return Some("it must be an absolute path");
@@ -69,7 +69,7 @@ pub(super) fn state_path_error(path: &str) -> Option<&'static str> {
         .then_some("nothing in /tmp persists; name another directory")
 }
 
-/// Is it the JSON of a registry's configuration, as far as that is certain: an object, with anything behind it?
+/// Is it the JSON of a registry's configuration, as far as that is certain: an object, with any text after it?
 pub(super) fn may_be_registry(text: &str) -> bool {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
     matches!(values.next(), Some(Ok(value)) if value.is_object() || value.is_null())

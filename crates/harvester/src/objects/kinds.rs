@@ -1,4 +1,5 @@
-//! The kinds that Windrow asks kube-apiserver for: where each is, and which of its objects are wanted. All paths come from here.
+//! The kinds that Windrow requests from kube-apiserver: where each is, and which of its objects are wanted. All paths come from
+//! here.
 
 use std::borrow::Cow;
 
@@ -15,20 +16,15 @@ const LONGHORN: KindScope = only(
     "longhorn-manager v1.12.1 app/daemon.go:143 (the namespace of its pod); harvester v1.9.0-rc6 pkg/webhook/resources/upgrade/validator.go:301",
 );
 
-/// A kind that Windrow asks for, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectKind {
-    /// API group; empty for the core group.
+    /// Empty for the core group.
     pub group: &'static str,
-    /// The version that is asked for.
     pub version: &'static str,
-    /// The name in a path.
     pub plural: &'static str,
-    /// The kind.
     pub kind: &'static str,
-    /// Which part of its objects, in a word; empty for all of them.
+    /// Selects a part of its objects, in a word; empty for all of them.
     pub part: &'static str,
-    /// In which namespaces they count.
     pub scope: KindScope,
 }
 
@@ -49,13 +45,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Everything that diagnosis ever lists. Of Secrets that is some metadata ([`ObjectKind::kept_metadata`]).
+    /// Everything that diagnosis ever lists. For Secrets, this is some metadata ([`ObjectKind::kept_metadata`]).
     ALL:
     /// Nodes.
     NODE "" "v1" "nodes" "Node" in CLUSTER;
     /// Pods.
     POD "" "v1" "pods" "Pod" in any("a drain evicts pods of every namespace");
-    /// Pods that do not run yet: of many a few, which can be asked for where all would be too much.
+    /// Pods that do not run yet: a few of many, which can be requested if all pods would be too much.
     PENDING_POD "" "v1" "pods" "Pod" with "status.phase=Pending" in any("a drain evicts pods of every namespace");
     /// Namespaces: affinity can select them by label.
     NAMESPACE "" "v1" "namespaces" "Namespace" in CLUSTER;
@@ -63,7 +59,7 @@ kinds! {
     CLAIM "" "v1" "persistentvolumeclaims" "PersistentVolumeClaim" in any("pods of every namespace have claims");
     /// Volumes: some can be reached from some nodes only.
     VOLUME "" "v1" "persistentvolumes" "PersistentVolume" in CLUSTER;
-    /// Disruption budgets: what a drain waits for.
+    /// Disruption budgets: a drain waits for them.
     BUDGET "policy" "v1" "poddisruptionbudgets" "PodDisruptionBudget" in any("a drain obeys the budgets of every namespace");
     /// Jobs, helm-controller's and Harvester's among them.
     JOB "batch" "v1" "jobs" "Job" in any("helm-controller makes Jobs in the namespace of each chart; an upgrade of Harvester, in two");
@@ -79,19 +75,19 @@ kinds! {
     UPGRADE_PLAN "management.harvesterhci.io" "v1beta1" "upgradeplans" "UpgradePlan" in CLUSTER;
     /// The versions of Harvester to which an upgrade could go.
     VERSION "harvesterhci.io" "v1beta1" "versions" "Version" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/upgrade/version_syncer.go:135; Upgrades of that namespace use them: pkg/webhook/resources/upgrade/validator.go:136");
-    /// Images of machines.
+    /// Images of VMs.
     VM_IMAGE "harvesterhci.io" "v1beta1" "virtualmachineimages" "VirtualMachineImage" in any("users have images in their own namespaces");
-    /// Backups of machines.
+    /// Backups of VMs.
     VM_BACKUP "harvesterhci.io" "v1beta1" "virtualmachinebackups" "VirtualMachineBackup" in any("users have backups in the namespaces of their VMs");
-    /// Backups of machines that are made again and again.
+    /// Scheduled backups of VMs.
     SCHEDULE_VM_BACKUP "harvesterhci.io" "v1beta1" "schedulevmbackups" "ScheduleVMBackup" in any("users have them in the namespaces of their VMs");
     /// KubeVirt's own configuration.
     KUBEVIRT "kubevirt.io" "v1" "kubevirts" "KubeVirt" in any("virt-operator accepts one in any namespace, and its webhook rejects a second one");
     /// Virtual machines.
     VM "kubevirt.io" "v1" "virtualmachines" "VirtualMachine" in any("users have VMs in their own namespaces");
-    /// Virtual machines that run.
+    /// Running virtual machines.
     VMI "kubevirt.io" "v1" "virtualmachineinstances" "VirtualMachineInstance" in any("users have VMs in their own namespaces");
-    /// Machines that move to another node.
+    /// VMs that move to another node.
     MIGRATION "kubevirt.io" "v1" "virtualmachineinstancemigrations" "VirtualMachineInstanceMigration" in any("each is in the namespace of its VM");
     /// Longhorn's volumes.
     LONGHORN_VOLUME "longhorn.io" "v1beta2" "volumes" "Volume" in LONGHORN;
@@ -99,15 +95,15 @@ kinds! {
     LONGHORN_ENGINE "longhorn.io" "v1beta2" "engines" "Engine" in LONGHORN;
     /// Longhorn's replicas: where a volume's data is.
     LONGHORN_REPLICA "longhorn.io" "v1beta2" "replicas" "Replica" in LONGHORN;
-    /// Longhorn's settings: what it allows a drain.
+    /// Longhorn's settings: they limit a drain.
     LONGHORN_SETTING "longhorn.io" "v1beta2" "settings" "Setting" in LONGHORN;
     /// Longhorn's nodes: their disks and the space on them.
     LONGHORN_NODE "longhorn.io" "v1beta2" "nodes" "Node" in LONGHORN;
     /// Longhorn's processes on a node, each kept by a disruption budget.
     INSTANCE_MANAGER "longhorn.io" "v1beta2" "instancemanagers" "InstanceManager" in LONGHORN;
-    /// What Longhorn found that nothing uses any more.
+    /// Data on Longhorn's disks that nothing uses any more.
     ORPHAN "longhorn.io" "v1beta2" "orphans" "Orphan" in LONGHORN;
-    /// Who serves a volume that several pods share.
+    /// The server of a volume that several pods share.
     SHARE_MANAGER "longhorn.io" "v1beta2" "sharemanagers" "ShareManager" in LONGHORN;
     /// Rancher's feature flags.
     FEATURE "management.cattle.io" "v3" "features" "Feature" in CLUSTER;
@@ -117,9 +113,9 @@ kinds! {
     MANAGED_CHART "management.cattle.io" "v3" "managedcharts" "ManagedChart" in only(&["fleet-local"], "rancher v2.15.0 pkg/controllers/provisioningv2/managedchart/managedchart.go:97 (the Bundle is in the namespace of the chart), pkg/fleet/const.go:13 (that of the local cluster)");
     /// Where Rancher takes charts from.
     CLUSTER_REPO "catalog.cattle.io" "v1" "clusterrepos" "ClusterRepo" in CLUSTER;
-    /// What Fleet installs.
+    /// Bundles of Fleet.
     BUNDLE "fleet.cattle.io" "v1alpha1" "bundles" "Bundle" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
-    /// What Fleet installs in one cluster.
+    /// The state of Fleet's Bundles in one cluster.
     BUNDLE_DEPLOYMENT "fleet.cattle.io" "v1alpha1" "bundledeployments" "BundleDeployment" in only(&["cluster-fleet-local-local-1a3d67d0a899"], "fleet v0.16.1 internal/cmd/controller/agentmanagement/controllers/cluster/controller.go:106 (a hash of `fleet-local::local`)");
     /// system-upgrade-controller's plans.
     PLAN "upgrade.cattle.io" "v1" "plans" "Plan" in only(&["cattle-system", "system-upgrade"], "system-upgrade-controller v0.20.1 handle_core.go:20 (its own namespace) and manifests/system-upgrade-controller.yaml:12; rancher v2.15.0 systemcharts/controller.go:362 (cattle-system)");
@@ -129,7 +125,7 @@ kinds! {
     RKE_CONTROL_PLANE "rke.cattle.io" "v1" "rkecontrolplanes" "RKEControlPlane" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
     /// Clusters of Cluster API. Rancher up to v2.14 serves this version, and Harvester up to v1.8 uses it.
     CAPI_CLUSTER "cluster.x-k8s.io" "v1beta1" "clusters" "Cluster" in only(&["fleet-local"], "harvester v1.9.0-rc6 pkg/webhook/resources/upgrade/validator.go:233");
-    /// Nodes of Cluster API.
+    /// Machines of Cluster API.
     CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine" in any("the Machines of the clusters that Rancher makes are in workspaces of any name; those of Harvester are asked for by their namespace");
     /// Deployments.
     DEPLOYMENT "apps" "v1" "deployments" "Deployment" in any("each is asked for by its namespace");
@@ -139,20 +135,20 @@ kinds! {
     LINK_MONITOR "network.harvesterhci.io" "v1beta1" "linkmonitors" "LinkMonitor" in CLUSTER;
     /// Addresses that whereabouts has given to pods.
     IP_POOL "whereabouts.cni.cncf.io" "v1alpha1" "ippools" "IPPool" in only(&["kube-system"], "harvester v1.8.2 pkg/controller/master/storagenetwork/storage_network.go:491; deploy/charts/harvester/dependency_charts/whereabouts");
-    /// Who leads.
+    /// Leases: they name the leader.
     LEASE "coordination.k8s.io" "v1" "leases" "Lease" in any("each is asked for by its namespace");
     /// The deploy controller's add-ons: one a manifest file.
     MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, getOrCreateAddon");
-    /// What happened.
+    /// Events.
     EVENT "" "v1" "events" "Event" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, start and getOrCreateAddon (Kubernetes keeps the Events of an object in its namespace)");
-    /// What Helm remembers of a chart, one a revision: names and labels of the Secrets, and nothing of what is in them.
+    /// The releases of a chart in Helm, one per revision: names and labels of the Secrets, without their content.
     HELM_RELEASE "" "v1" "secrets" "Secret" with "helm-releases" in any("a release is in the namespace of its chart");
-    /// Where Rancher and Harvester tell each other about a node's drain: named annotations of the Secrets, and nothing else.
+    /// The Secrets with which Rancher and Harvester coordinate a node's drain: some annotations of them, and nothing else.
     MACHINE_PLAN "" "v1" "secrets" "Secret" with "machine-plans" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
 }
 
 kinds! {
-    /// What people read in a report and diagnosis does not look at.
+    /// Kinds in a report that people read and diagnosis does not use.
     FOR_PEOPLE:
     /// Services. In a report, those of RKE2 are enough.
     SERVICE "" "v1" "services" "Service" in any("each is asked for by its namespace");
@@ -162,9 +158,9 @@ kinds! {
     STATEFUL_SET "apps" "v1" "statefulsets" "StatefulSet" in any("people read them");
     /// Storage classes.
     STORAGE_CLASS "storage.k8s.io" "v1" "storageclasses" "StorageClass" in CLUSTER;
-    /// Webhooks that validate.
+    /// Validating webhooks.
     VALIDATING_WEBHOOKS "admissionregistration.k8s.io" "v1" "validatingwebhookconfigurations" "ValidatingWebhookConfiguration" in CLUSTER;
-    /// Webhooks that change objects.
+    /// Mutating webhooks.
     MUTATING_WEBHOOKS "admissionregistration.k8s.io" "v1" "mutatingwebhookconfigurations" "MutatingWebhookConfiguration" in CLUSTER;
     /// Groups that other servers serve.
     API_SERVICE "apiregistration.k8s.io" "v1" "apiservices" "APIService" in CLUSTER;
@@ -175,7 +171,7 @@ kinds! {
 }
 
 kinds! {
-    /// What probes ask for, and kinds whose metadata alone is watched.
+    /// Kinds for probes, and kinds of which Windrow watches only the metadata.
     OTHERS:
     /// The addresses behind a Service.
     ENDPOINT_SLICE "discovery.k8s.io" "v1" "endpointslices" "EndpointSlice" in any("each is asked for by its namespace");
@@ -193,18 +189,16 @@ kinds! {
     LIMIT_RANGE "" "v1" "limitranges" "LimitRange" in any("each counts for its namespace");
     /// Bounds for all objects of a namespace.
     RESOURCE_QUOTA "" "v1" "resourcequotas" "ResourceQuota" in any("each counts for its namespace");
-    /// Secrets: never asked for as objects.
+    /// Secrets: never requested as objects.
     SECRET "" "v1" "secrets" "Secret" in any("a release is in the namespace of its chart");
 }
 
 impl ObjectKind {
-    /// The kind of the table with this group and kind.
     pub(super) fn of(kind: &GroupKind) -> Option<Self> {
         let mut all = Self::ALL.iter().copied();
         all.find(|known| known.group == kind.group && *kind.kind == *known.name())
     }
 
-    /// Group and kind.
     pub fn group_kind(self) -> GroupKind {
         GroupKind::new(self.group, self.name())
     }
@@ -217,17 +211,17 @@ impl ObjectKind {
         }
     }
 
-    /// Group and version as they stand in an object.
+    /// Group and version as in an object.
     pub fn api_version(self) -> String {
         api_version(self.group, self.version)
     }
 
-    /// The path below which its objects of all namespaces are.
+    /// The path of its list over all namespaces.
     pub fn path(self) -> String {
         format!("{}/{}", self.root(), self.plural)
     }
 
-    /// The path below which its objects of a namespace are.
+    /// The path of its list in a namespace.
     pub fn path_in(self, namespace: &str) -> String {
         format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
     }
@@ -237,7 +231,6 @@ impl ObjectKind {
         api_root(&self.api_version())
     }
 
-    /// The path of one object.
     pub fn object_path(self, namespace: &str, name: &str) -> String {
         match namespace {
             "" => format!("{}/{name}", self.path()),
@@ -245,14 +238,13 @@ impl ObjectKind {
         }
     }
 
-    /// The path of this object of the kind.
     pub fn path_of(self, object: &Value) -> String {
         let (namespace, name) = ("/metadata/namespace", "/metadata/name");
         self.object_path(text(object, namespace), text(object, name))
     }
 
-    /// Which of its objects are asked for, as queries that are asked one after the other: of these kinds only some are
-    /// ever read. Some of Harvester's Settings hold passwords and keys: they are named one by one.
+    /// Queries, one after the other, for the objects to request: Windrow only ever reads some objects of these kinds. Some of
+    /// Harvester's Settings contain passwords and keys, so the Settings are requested by name.
     pub fn queries(self) -> &'static [&'static str] {
         match self {
             ObjectKind::SETTING => &[
@@ -261,7 +253,7 @@ impl ObjectKind {
                 "&fieldSelector=metadata.name%3Dupgrade-config",
             ],
             ObjectKind::PENDING_POD => &["&fieldSelector=status.phase%3DPending"],
-            // Those of this cluster: a Rancher has one a bundle for each cluster that it manages.
+            // Only those of this cluster: a Rancher has one per Bundle for each cluster that it manages.
             ObjectKind::BUNDLE_DEPLOYMENT => {
                 &["&labelSelector=fleet.cattle.io%2Fbundle-namespace%3Dfleet-local"]
             }
@@ -269,14 +261,15 @@ impl ObjectKind {
             ObjectKind::CONFIG_MAP => {
                 &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
             }
-            // From kube-apiserver's memory: it would read every Secret from etcd for these few, and Helm's are large.
+            // From kube-apiserver's cache: otherwise it would read every Secret from etcd for these few, and Helm's Secrets are
+            // large.
             ObjectKind::HELM_RELEASE => &[
                 "&labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1&resourceVersion=0",
             ],
             ObjectKind::MACHINE_PLAN => &[
                 "&fieldSelector=metadata.namespace%3Dfleet-local,type%3Drke.cattle.io%2Fmachine-plan&resourceVersion=0",
             ],
-            // Every kubelet has one there and renews it every ten seconds.
+            // Every kubelet has a Lease there and renews it every ten seconds.
             ObjectKind::LEASE => &["&fieldSelector=metadata.namespace%21%3Dkube-node-lease"],
             _ => &[""],
         }

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::ObjectKind;
 
-/// What is kept of an object beside its name, its namespace and when it was made.
+/// The metadata of an object that Windrow keeps in addition to name, namespace and creation time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptMetadata {
     labels: &'static [&'static str],
     annotations: &'static [&'static str],
 }
 
-/// As kube-apiserver calls metadata alone.
+/// kube-apiserver's name for an object without spec and status.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
 /// Helm v3 `pkg/storage/driver/secrets.go`; the hash is klipper-helm's, for helm-controller.
@@ -43,7 +43,7 @@ const MACHINE_PLAN: KeptMetadata = KeptMetadata {
 };
 
 impl ObjectKind {
-    /// What is kept of its objects, where that is only some metadata. kube-apiserver is then asked for metadata alone.
+    /// The metadata to keep, if that is all that Windrow keeps of its objects. kube-apiserver is then asked for metadata only.
     pub fn kept_metadata(self) -> Option<KeptMetadata> {
         match self {
             ObjectKind::HELM_RELEASE => Some(HELM_RELEASE),
@@ -56,7 +56,7 @@ impl ObjectKind {
     pub const OF_SECRETS: &'static [ObjectKind] =
         &[ObjectKind::HELM_RELEASE, ObjectKind::MACHINE_PLAN];
 
-    /// The kind as which a Secret, or its metadata, is read; `None` for every other one.
+    /// The kind as which a Secret, or its metadata, is read; `None` for all other Secrets.
     pub fn of_secret(secret: &Value) -> Option<ObjectKind> {
         let label = |key: &str| secret.pointer("/metadata/labels")?.get(key)?.as_str();
         match (label("owner"), label("rke.cattle.io/machine-name")) {
@@ -68,7 +68,7 @@ impl ObjectKind {
 }
 
 impl KeptMetadata {
-    /// Leaves nothing of a Secret but what is kept.
+    /// Removes everything from a Secret that is not to be kept.
     pub fn reduce(self, secret: &mut Value) {
         let mut metadata = Map::new();
         for field in ["name", "namespace", "creationTimestamp"] {
@@ -85,7 +85,7 @@ impl KeptMetadata {
                 .collect();
             metadata.insert(field.to_owned(), Value::Object(some));
         }
-        // It says what it is, so that it is not taken for the Secret.
+        // The object names its real type, so that it does not pass for the Secret.
         *secret = json!({"apiVersion": METADATA.0, "kind": METADATA.1, "metadata": metadata});
     }
 }

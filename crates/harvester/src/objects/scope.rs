@@ -1,5 +1,5 @@
-//! Whose objects of a kind count. The right to make objects in one namespace is a common one: without a bound, such an object would pass
-//! for one of the platform.
+//! Decides which objects of a kind count, by namespace. Many users may create objects in some namespace: without this limit, such
+//! an object would pass for one of the platform.
 
 use serde_json::Value;
 use windrow_model::grammars::label_value_error;
@@ -8,7 +8,6 @@ use windrow_model::redact::REDACTED;
 
 use super::{ObjectKind, text, texts};
 
-/// In which namespaces the objects of a kind count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KindScope {
     /// The kind has no namespaces.
@@ -17,14 +16,11 @@ pub enum KindScope {
     Only {
         /// Where the controller works.
         namespaces: &'static [&'static str],
-        /// What shows that: project, tag and line.
+        /// The evidence: project, tag and line.
         source: &'static str,
     },
     /// Objects of any namespace count.
-    Any {
-        /// Why.
-        reason: &'static str,
-    },
+    Any { reason: &'static str },
 }
 
 pub(super) const fn only(namespaces: &'static [&'static str], source: &'static str) -> KindScope {
@@ -36,7 +32,7 @@ pub(super) const fn any(reason: &'static str) -> KindScope {
 }
 
 impl ObjectKind {
-    /// The paths below which the objects that count are listed.
+    /// The paths of the lists of the objects that count.
     pub fn paths(self) -> Vec<String> {
         match self.scope {
             KindScope::Only { namespaces, .. } => namespaces
@@ -47,12 +43,11 @@ impl ObjectKind {
         }
     }
 
-    /// Those that count, of a list in which they come first.
+    /// The objects that count, from a list in which they come first.
     pub(super) fn counted(self, objects: &[Value]) -> &[Value] {
         &objects[..objects.partition_point(|object| self.counts(object))]
     }
 
-    /// Do objects of this namespace count?
     pub(crate) fn is_in_scope(self, namespace: &str) -> bool {
         match self.scope {
             KindScope::Only { namespaces, .. } => namespaces.contains(&namespace),
@@ -60,10 +55,10 @@ impl ObjectKind {
         }
     }
 
-    /// Does this object count? Saved lists can have objects of any namespace, and names and labels that kube-apiserver rejects: those
-    /// would become words of commands.
+    /// Does this object count? Saved lists can contain objects of any namespace, and names and labels that kube-apiserver
+    /// rejects: those would become words of commands.
     pub(super) fn counts(self, object: &Value) -> bool {
-        // A report can have a part of a name redacted.
+        // A part of a name in a report can be redacted.
         let known = |text: &str| text.replace(REDACTED, "redacted");
         let name = known(text(object, "/metadata/name"));
         let labels = texts(object, "/metadata/labels");

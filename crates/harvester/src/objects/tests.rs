@@ -1,4 +1,4 @@
-//! What is listed of which kind, and how objects are read.
+//! The list requests of each kind, and how objects are read.
 
 use serde_json::json;
 
@@ -54,7 +54,8 @@ fn of_secrets_nothing_but_metadata_of_two_types_is_ever_listed() {
     {
         assert!(kind.queries().iter().all(|query| query.contains("type%3D")));
     }
-    // Harvester's Settings hold a private key, a registry's password and the credentials of backups; ConfigMaps anything.
+    // Harvester's Settings hold a private key, a registry's password and the credentials of backups. ConfigMaps can hold
+    // anything.
     for kind in [ObjectKind::SETTING, ObjectKind::CONFIG_MAP] {
         for query in kind.queries() {
             assert!(query.contains("metadata.name%3D"), "{query}");

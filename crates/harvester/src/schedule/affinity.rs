@@ -1,4 +1,4 @@
-//! What a pod asks of the pods beside it: affinity, anti-affinity, spread.
+//! The relations of a pod to other pods: affinity, anti-affinity, spread.
 
 use serde_json::Value;
 use windrow_model::object::{LabelRequirement, LabelSelector, Labels};
@@ -34,7 +34,7 @@ impl Affinity {
         })
     }
 
-    /// Is a pod with these labels meant? `namespace_labels` are those of its namespace, where they are known.
+    /// Does the term select a pod with these labels? `namespace_labels` are those of its namespace, if they could be read.
     pub fn selects(
         &self,
         labels: &Labels,
@@ -52,23 +52,21 @@ impl Affinity {
                 .is_some_and(|selector| selector.matches(labels))
     }
 
-    /// Do the labels of namespaces matter?
     pub fn needs_namespaces(&self) -> bool {
         let selector = self.namespace_selector.as_ref();
         selector.is_some_and(|selector| !selector.is_everything())
     }
 }
 
-/// One topology spread constraint that forbids (`DoNotSchedule`).
+/// One topology spread constraint that rejects nodes (`DoNotSchedule`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spread {
     /// The label by which nodes count as one place.
     pub topology_key: String,
-    /// How uneven it may be.
     pub max_skew: i64,
     /// Fewer places than this count as an empty one.
     pub min_domains: i64,
-    /// Which pods are counted.
+    /// The pods to count.
     pub selector: Option<LabelSelector>,
     /// Are only nodes counted that the pod's node affinity allows?
     pub honors_affinity: bool,
@@ -107,7 +105,7 @@ impl Spread {
         })
     }
 
-    /// Is a pod with these labels counted? Only pods of the same namespace are, and none that ends.
+    /// Does the constraint count a pod with these labels? It counts only pods of the same namespace that are not terminating.
     pub fn selects(&self, labels: &Labels) -> bool {
         let selector = self.selector.as_ref();
         selector.is_some_and(|selector| selector.matches(labels))

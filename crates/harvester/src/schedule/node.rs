@@ -12,7 +12,7 @@ use crate::objects::{items, text, texts};
 /// The taint that a cordoned node has, or is treated as having.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// The taints by which the node controller follows a node's state. They go by themselves once the node is well.
+/// The taints by which the node controller follows a node's state. They disappear automatically when the node is well.
 const PASSING: &[&str] = &[
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
@@ -23,19 +23,16 @@ const PASSING: &[&str] = &[
     "node.cloudprovider.kubernetes.io/uninitialized",
 ];
 
-/// What keeps pods away from a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taint {
-    /// Key.
     pub key: String,
-    /// Value.
     pub value: String,
     /// `NoSchedule`, `NoExecute` or `PreferNoSchedule`.
     pub effect: String,
 }
 
 impl Taint {
-    /// Does it keep pods away, rather than merely count against the node?
+    /// Does it repel pods? Otherwise it only lowers the node's score.
     pub fn repels(&self) -> bool {
         matches!(self.effect.as_str(), "NoSchedule" | "NoExecute")
     }
@@ -48,18 +45,13 @@ impl std::fmt::Display for Taint {
     }
 }
 
-/// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedulerNode {
-    /// Its name.
     pub name: String,
-    /// Its labels.
     pub labels: Labels,
-    /// Is it cordoned?
     pub unschedulable: bool,
-    /// Its taints.
     pub taints: Vec<Taint>,
-    /// What it has for pods, in thousandths; `pods` is how many.
+    /// The resources for pods, in thousandths; `pods` is the number of pods.
     pub allocatable: BTreeMap<String, i128>,
 }
 
@@ -100,27 +92,26 @@ impl SchedulerNode {
         })
     }
 
-    /// Cordons it, as a drain does first; the node controller adds the taint.
+    /// Cordons the node, as a drain does first; the node controller adds the taint.
     pub fn cordon(&mut self) {
         self.unschedulable = true;
         self.taints = self.effective_taints().collect();
     }
 
-    /// Takes back what keeps pods off only as long as a drain or somebody's cordon lasts.
+    /// Removes the taints that repel pods only as long as a drain or a manual cordon lasts.
     pub fn uncordon(&mut self) {
         self.unschedulable = false;
         self.taints
             .retain(|taint| ![UNSCHEDULABLE, DRAIN_TAINT].contains(&taint.key.as_str()));
     }
 
-    /// Takes back what keeps pods off only until the node is well.
+    /// Removes the taints that repel pods only until the node is well.
     pub fn forget_passing_taints(&mut self) {
         self.taints
             .retain(|taint| !PASSING.contains(&taint.key.as_str()));
     }
 
-    /// The taints that the scheduler sees: a cordoned node counts as tainted even before the taint is
-    /// there.
+    /// The taints that the scheduler sees: a cordoned node counts as tainted even before the taint is there.
     pub fn effective_taints(&self) -> impl Iterator<Item = Taint> + '_ {
         let cordoned =
             self.unschedulable && !self.taints.iter().any(|taint| taint.key == UNSCHEDULABLE);

@@ -1,4 +1,4 @@
-//! The filters: on which nodes could a pod run, given what is there?
+//! The filters: on which nodes could a pod run in the present state?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,30 +9,24 @@ use super::node::SchedulerNode;
 use super::pod::SchedulerPod;
 use super::selector::NodeSelector;
 
-/// Why a node does not take a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRefusal {
-    /// The node.
     pub node: String,
-    /// Why, in a line.
     pub why: String,
 }
 
-/// Where a pod could run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
     /// On these nodes.
     Fits(Vec<String>),
-    /// Nowhere as things are, but there where pods of a lower priority would be preempted.
+    /// On no node at present, but on these if pods of a lower priority are preempted.
     Preempting(Vec<String>),
-    /// Nowhere: why, node by node.
+    /// On no node, with the reason of each.
     Nowhere(Vec<NodeRefusal>),
-    /// It cannot be said.
     Unknown(String),
 }
 
 impl Placement {
-    /// Is there a node for it?
     pub fn somewhere(&self) -> Option<&str> {
         match self {
             Placement::Fits(nodes) | Placement::Preempting(nodes) => {
@@ -43,23 +37,21 @@ impl Placement {
     }
 }
 
-/// A cluster as the scheduler sees it. Pods can be put in and taken out to ask what would be.
+/// A cluster as the scheduler sees it. Add and remove pods to test a different state.
 #[derive(Debug, Clone, Default)]
 pub struct SchedulerView {
-    /// The nodes.
     pub nodes: Vec<SchedulerNode>,
-    /// The pods; those without a node take no room.
+    /// Pods without a node occupy no resources.
     pub pods: Vec<SchedulerPod>,
-    /// The labels of each namespace; `None` when they are not known.
+    /// The labels of each namespace; `None` if namespaces could not be listed.
     pub namespaces: Option<BTreeMap<String, Labels>>,
-    /// Which nodes reach a claim (`namespace/name`): no entry is a claim that is not known, `None` one
-    /// that every node reaches.
+    /// Which nodes reach a claim (`namespace/name`). A missing entry is an unknown claim; `None` is one that every node reaches.
     pub claims: BTreeMap<String, Option<NodeSelector>>,
 }
 
 impl SchedulerView {
-    /// Where could this pod run, but on `except`? The pod itself, where it is among the pods and bound,
-    /// counts like any other: take it out first if it would be gone.
+    /// Where could this pod run, apart from `except`? If the pod itself is among the pods and bound, it counts like any other:
+    /// remove it first if it would be gone.
     pub fn find(&self, pod: &SchedulerPod, except: Option<&str>) -> Placement {
         if let Some(why) = self.beyond(pod) {
             return Placement::Unknown(why);
@@ -81,7 +73,7 @@ impl SchedulerView {
                 }
                 (Some(why), _) => why,
                 (None, Some(why)) => {
-                    // Room is the only thing that preemption is taken to make.
+                    // Preemption is assumed to free resources only.
                     let stays = |other: &SchedulerPod| other.priority >= pod.priority;
                     if pod.preempts && self.room(pod, node, stays).is_none() {
                         preempting.push(node.name.clone());
@@ -140,7 +132,7 @@ impl SchedulerView {
         self.namespaces.as_ref()?.get(name)
     }
 
-    /// Why there is no room beside the pods that stay: resources, the number of pods, host ports.
+    /// Why the node has not enough room with the remaining pods: resources, the number of pods, host ports.
     fn room(
         &self,
         pod: &SchedulerPod,
@@ -189,7 +181,7 @@ fn amount(resource: &str, milli: i128) -> String {
     }
 }
 
-/// What the node's own nature refuses: cordon and taints, labels, volumes.
+/// The rejection by permanent properties of the node: cordon and taints, labels, volumes.
 fn standing(places: &SchedulerView, pod: &SchedulerPod, node: &SchedulerNode) -> Option<String> {
     let taint = node
         .effective_taints()
@@ -220,7 +212,7 @@ fn standing(places: &SchedulerView, pod: &SchedulerPod, node: &SchedulerNode) ->
     })
 }
 
-/// Does the pod's node selector and affinity allow the node?
+/// Do the pod's node selector and affinity allow the node?
 fn allowed(pod: &SchedulerPod, node: &SchedulerNode) -> bool {
     pod.node_selector
         .iter()
@@ -248,7 +240,7 @@ impl<'p> SpreadCounts<'p> {
             .map(|one| {
                 let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
                 for node in places.nodes.iter().filter(|node| whole(node)) {
-                    // The taints themselves: a cordon counts once its taint is there.
+                    // The actual taints: a cordon counts only when its taint is there.
                     let mut taints = node.taints.iter();
                     let tolerated = taints.all(|taint| !taint.repels() || pod.tolerates(taint));
                     if (one.honors_affinity && !allowed(pod, node))
@@ -294,15 +286,15 @@ impl<'p> SpreadCounts<'p> {
     }
 }
 
-/// What affinity and anti-affinity come to, by topology label.
+/// The combined affinity and anti-affinity, by topology label.
 struct Neighbours<'p> {
-    /// Label and value that a pod already there refuses, and which pod.
+    /// Label and value that a running pod rejects, and which pod.
     kept_off: Vec<(&'p str, &'p str, &'p SchedulerPod)>,
-    /// Label and value where a pod stands that the pod itself avoids.
+    /// Label and value of the place of a pod that the pod itself avoids.
     avoided: Vec<(&'p str, &'p str, &'p SchedulerPod)>,
-    /// Label and value where pods stand that all terms of affinity mean.
+    /// Label and value of the places with pods that all terms of affinity select.
     sought: BTreeSet<(&'p str, &'p str)>,
-    /// No pod is meant by the terms, but the pod itself is: it may be the first.
+    /// The terms select no pod except this one: it may be the first.
     is_first: bool,
 }
 

@@ -11,55 +11,42 @@ use super::selector::NodeSelector;
 use crate::objects::{items, text, texts};
 use windrow_model::quantity::milli;
 
-/// What a pod asks for, in thousandths.
+/// In thousandths.
 pub(super) type ResourceRequests = BTreeMap<String, i128>;
 
-/// A pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedulerPod {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its labels.
     pub labels: Labels,
     /// The node that it is bound to; `None` while it waits for one.
     pub node: Option<String>,
-    /// Is its condition `Ready` true?
     pub ready: bool,
     /// Has it ended, or is it ending (`Succeeded`, `Failed`)?
     pub ended: bool,
-    /// Is it being deleted?
     pub terminating: bool,
     /// `Pending`: nothing of it ran yet.
     pub pending: bool,
-    /// Its priority; preemption can make room for a higher one.
+    /// Preemption can make room for a higher priority.
     pub priority: i64,
-    /// May it preempt others?
     pub preempts: bool,
-    /// What it asks for.
     pub requests: ResourceRequests,
     /// Host ports as `protocol/port`, with the address.
     pub host_ports: Vec<HostPort>,
-    /// Labels that its node must have.
     pub node_selector: Labels,
-    /// Its required node affinity.
+    /// Only the required terms.
     pub node_affinity: Option<NodeSelector>,
-    /// What it tolerates.
     pub tolerations: Vec<Toleration>,
-    /// Required affinity to pods.
+    /// Only the required terms.
     pub affinity: Vec<Affinity>,
-    /// Required anti-affinity to pods.
+    /// Only the required terms.
     pub anti_affinity: Vec<Affinity>,
-    /// How it must be spread.
     pub spread: Vec<Spread>,
-    /// The volume claims that it uses.
     pub claims: Vec<String>,
-    /// Why it cannot be said where it could run, if so.
+    /// Why Windrow cannot tell where the pod could run, if so.
     pub beyond: Option<String>,
 }
 
-/// A port of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
     protocol: String,
@@ -68,7 +55,6 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Can both not be had on one node?
     pub fn conflicts(&self, other: &Self) -> bool {
         let everywhere = |address: &str| matches!(address, "" | "0.0.0.0");
         self.port == other.port
@@ -85,14 +71,13 @@ impl std::fmt::Display for HostPort {
     }
 }
 
-/// What a pod tolerates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toleration {
     key: String,
     exists: bool,
     value: String,
     effect: String,
-    /// An operator of later versions.
+    /// The operator is one of later versions.
     unknown: bool,
 }
 
@@ -116,12 +101,12 @@ impl Toleration {
 }
 
 impl SchedulerPod {
-    /// Is it meant by a term of affinity? `labels` are those of its namespace, where they are known.
+    /// Does a term of affinity select it? `labels` are those of its namespace, if they could be read.
     pub fn is_meant_by(&self, term: &Affinity, labels: Option<&Labels>) -> bool {
         term.selects(&self.labels, &self.namespace, labels)
     }
 
-    /// Is it counted by a topology spread constraint of a pod of this namespace?
+    /// Does a topology spread constraint of a pod of this namespace count it?
     pub fn is_counted_by(&self, spread: &Spread, namespace: &str) -> bool {
         self.namespace == namespace && !self.terminating && spread.selects(&self.labels)
     }
@@ -130,7 +115,7 @@ impl SchedulerPod {
     ///
     /// # Errors
     ///
-    /// What in it cannot be read.
+    /// The part that cannot be read.
     pub fn parse(object: &Value) -> Result<Self, String> {
         let (namespace, name) = (
             text(object, "/metadata/namespace"),
@@ -196,18 +181,17 @@ impl SchedulerPod {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Does it tolerate a taint?
     pub fn tolerates(&self, taint: &Taint) -> bool {
         self.tolerations.iter().any(|one| one.tolerates(taint))
     }
 
-    /// Does it take up room on its node?
+    /// Does it occupy resources on its node?
     pub fn is_there(&self) -> bool {
         self.node.is_some() && !self.ended
     }
 }
 
-/// What is asked of the scheduler that is not known here.
+/// A requirement on the scheduler that Windrow does not model.
 fn beyond(object: &Value, tolerations: &[Toleration]) -> Option<String> {
     let scheduler = text(object, "/spec/schedulerName");
     if !matches!(scheduler, "" | "default-scheduler") {
@@ -242,8 +226,8 @@ fn host_ports(object: &Value) -> Vec<HostPort> {
         .collect()
 }
 
-/// What a pod asks for: containers and sidecars together, or an init container at its hour if that is
-/// more, and the overhead. Requests of the pod as a whole take their place.
+/// The requests of a pod: containers and sidecars together, or an init container with its sidecars if that is more, and the overhead.
+/// Requests of the pod as a whole replace them.
 fn requests(object: &Value) -> Result<ResourceRequests, String> {
     let mut sum = ResourceRequests::new();
     let mut sidecars = ResourceRequests::new();

@@ -8,7 +8,6 @@ use windrow_model::object::Labels;
 use super::{NodeSelector, SchedulerNode, SchedulerPod, SchedulerView};
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text, texts};
 
-/// What it is read from.
 pub(crate) const SCHEDULER_KINDS: &[ObjectKind] = &[
     ObjectKind::NODE,
     ObjectKind::POD,
@@ -18,11 +17,11 @@ pub(crate) const SCHEDULER_KINDS: &[ObjectKind] = &[
 ];
 
 impl SchedulerView {
-    /// Reads it; the pods in the order of their list.
+    /// Keeps the pods in the order of their list.
     ///
     /// # Errors
     ///
-    /// What could not be listed or read, in a line.
+    /// The objects that could not be listed or read, in a line.
     pub(crate) fn read(objects: &Objects) -> Result<Self, String> {
         let all = |kind: ObjectKind| objects.all(kind).map_err(|e: Unlisted| e.to_string());
         Ok(Self {
@@ -49,8 +48,7 @@ fn namespaces(objects: &Objects) -> Option<BTreeMap<String, Labels>> {
     Some(namespaces.iter().map(labels).collect())
 }
 
-/// Which nodes reach each claim. What could not be listed has no entry, and is Unknown where a pod
-/// needs it.
+/// Which nodes reach each claim. A claim that could not be listed has no entry, and causes Unknown if a pod needs it.
 fn claims(objects: &Objects) -> Result<BTreeMap<String, Option<NodeSelector>>, String> {
     let (Ok(claims), Ok(volumes)) = (
         objects.all(ObjectKind::CLAIM),

@@ -22,7 +22,7 @@ impl NodeSelector {
     ///
     /// # Errors
     ///
-    /// An operator that is not known.
+    /// An unknown operator.
     pub fn parse(value: Option<&Value>) -> Result<Option<Self>, String> {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Ok(None);
@@ -84,7 +84,7 @@ mod tests {
             ("In", "a", json!(["x", "y"]), true),
             ("In", "b", json!(["x"]), false),
             ("NotIn", "a", json!(["x"]), false),
-            // A label that is not there is not among the values.
+            // A missing label is not among the values.
             ("NotIn", "b", json!(["x"]), true),
             ("Exists", "a", json!([]), true),
             ("DoesNotExist", "a", json!([]), false),

@@ -154,7 +154,7 @@ fn anti_affinity_works_both_ways_and_by_place() {
     let shy = term("podAntiAffinity", "web", "zone");
     let beside = places(three(), vec![pod("web-1", "n1", json!({}))]);
     assert_eq!(fits(beside.find(&pod("db", "", shy.clone()), None)), ["n3"]);
-    // What is there keeps off what comes.
+    // Running pods repel new ones.
     let keeps = places(three(), vec![pod("db", "n1", shy)]);
     assert_eq!(fits(keeps.find(&pod("web-1", "", json!({})), None)), ["n3"]);
 }
@@ -172,7 +172,7 @@ fn affinity_asks_for_company_and_lets_the_first_one_in() {
         refused(without.find(&pod("db", "", gregarious.clone()), None)).len(),
         3
     );
-    // It means itself: one pod has to be the first.
+    // The term selects the pod itself: one pod has to be the first.
     assert_eq!(
         fits(without.find(&pod("web-1", "", gregarious), None)).len(),
         3
@@ -307,7 +307,7 @@ fn cluster() -> impl Strategy<Value = (SchedulerView, SchedulerPod)> {
         .prop_map(|(nodes, pods, new)| (places(nodes, pods), SchedulerPod { node: None, ..new }))
 }
 
-/// How good an answer is.
+/// Orders answers from bad to good.
 fn rank(answer: &Placement) -> u8 {
     match answer {
         Placement::Fits(_) => 2,

@@ -18,7 +18,7 @@ fn upgrade(state: &str, nodes: Value) -> Value {
     })
 }
 
-/// A Job of an upgrade, named as no rule expects it.
+/// A Job of an upgrade, with a name that no rule expects.
 fn hook(upgrade: &str, kind: &str, node: &str, made: &str, ended: Option<&str>) -> Value {
     let ended = ended.map_or(json!({"active": 1}), |ended| {
         json!({"succeeded": 1, "completionTime": ended, "conditions": [{"type": "Complete", "status": "True"}]})
@@ -179,7 +179,7 @@ fn an_upgrade_is_on_a_node_while_its_own_stage_goes_on_and_begins_with_that_stag
     for node in ["n2", "n3", "n4", "n6"] {
         assert_eq!(read.effect_on(node), effect(false, drain), "{node}");
     }
-    // No Job tells: the step of the whole upgrade does.
+    // If no Job shows it, the step of the whole upgrade does.
     let step = at("2026-05-01T09:50:00Z");
     assert_eq!(read.effect_on("n5"), effect(true, step));
     let object = upgrade("", json!({}));

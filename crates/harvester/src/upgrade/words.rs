@@ -1,4 +1,5 @@
-//! An upgrade in words: for a node's status in a line that changes only when something does, for a person with how long.
+//! An upgrade in words: one line for a node's status, which changes only when something does, and several lines with durations
+//! for users.
 
 use jiff::Timestamp;
 
@@ -7,12 +8,11 @@ use windrow_model::span;
 use super::{HarvesterUpgrade, NodeStage, UpgradingNode};
 use crate::objects::text;
 
-/// This many nodes are named in a line.
+/// Limit on the nodes to name in a line.
 const NAMED: usize = 3;
 
-/// What is known of an upgrade's own state.
 pub(super) struct OverallFacts {
-    /// As Harvester labels it.
+    /// As in the label of Harvester.
     pub(super) state: &'static str,
     /// The condition with which it begins; empty for the first.
     pub(super) follows: &'static str,
@@ -59,7 +59,7 @@ pub(super) const OVERALL: &[OverallFacts] = &[
 ];
 
 impl HarvesterUpgrade<'_> {
-    /// In a line for a node's status: the nodes that something happens on, each since when and what it waits for.
+    /// One line for a node's status: the active nodes, since when they are active, and their next event.
     pub fn in_a_line(&self) -> String {
         let state = match self.state() {
             "" => "just begun",
@@ -79,7 +79,7 @@ impl HarvesterUpgrade<'_> {
         line
     }
 
-    /// For a person, line by line: the upgrade, then every node that is not done.
+    /// Line by line for users: the upgrade, then every node that is not done.
     pub fn in_lines(&self, now: Timestamp) -> Vec<String> {
         let to = match text(self.object, "/spec/version") {
             "" => String::new(),

@@ -1,4 +1,4 @@
-//! What Harvester's preflight does not look at, and upgrades stop at.
+//! Causes at which upgrades stop and that Harvester's preflight does not check.
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -12,8 +12,8 @@ use crate::etcd_member::{self, Vote, is_member};
 use crate::incidents::diagnose;
 use crate::objects::{ObjectKind, named};
 
-/// How long a member may be without a vote, whatever the reason: one that restarts is back sooner, and k3s takes a learner
-/// away that does not get on for five minutes.
+/// How long a member may be without a vote, for any reason. A restarted member is back sooner, and k3s removes a learner
+/// that makes no progress for five minutes.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A single node is not drained.
@@ -106,7 +106,7 @@ pub(super) fn incidents(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// What is seen once may be about to go: it is no proof.
+/// An entry may be about to disappear, so finding it once is not a proof.
 pub(super) fn engines(cluster: &Cluster<'_>) -> Looked {
     let engines = cluster.all(ObjectKind::LONGHORN_ENGINE)?;
     let mut seen = Seen::default();

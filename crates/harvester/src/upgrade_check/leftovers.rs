@@ -1,4 +1,4 @@
-//! What an earlier upgrade has left: annotations, settings and files that the next one takes for its own.
+//! Leftovers of an earlier upgrade: annotations, settings and files that the next one mistakes for its own.
 
 use serde_json::Value;
 use windrow_model::findings::Evidence;
@@ -8,18 +8,18 @@ use super::{Cluster, Looked, NoAnswer, Seen};
 use crate::health::DRAIN_TAINT;
 use crate::objects::{ObjectKind, items, named, text, texts};
 
-/// What Rancher writes when it asks for a drain, and Harvester when it answers (Rancher `pkg/capr/common.go`, Harvester
+/// The annotations of Rancher when it requests a drain, and of Harvester when it answers (Rancher `pkg/capr/common.go`, Harvester
 /// `pkg/controller/master/upgrade/upgrade_controller.go`).
 const PRE_HOOK: &str = "harvesterhci.io/pre-hook";
 const DRAINED: &str = "rke.cattle.io/drain-done";
-/// Longhorn's setting that an upgrade of several nodes raises, to what, and where it keeps what was there before.
+/// Longhorn's setting that an upgrade of several nodes raises, the raised value, and where it keeps the previous value.
 const INTERVAL: &str = "replica-replenishment-wait-interval";
 const RAISED_TO: &str = "1800";
 const KEPT_AS: &str = "harvesterhci.io/replica-replenishment-wait-interval";
 
-/// Rancher goes by these annotations' values, which are the same in every upgrade: the options of the drain. A node whose
-/// hook is answered already is drained and upgraded while Harvester waits for Rancher to ask: its state stays *Images
-/// preloaded* (Rancher `pkg/controllers/capr/machinedrain`, `pkg/capr/planner/drain.go`, v2.9.2 to v2.14.2; Harvester
+/// Rancher acts on these annotations' values, which are the same in every upgrade: the options of the drain. A node whose hook is
+/// answered already is drained and upgraded while Harvester waits for Rancher's request: its state stays *Images preloaded*
+/// (Rancher `pkg/controllers/capr/machinedrain`, `pkg/capr/planner/drain.go`, v2.9.2 to v2.14.2; Harvester
 /// `secret_controller.go`, v1.4.0 to v1.8.2).
 pub(super) fn hooks(cluster: &Cluster<'_>) -> Looked {
     if cluster.nodes()?.len() == 1 {
@@ -47,7 +47,7 @@ pub(super) fn hooks(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Is it how Harvester asks for a drain (`upgradeKubernetes`)?
+/// Are these the options with which Harvester requests a drain (`upgradeKubernetes`)?
 fn is_harvesters(options: &str) -> bool {
     let options: Value = serde_json::from_str(options).unwrap_or_default();
     let hooks = items(&options, "/preDrainHooks").iter();
@@ -55,7 +55,7 @@ fn is_harvesters(options: &str) -> bool {
     is(&options, "/enabled") && is(&options, "/force") && hooks.any(|hook| hook == PRE_HOOK)
 }
 
-/// While an upgrade is under way these are its own.
+/// During an upgrade they belong to it.
 pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
     const IMAGE: &str = "harvesterhci.io/pendingOSImage";
     between_upgrades(cluster)?;
@@ -90,7 +90,7 @@ pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// A drain that Rancher still asks for, whether or not the next upgrade is stopped by it.
+/// The drains that Rancher still requests, whether or not they stop the next upgrade.
 fn asked_drains(cluster: &Cluster<'_>) -> Result<Vec<Evidence>, NoAnswer> {
     let plans = cluster.all(ObjectKind::MACHINE_PLAN)?.iter();
     let left = plans.flat_map(|plan| {
@@ -100,8 +100,8 @@ fn asked_drains(cluster: &Cluster<'_>) -> Result<Vec<Evidence>, NoAnswer> {
     Ok(left.collect())
 }
 
-/// Up to v1.7.1 and in v1.8.0 an upgrade whose write of the Cluster failed once forgot what it had to put back; before and
-/// after that one that was deleted in between may have.
+/// Up to v1.7.1 and in v1.8.0, an upgrade whose write of the Cluster failed once forgot the value to restore. In other releases,
+/// one that was deleted in between may have forgotten it.
 fn raised_interval(cluster: &Cluster<'_>) -> Result<Option<Evidence>, NoAnswer> {
     let settings = cluster.all(ObjectKind::LONGHORN_SETTING)?.iter();
     let Some(setting) = settings
@@ -121,7 +121,7 @@ fn raised_interval(cluster: &Cluster<'_>) -> Result<Option<Evidence>, NoAnswer> 
     Ok(Some(seen_in("Setting", setting, "value", &said)))
 }
 
-/// RKE2 does not read the manifest while its marker is there, whatever version it gets.
+/// RKE2 does not read the manifest while its marker is there, in any version.
 fn own_markers(cluster: &Cluster<'_>) -> Vec<Evidence> {
     let Some(own) = &cluster.readings.own else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What Harvester's webhook looks at of Machines (of Cluster API) and of virtual machines.
+//! The checks of Harvester's webhook for Machines (of Cluster API) and for VMs.
 
 use std::collections::BTreeMap;
 
@@ -71,20 +71,20 @@ pub(super) fn matching(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Does the upgrade shut down every machine that cannot migrate? Then the webhook asks nothing of them.
+/// Does the upgrade shut down every VM that cannot migrate? Then the webhook does not check them.
 fn all_are_shut_down(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
     let is_read = || cluster.holds(Fact::PreflightRestoredMachines).assumed();
     Ok(nodes_for_machines(cluster)?.len() == 1 || (is_read() && are_to_be_restored(cluster)?))
 }
 
-/// Is the upgrade asked to shut down what cannot migrate, and to start it again afterwards?
+/// Is the upgrade configured to shut down VMs that cannot migrate, and to start them again afterwards?
 fn are_to_be_restored(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
     let configured = upgrade_config(cluster)?.ok();
     Ok(configured.is_some_and(|value| is(&value, "/restoreVM")))
 }
 
-/// The Setting by which Harvester decides that. Before the webhook asks about machines it reads this one, and refuses the upgrade if it
-/// cannot (`pkg/util/setting.go` IsRestoreVM; from v1.7.0 on `upgrade/mutator.go`, too, with and without `skipWebhook`).
+/// The Setting by which Harvester decides that. Before the webhook checks VMs it reads this Setting, and rejects the upgrade if
+/// it cannot (`pkg/util/setting.go` IsRestoreVM; from v1.7.0 on `upgrade/mutator.go`, too, with and without `skipWebhook`).
 pub(super) fn configuration(cluster: &Cluster<'_>) -> Looked {
     let mut seen = Seen::default();
     if let Err((field, why)) = upgrade_config(cluster)? {
@@ -116,7 +116,7 @@ fn upgrade_config(cluster: &Cluster<'_>) -> Result<UpgradeConfig, NoAnswer> {
     })
 }
 
-/// The nodes that the webhook takes machines to run on.
+/// The nodes that the webhook considers for VMs.
 fn nodes_for_machines<'o>(cluster: &Cluster<'o>) -> Result<Vec<&'o Value>, NoAnswer> {
     let without_witness = cluster.holds(Fact::PreflightLeavesOutWitnesses).assumed();
     let nodes = cluster.nodes()?.iter();
@@ -125,16 +125,16 @@ fn nodes_for_machines<'o>(cluster: &Cluster<'o>) -> Result<Vec<&'o Value>, NoAns
         .collect())
 }
 
-/// Can a machine migrate, as Harvester sees it?
+/// Can a VM migrate, in Harvester's view?
 enum Migratability {
     Yes,
-    /// It cannot: the field, and what is wrong with it.
+    /// The field that prevents it, and its problem.
     No(&'static str, &'static str),
-    /// Whether this field counts is known of this other version only.
+    /// Windrow knows only for this other version whether this field counts.
     Unknown(&'static str, String),
 }
 
-/// As the webhook and the upgrade's own Jobs see it; KubeVirt's own condition is not read there
+/// The rules of the webhook and the upgrade's own Jobs; they do not read KubeVirt's own condition
 /// (`pkg/util/virtualmachineinstance` GetAllNonLiveMigratableVMINames).
 fn migratability(
     machine: &Value,
@@ -187,7 +187,7 @@ pub(super) fn migratable(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Does the upgrade itself stop the machine of this pod before it drains its node? `None` where that is not known.
+/// Does the upgrade itself stop the VM of this pod before it drains its node? `None` if Windrow cannot tell.
 pub(super) fn is_stopped(cluster: &Cluster<'_>, pod: &str) -> Result<Option<bool>, NoAnswer> {
     let pods = cluster.all(ObjectKind::POD)?;
     let pod = pods.iter().find(|one| named(one) == pod);
@@ -238,7 +238,7 @@ fn fits_elsewhere(machine: &Value, nodes: &[&Value]) -> Result<bool, String> {
     }))
 }
 
-/// A medium that is not in a volume of the cluster's.
+/// A medium that is outside the cluster's volumes.
 fn medium(machine: &Value) -> Option<&'static str> {
     let has = |list: &str, field: &str| {
         let mut all = items(machine, list).iter();
@@ -271,7 +271,7 @@ pub(super) fn hotplug(cluster: &Cluster<'_>) -> Looked {
     }
     let instances = cluster.all(ObjectKind::VMI)?.iter();
     for instance in instances.filter(|one| text(one, "/status/phase") == "Running") {
-        // Nothing takes volumes from an instance that no machine owns.
+        // Nothing takes volumes from an instance that no VM owns.
         let Some(machine) = machines.iter().find(|one| named(one) == named(instance)) else {
             continue;
         };

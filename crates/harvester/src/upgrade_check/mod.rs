@@ -1,14 +1,15 @@
-//! Would Harvester let an upgrade begin, and would it end? Pure: objects and readings come in, a document goes out.
+//! Would Harvester let an upgrade begin, and would it end? Callers pass objects and readings and receive a document; the module
+//! does no I/O.
 //!
-//! Harvester's own preflight tells the first thing that it refuses. Here each of its checks is a row of a table
-//! (`table.rs`), with the releases that have it, and all rows are looked at. Which preflight asks depends on the release
-//! that runs, not on the one to come. Then come what an upgrade gets stuck on later, which no preflight looks at.
+//! Harvester's own preflight reports only the first problem that it finds. Here each of its checks is a row of a table
+//! (`table.rs`), with the releases that have it, and all rows are checked. The running release, not the new one, determines the
+//! preflight. The last rows are problems at which an upgrade stops later, and which no preflight checks.
 //!
 //! ```text
-//!   row ──> does the running release ask it? ──no──> not-asked
-//!               └─ look: what is wrong, what is not known
-//!                    wrong ──> refused / stops / warns   (Unknown, where it is not known whether it is asked)
-//!                    not known ──> unknown       neither ──> fine
+//!   row ──> does the running release check it? ──no──> not-asked
+//!               └─ look: problems, and unknown facts
+//!                    problem ──> refused / stops / warns   (Unknown if the release may not check it)
+//!                    unknown ──> unknown       neither ──> fine
 //! ```
 
 mod beyond;
@@ -35,7 +36,7 @@ use crate::objects::{ObjectKind, Objects, Unlisted, texts};
 use crate::version::HarvesterVersion;
 use crate::versions::{Fact, HarvesterVersions, Holds, the_clusters_version};
 
-/// What an upgrade check looks at, besides what a look for incidents wants.
+/// The kinds of an upgrade check, except those for incidents.
 pub fn kinds() -> Vec<ObjectKind> {
     let mut kinds = drain::KINDS.to_vec();
     for kind in table::KINDS {
@@ -46,7 +47,7 @@ pub fn kinds() -> Vec<ObjectKind> {
     kinds
 }
 
-/// Looks at everything at once. Without `to` what depends on the release to come is not asked.
+/// Runs all checks at once. Without `to`, checks that depend on the new release are skipped.
 pub fn check(
     objects: &Objects,
     readings: &NodeReadings,
@@ -64,18 +65,17 @@ pub fn check(
     UpgradeCheck::new(cluster.from, to, rows)
 }
 
-/// What the checks go by.
+/// The input of the checks.
 struct Cluster<'o> {
     objects: &'o Objects,
     readings: &'o NodeReadings,
-    /// The release that runs, and that asks; `None` where it is not known.
+    /// The running release, which does the checks; `None` if unknown.
     from: Option<HarvesterVersion>,
-    /// The release to come.
     to: Option<HarvesterVersion>,
     now: Timestamp,
 }
 
-/// What a look has found.
+/// The result of a look.
 #[derive(Default)]
 struct Seen {
     wrong: Vec<Evidence>,
@@ -97,7 +97,6 @@ impl FromIterator<Evidence> for Seen {
     }
 }
 
-/// Why a look has no answer.
 enum NoAnswer {
     Unknown(String),
     NotAsked(&'static str),
@@ -123,7 +122,6 @@ impl<'o> Cluster<'o> {
         }
     }
 
-    /// Does a fact hold for the release that runs?
     fn holds(&self, fact: Fact) -> Holds {
         match self.from {
             Some(version) => fact.holds(version),
@@ -134,7 +132,6 @@ impl<'o> Cluster<'o> {
         }
     }
 
-    /// Does the release that runs ask this?
     fn asks(&self, row: &Row) -> Holds {
         match row.asked {
             Some(fact) => self.holds(fact),
@@ -160,12 +157,11 @@ impl<'o> Cluster<'o> {
     }
 }
 
-/// Were the sources read of what the running release asks?
+/// Were the sources of the running release's checks read?
 fn is_covered(from: Option<HarvesterVersion>) -> bool {
     from.is_some_and(|version| HarvesterVersions::shipped().covers(version))
 }
 
-/// The label of a node that only votes.
 fn is_witness(node: &Value) -> bool {
     texts(node, "/metadata/labels").contains_key("node-role.harvesterhci.io/witness")
 }

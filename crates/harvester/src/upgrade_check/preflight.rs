@@ -1,4 +1,4 @@
-//! What Harvester's webhook looks at beside machines, volumes and space.
+//! The checks of Harvester's webhook, except those for machines, volumes and space.
 
 use serde_json::Value;
 use windrow_model::findings::Evidence;
@@ -79,7 +79,7 @@ pub(super) fn cluster(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Under way is what has neither failed nor become ready (`pkg/controller/master/backup/util.go` IsBackupProgressing).
+/// A backup is under way if it has neither failed nor become ready (`pkg/controller/master/backup/util.go` IsBackupProgressing).
 pub(super) fn backups(cluster: &Cluster<'_>) -> Looked {
     let all = cluster.all(ObjectKind::VM_BACKUP)?.iter();
     let under_way = all.filter(|backup| {
@@ -162,7 +162,8 @@ pub(super) fn nodes(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// Harvester itself looks once the new release's repository is there, and fails the upgrade (`pkg/upgradehelper/versionguard`).
+/// Harvester itself checks this when the new release's repository is there, and fails the upgrade
+/// (`pkg/upgradehelper/versionguard`).
 pub(super) fn path(cluster: &Cluster<'_>) -> Looked {
     let to = cluster.to.ok_or(NO_TARGET)?;
     let unknown = |why: String| Err(NoAnswer::Unknown(why));
@@ -197,7 +198,6 @@ pub(super) fn path(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// The objects of a namespace.
 fn own<'o>(
     cluster: &Cluster<'o>,
     kind: ObjectKind,

@@ -1,4 +1,4 @@
-//! What an upgrade check says, for programs and people.
+//! The result of an upgrade check, for programs and people.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use super::{Seen, is_covered};
 use crate::version::HarvesterVersion;
 use crate::versions::Holds;
 
-/// Most pieces of evidence of a row.
+/// Limit on the pieces of evidence of a row.
 const MOST: usize = 20;
-/// What no row looks at, since nothing here can see it.
+/// Problems that no row can check, since they are not visible here.
 const NOT_LOOKED_AT: &[&str] = &[
     "a rke2-multus.yaml.skip on the disks of other nodes",
     "annotations of the Upgrade that is to be made: they change or skip some of Harvester's checks",
@@ -125,7 +125,7 @@ impl CheckedRow {
         }
     }
 
-    /// What was seen, under a release that asks it or may.
+    /// The result of a row, under a release that checks it or may.
     pub(super) fn seen(row: &Row, mut seen: Seen, asked: Holds) -> Self {
         let outcome = match (seen.wrong.is_empty(), asked) {
             (false, Holds::Unknown { like, there }) => {
@@ -174,7 +174,7 @@ impl UpgradeCheck {
         let upgrade = match () {
             () if any(CheckOutcome::Refused) => UpgradeOutcome::Refused,
             () if any(CheckOutcome::Stops) => UpgradeOutcome::Stops,
-            // A release that was not read may ask more.
+            // An unread release may have further checks.
             () if any(CheckOutcome::Unknown) || !is_covered(from) => UpgradeOutcome::Unknown,
             () => UpgradeOutcome::Fine,
         };

@@ -1,4 +1,4 @@
-//! What no list of objects has: space on nodes and certificates. It is asked of each node beforehand.
+//! Facts that no list of objects contains: space on nodes, and certificates. The caller asks each node beforehand.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,34 @@ use crate::system_image::{LEAST_PARTITION, NEW_IMAGE, NEW_IMAGE_4300, SystemPart
 use crate::versions::Fact;
 
 const GIB: u64 = 1 << 30;
-/// What the new images take (validator.go defaultNewImageSize).
+/// The size of the new images (validator.go defaultNewImageSize).
 const NEW_IMAGES: u64 = 13 * GIB;
-/// How full the kubelet lets a file system become. Harvester looks for the kubelet's own setting at a place where it never
-/// is, and always takes this.
+/// How full the kubelet lets a file system become. Harvester looks for the kubelet's own setting in the wrong place, and so
+/// always uses this value.
 const FULLEST: f64 = 85.0;
-/// What had to be free (validator.go defaultMinFreeDiskSpace).
+/// The required free space (validator.go defaultMinFreeDiskSpace).
 const FREE: u64 = 30 * GIB;
 const CERTIFICATE_DAYS: i64 = 7;
 
 /// The file system that the kubelet and its images are on, in bytes (`/stats/summary`, `.node.fs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeSpace {
-    /// How large it is.
     pub capacity: u64,
-    /// How much is used.
     pub used: u64,
-    /// How much is free for images.
+    /// Available for images.
     pub available: u64,
 }
 
-/// What was asked of the nodes one by one. What is empty was not asked: as of a saved cluster.
+/// The answers of the nodes, one by one. Empty fields were not requested, as for a saved cluster.
 #[derive(Debug, Clone, Default)]
 pub struct NodeReadings {
-    /// Space by node, or why it is not known.
+    /// Space by node, or why it is unknown.
     pub space: BTreeMap<String, Result<NodeSpace, String>>,
     /// When the first of kube-apiserver's certificates ends, by address.
     pub certificates: BTreeMap<String, Result<Timestamp, String>>,
-    /// What the node has on its disk on which this runs, or which the report is about.
+    /// The files on the disk of the node on which this runs, or which the report is about.
     pub own: Option<OwnNode>,
-    /// The gates that the new Kubernetes does not take, or why that is not known.
+    /// The gates that the new Kubernetes rejects, or why they are unknown.
     pub gates: Option<Result<Vec<Evidence>, String>>,
 }
 
@@ -104,7 +102,7 @@ struct SystemRoom {
     free: u64,
 }
 
-/// What is known of the partition of each node: of the own one from its disk, of others from what their daemons say.
+/// The partition of each node: the own one from its disk, others from the reports of their daemons.
 fn system_rooms(cluster: &Cluster<'_>) -> Result<(Vec<SystemRoom>, Vec<String>), NoAnswer> {
     let own = cluster.readings.own.as_ref();
     let (mut rooms, mut unknown) = (Vec::new(), Vec::new());
@@ -132,7 +130,7 @@ fn system_rooms(cluster: &Cluster<'_>) -> Result<(Vec<SystemRoom>, Vec<String>),
     Ok((rooms, unknown))
 }
 
-/// Does the release to come need more than 3 GiB? One that was not read is taken to be like the newest.
+/// Does the new release need more than 3 GiB? An unread one is assumed to be like the newest.
 fn needs_large_image(cluster: &Cluster<'_>) -> bool {
     let needs = cluster
         .to
@@ -158,7 +156,7 @@ pub(super) fn system_partitions(cluster: &Cluster<'_>) -> Looked {
     Ok(seen)
 }
 
-/// A new system is written beside the ones that are there. One with holes takes less than its length: it is no proof.
+/// A new system is written next to the existing ones. A sparse image takes less than its length, so this is not a proof.
 pub(super) fn system_images(cluster: &Cluster<'_>) -> Looked {
     let (rooms, unknown) = system_rooms(cluster)?;
     let is_large = needs_large_image(cluster);

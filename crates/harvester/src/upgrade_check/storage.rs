@@ -1,4 +1,4 @@
-//! What Harvester's webhook looks at of volumes.
+//! The checks of Harvester's webhook for volumes.
 
 use serde_json::Value;
 

@@ -1,24 +1,21 @@
-//! What is asked before an upgrade, by whom, and of which releases. Harvester's rows stand in the order in which its webhook
-//! asks them (`pkg/webhook/resources/upgrade/validator.go`, v1.4.0 to v1.8.2).
+//! The checks before an upgrade, who makes them, and in which releases. Harvester's rows are in the order of its webhook
+//! (`pkg/webhook/resources/upgrade/validator.go`, v1.4.0 to v1.8.2).
 
 use super::report::{AskedBy, CheckOutcome};
 use super::{Cluster, Looked, beyond, leftovers, machines, preflight, space, storage};
 use crate::objects::ObjectKind;
 use crate::versions::Fact;
 
-/// One thing that is asked.
 pub(super) struct Row {
-    /// Its name, which is a promise.
+    /// A stable name, which users may rely on.
     pub(super) name: &'static str,
-    /// Who asks it.
     pub(super) by: AskedBy,
-    /// The releases that ask it, where not all do.
+    /// The releases that make it, if not all do.
     pub(super) asked: Option<Fact>,
-    /// What has to hold.
     pub(super) rule: &'static str,
-    /// A part of what Harvester says where it does not.
+    /// A part of Harvester's message if the rule does not hold.
     pub(super) says: &'static str,
-    /// What becomes of the upgrade where it does not.
+    /// The outcome of the upgrade if the rule does not hold.
     pub(super) otherwise: CheckOutcome,
     pub(super) look: fn(&Cluster<'_>) -> Looked,
 }
@@ -58,7 +55,7 @@ const fn beyond(
     }
 }
 
-/// What the rows look at beside what a diagnosis and a drain check do.
+/// The kinds for the rows, in addition to those of a diagnosis and a drain check.
 pub(super) const KINDS: &[ObjectKind] = &[
     ObjectKind::UPGRADE,
     ObjectKind::VERSION,
@@ -75,7 +72,6 @@ pub(super) const KINDS: &[ObjectKind] = &[
     ObjectKind::CAPI_MACHINE,
 ];
 
-/// Everything that is asked.
 #[rustfmt::skip]
 pub(super) const CHECKS: &[Row] = &[
     webhook("version-exists", None, "the Version to upgrade to exists", "is not found", preflight::version),

@@ -14,7 +14,7 @@ fn now() -> Timestamp {
     "2026-11-23T12:00:00Z".parse().unwrap()
 }
 
-/// A healthy cluster of three nodes, of which parts are changed.
+/// A healthy cluster of three nodes, of which tests change parts.
 struct Build {
     objects: Objects,
     readings: NodeReadings,
@@ -205,7 +205,7 @@ fn no_row_stands_twice() {
     assert_eq!(names.len(), rows);
 }
 
-/// Changes a cluster of a release, and what comes of a row.
+/// Changes a cluster of a release, and the result of a row.
 type Case = (
     &'static str,
     fn(&mut Build),
@@ -322,13 +322,13 @@ fn affine(node: &str) -> Value {
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]}}}})
 }
 
-/// A machine that cannot migrate, on a cluster that restores its machines.
+/// A VM that cannot migrate, on a cluster that restores its VMs.
 fn restored(build: &mut Build, spec: Value) {
     build.setting(json!({"value": "{\"restoreVM\": true}"}));
     build.instance(spec);
 }
 
-/// The release is known all the same.
+/// The release is still found.
 fn without_settings(build: &mut Build) {
     let kind = ObjectKind::SETTING.group_kind();
     let mut settings = build.objects.list(&kind).unwrap().to_vec();
@@ -475,7 +475,7 @@ fn a_drain_that_never_ends_stops_the_upgrade_but_of_a_single_node() {
     build.is("drains-finish", NotAsked, "single node");
 }
 
-/// An Addon of a release that does not look at Addons, and the Job that it waits for.
+/// An Addon of a release that does not check Addons, and the Job that it waits for.
 fn waiting_addon(build: &mut Build, job_made: &str) {
     let condition =
         json!({"type": "InProgress", "status": "True", "lastUpdateTime": "2026-11-23T11:30:00Z"});
@@ -503,7 +503,7 @@ fn a_known_incident_stops_the_upgrade_and_one_that_cannot_be_judged_makes_it_unk
     waiting_addon(&mut build, "2026-11-23T11:00:00Z");
     build.is("addons-settled", NotAsked, "");
     build.is("no-known-incident", Stops, "addon-stuck");
-    // Its Job is younger than what waits for it.
+    // Its Job is younger than the operation that waits for it.
     waiting_addon(&mut build, "2026-11-23T11:59:30Z");
     build.is("no-known-incident", Fine, "");
     let kind = ObjectKind::HELM_CHART.group_kind();

@@ -127,7 +127,7 @@ fn nothing_is_certain_of_a_version_that_was_not_read_unless_its_neighbours_agree
         (Fact::BudgetsOneLess, "v2.0.0", unknown("v1.8.2", true)),
         (Fact::BiosRefused, "v1.3.2", unknown("v1.4.0", false)),
         (Fact::ChartJobsSuspended, "v1.9.0", unknown("v1.8.2", true)),
-        // A patch after the newest: what has not turned for two minors is taken to stay.
+        // A patch after the newest: a fact that has not changed for two minors is assumed to stay.
         (Fact::StorageNetworkEmptyRefused, "v1.8.3", Holds::No),
         (Fact::NodeUpgradePause, "v1.8.3", Holds::Yes),
         (Fact::BiosRefused, "v1.8.3", unknown("v1.8.2", true)),
@@ -136,10 +136,10 @@ fn nothing_is_certain_of_a_version_that_was_not_read_unless_its_neighbours_agree
             "v1.8.3",
             unknown("v1.8.2", true),
         ),
-        // A patch between two that were read.
+        // A patch between two known ones.
         (Fact::BudgetsOneLess, "v1.6.2", Holds::Yes),
         (Fact::PreflightAddons, "v1.6.2", unknown("v1.6.1", false)),
-        // Candidates: known but for what their release has turned.
+        // Candidates: certain except for facts that changed in their release.
         (
             Fact::StorageNetworkEmptyRefused,
             "v1.5.1-rc2",
@@ -157,7 +157,7 @@ fn nothing_is_certain_of_a_version_that_was_not_read_unless_its_neighbours_agree
     }
 }
 
-/// Rancher's own version says it too.
+/// Rancher's own version shows it too.
 #[test]
 fn the_driver_follows_its_feature_from_rancher_2_11_on() {
     for release in &HarvesterVersions::shipped().releases {
@@ -212,7 +212,7 @@ fn a_clusters_version_is_that_of_its_setting_or_else_of_its_servers_image() {
         found(said("v1.7.0-rc2"), image),
         Some(version("v1.7.0-rc2"))
     );
-    // A build of a branch is no version, whatever its image.
+    // A build of a branch is not a version, regardless of its image.
     assert_eq!(found(said("master-1a2b3c4d-head"), image), None);
     assert_eq!(found(said(""), image), None);
     assert_eq!(found(None, image), Some(version("v1.6.0")));

@@ -1,4 +1,4 @@
-//! IPv4: ARP (RFC 826) as RFC 5227 asks by it.
+//! IPv4: ARP (RFC 826), used as in RFC 5227.
 
 use std::net::Ipv4Addr;
 
@@ -86,11 +86,11 @@ mod tests {
         let none = Ipv4Addr::UNSPECIFIED;
         for (operation, from, to, says) in [
             (2, VIP, none, Some(Claim::Has(OTHER))),
-            // Announced, and asking for somebody else in its name.
+            // Announced, and asking for another address as its owner.
             (1, VIP, VIP, Some(Claim::Has(OTHER))),
             (1, VIP, other, Some(Claim::Has(OTHER))),
             (1, none, VIP, Some(Claim::Probes(OTHER))),
-            // Somebody wants to talk to it, or probes for something else.
+            // Another machine wants to talk to it, or probes for another address.
             (1, other, VIP, None),
             (1, none, other, None),
             (2, other, VIP, None),

@@ -1,5 +1,5 @@
-//! Is an address in use on a link? Asked by ARP probes (RFC 5227), and for IPv6 by the neighbour solicitations of duplicate
-//! address detection (RFC 4862). Pure: the caller sends what stands here and hears the answers.
+//! Is an address in use on a link? Uses ARP probes (RFC 5227), and for IPv6 the neighbour solicitations of duplicate address
+//! detection (RFC 4862). This module does no I/O: the caller sends the frames and passes the answers.
 
 mod arp;
 mod ndp;
@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use crate::network::MacAddress;
 
-/// `PROBE_NUM`. RFC 4862 leaves the number to who asks; one solicitation that got lost would make an address free.
+/// `PROBE_NUM`. RFC 4862 leaves the number to the sender; with only one solicitation, a lost packet would make an address free.
 pub const PROBES: usize = 3;
-/// `PROBE_MIN`, which is also what `PROBE_WAIT` and `PROBE_MAX` may add; RFC 4862's `RetransTimer` and delay are as long.
+/// `PROBE_MIN`, which is also the maximum addition by `PROBE_WAIT` and `PROBE_MAX`; RFC 4862's `RetransTimer` and delay are as
+/// long.
 const SECOND: u64 = 1000;
 /// `ANNOUNCE_WAIT`: how long a late answer to the last probe still counts.
 const LATE: Duration = Duration::from_secs(2);
 
-/// How long to listen before the first probe, between two, and after the last one. `random` are any numbers: hosts that
-/// start together shall not ask together.
+/// How long to listen before the first probe, between two, and after the last one. `random` are any numbers, so that hosts that
+/// start together do not probe together.
 pub fn waits(random: [u64; PROBES]) -> [Duration; PROBES + 1] {
     let [first, second, third] = random.map(|number| number % SECOND);
     let millis = Duration::from_millis;
@@ -29,7 +30,7 @@ pub fn waits(random: [u64; PROBES]) -> [Duration; PROBES + 1] {
     ]
 }
 
-/// The Ethernet frame that asks who has an address, and claims nothing itself: its sender has no address.
+/// The Ethernet frame that asks who has an address. It claims nothing itself: its sender has no address.
 pub fn probe(from: MacAddress, address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => arp::probe(from, address),
@@ -37,7 +38,7 @@ pub fn probe(from: MacAddress, address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// The multicast groups that have to be joined to hear all who speak of an address. ARP is broadcast.
+/// The multicast groups to join to hear every message about an address. ARP is broadcast.
 pub fn groups(address: IpAddr) -> Vec<Ipv6Addr> {
     match address {
         IpAddr::V4(_) => Vec::new(),
@@ -45,16 +46,16 @@ pub fn groups(address: IpAddr) -> Vec<Ipv6Addr> {
     }
 }
 
-/// What another machine says of an address.
+/// The claim of another machine to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Claim {
-    /// It has it: it answered, asked for another in its name, or announced it.
+    /// It has it: it answered, asked for another address as its owner, or announced it.
     Has(MacAddress),
-    /// It asks for it as we do, and is about to take it.
+    /// It also probes for it, and is about to take it.
     Probes(MacAddress),
 }
 
-/// What a frame says of an address, unless one of our own links (`own`) sent it.
+/// The claim to an address in a frame, unless one of our own links (`own`) sent it.
 pub fn claim(frame: &[u8], address: IpAddr, own: &[MacAddress]) -> Option<Claim> {
     match address {
         IpAddr::V4(address) => arp::claim(frame, address, own),

@@ -1,7 +1,7 @@
 //! IPv6: neighbour discovery (RFC 4861), as duplicate address detection uses it (RFC 4862, 5.4).
 //!
-//! A solicitation without a sender's address is what a machine sends before it takes the address: whoever has it says so
-//! to all nodes. One that is about to take it at the same moment gives it up, as both would (RFC 4862, 5.4.3).
+//! A machine sends a solicitation without a sender's address before it takes the address, and the owner answers to all nodes. If
+//! two machines probe at the same moment, both give it up (RFC 4862, 5.4.3).
 
 use std::net::Ipv6Addr;
 
@@ -25,7 +25,7 @@ const ADVERTISEMENT: u8 = 136;
 /// The option with the hardware address of the target.
 const TARGET_LINK: u8 = 2;
 
-/// Who is asked about an address: the nodes with one that ends like it.
+/// The multicast group of an address: the nodes with an address that ends like it.
 pub(super) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     let end = u16::from_be_bytes([b, c]);
@@ -63,7 +63,7 @@ fn frame(from: MacAddress, source: Ipv6Addr, group: Ipv6Addr, mut message: Vec<u
     .concat()
 }
 
-/// What a message needs in its place of two bytes; 0 for one that has it (RFC 4443, 2.3).
+/// The checksum of a message with zeros in its two bytes; 0 for a message with the right checksum (RFC 4443, 2.3).
 fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let length = u32::try_from(message.len()).unwrap_or_default();
     let pseudo_header = [
@@ -91,7 +91,7 @@ pub(super) fn claim(frame: &[u8], address: Ipv6Addr, own: &[MacAddress]) -> Opti
     let (header, rest) = packet.split_at_checked(IPV6)?;
     let sender = MacAddress(ethernet[6..12].try_into().ok()?);
     let length = u16::from_be_bytes(header[4..6].try_into().ok()?);
-    // What comes behind is the link's padding.
+    // The rest is padding of the link.
     let message = rest.get(..length.into())?;
     let (fixed, options) = message.split_at_checked(MESSAGE)?;
     let address_at = |at: usize| -> Option<Ipv6Addr> {
@@ -186,10 +186,10 @@ mod tests {
                 &[1, 0, 0, 0, 0, 0, 0, 0],
                 Some(Claim::Has(OTHER)),
             ),
-            // It looks for somebody else.
+            // It looks for another machine.
             (135, VIP, ELSE, &[], Some(Claim::Has(OTHER))),
             (135, none, VIP, &[], Some(Claim::Probes(OTHER))),
-            // Somebody wants to talk to it, or speaks of another.
+            // Another machine wants to talk to it, or the message is about another address.
             (135, ELSE, VIP, &[], None),
             (135, none, ELSE, &[], None),
             (136, VIP, ELSE, &[], None),
@@ -224,7 +224,7 @@ mod tests {
             other[at] ^= 0x10;
             assert_eq!(claim(&other, VIP, &[]), None, "byte {at}");
         }
-        // A byte that is changed so that the checksum holds.
+        // A change of a byte that keeps the checksum.
         for (at, value) in [(21, 64), (55, 1)] {
             let mut other = heard.clone();
             other[at] = value;

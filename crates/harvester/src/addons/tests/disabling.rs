@@ -1,10 +1,10 @@
-//! An Addon that is switched off: Harvester deletes the HelmChart, and helm-controller does that by a Job.
+//! A disabled Addon: Harvester deletes the HelmChart, and helm-controller does that with a Job.
 
 use super::*;
 
 const JOB: &str = "helm-delete-harvester-seeder";
 
-/// Switched off; its HelmChart was deleted at the same time, and the Job made this many seconds after.
+/// Disabled; its HelmChart was deleted at the same time, and the Job created this many seconds later.
 fn disabling(made: i64, status: &Value) -> Case {
     let mut case = Case::with_job(made, status);
     case.addon["spec"]["enabled"] = false.into();
@@ -27,7 +27,7 @@ fn deadlock(state: AddonState) -> Deadlock {
 fn a_deletion_at_work_is_progressing_retrying_or_lacks_its_image() {
     let case = disabling(5, &json!({"active": 1}));
     assert_eq!(case.at(9999), AddonState::Progressing, "it may take long");
-    // What failed before stays written down until this operation is completed.
+    // An earlier failure stays in the status until this operation has completed.
     let after_a_failure = disabling(5, &json!({"active": 1})).with_conditions("True", "True");
     assert_eq!(after_a_failure.at(9999), AddonState::Progressing);
     let retrying = disabling(5, &json!({"active": 1, "failed": 2}));
@@ -44,10 +44,10 @@ fn helm_controller_that_makes_no_job_or_keeps_the_chart_is_down() {
     case.job = None;
     assert_eq!(case.at(299), AddonState::Progressing);
     assert_eq!(who(&case.at(301)), Controller::Helm);
-    // Without its finalizer the HelmChart is not its to delete.
+    // Without its finalizer helm-controller does not delete the HelmChart.
     case.chart.as_mut().unwrap()["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
     assert_eq!(case.at(9999), AddonState::Progressing);
-    // An older Job that has succeeded is enough for helm-controller.
+    // An older Job that succeeded is enough for helm-controller.
     let older = disabling(-5, &complete(10));
     assert_eq!(older.at(130), AddonState::Progressing);
     assert_eq!(who(&older.at(131)), Controller::Helm);
@@ -62,7 +62,7 @@ fn a_deletion_that_harvester_does_not_take_note_of_means_harvester() {
     (gone.chart, gone.job) = (None, None);
     assert_eq!(gone.at(119), AddonState::Progressing);
     assert_eq!(who(&gone.at(121)), Controller::Harvester);
-    // Nothing was begun: since when it waits is not known.
+    // Nothing was begun: there is no time since when it waits.
     let idle = disabling(5, &json!({})).with_conditions("False", "False");
     let idle = Case {
         chart: None,
@@ -105,7 +105,7 @@ fn a_deletion_that_failed_is_failed_where_harvester_counts_it_and_stuck_otherwis
     );
 }
 
-/// Up to v0.16 helm-controller's name for the Job does not reach the HelmChart: Harvester waits until that is gone.
+/// Up to v0.16 the HelmChart does not show helm-controller's name for the Job: Harvester waits until the HelmChart is gone.
 #[test]
 fn a_deletion_whose_job_is_not_named_is_judged_by_the_job_all_the_same() {
     let unnamed = |status: &Value| {
@@ -134,7 +134,7 @@ fn a_deletion_whose_job_is_not_named_is_judged_by_the_job_all_the_same() {
 
 #[test]
 fn an_addon_that_waits_for_an_earlier_deletion_is_judged_by_it() {
-    // Switched on again after AddonDisabled was reached: Harvester waits until the HelmChart is gone.
+    // Enabled again after AddonDisabled: Harvester waits until the HelmChart is gone.
     let mut case = disabling(5, &failed(60, "BackoffLimitExceeded", 6));
     case.addon["spec"]["enabled"] = true.into();
     case.addon["status"]["status"] = "AddonDisabled".into();

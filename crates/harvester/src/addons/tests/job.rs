@@ -1,4 +1,4 @@
-//! How a Job of helm-controller's ended, and how far it is.
+//! How a Job of helm-controller ended, and how far it is.
 
 use serde_json::json;
 use windrow_model::object::Condition;
@@ -6,7 +6,7 @@ use windrow_model::object::Condition;
 use super::*;
 use crate::addons::job::{JobEnd, NOT_PULLED, ended, words, working};
 
-/// The end of a Job with this status, in words: `complete 10`, `failed 10 (why), counted`; nothing while it works.
+/// The end of a Job with this status, in words: `complete 10`, `failed 10 (why), counted`; empty while it runs.
 fn end(status: &Value) -> String {
     let seconds = |at: Option<Timestamp>| {
         at.map_or("unknown".to_owned(), |at| {
@@ -52,7 +52,7 @@ fn a_job_has_ended_by_its_condition_or_by_its_time_and_by_nothing_else() {
             json!({"conditions": [{"type": "Complete", "status": "True"}]}),
             "complete unknown",
         ),
-        // One that failed is not complete, whatever else stands there.
+        // A failed Job is not complete, regardless of its other conditions.
         (
             json!({"failed": 1, "conditions": [complete, condition("Failed", "True", "DeadlineExceeded")]}),
             "failed 20 (DeadlineExceeded)",

@@ -1,8 +1,8 @@
-//! Drains of machines that the upgrade itself stops before, and starts again afterwards.
+//! Drains of VMs that the upgrade itself stops before, and starts again afterwards.
 
 use super::*;
 
-/// A machine that may run on n1 alone, and its pod.
+/// A VM that may run on n1 only, and its pod.
 fn pinned_machine(release: &str) -> Build {
     let mut build = Build::new(release);
     let spec = json!({"nodeSelector": {"kubernetes.io/hostname": "n1"}});
@@ -37,7 +37,7 @@ fn a_machine_that_the_upgrade_stops_and_starts_again_stops_no_drain() {
     let mut build = pinned_machine("v1.5.2");
     restore_machines(&mut build);
     build.is("drains-finish", Stops, "no other node takes the machine");
-    // Of a release that was not read it is not known.
+    // This is unknown for an unread release.
     let mut build = pinned_machine("v1.9.0");
     restore_machines(&mut build);
     build.is("drains-finish", Unknown, "no other node takes the machine");

@@ -1,9 +1,9 @@
-//! What an earlier upgrade has left, and what a node's own disk shows.
+//! Leftovers of an earlier upgrade, and the files on a node's own disk.
 
 use super::*;
 use crate::system_image::{ImageFile, SystemImages};
 
-/// As Rancher writes the options of the drain that Harvester asks for.
+/// Rancher's notation of the options of the drain that Harvester requests.
 const OPTIONS: &str = r#"{"deleteEmptyDirData":true,"disableEviction":false,"enabled":true,"force":true,"gracePeriod":0,"ignoreDaemonSets":true,"postDrainHooks":[{"annotation":"harvesterhci.io/post-hook"}],"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}],"skipWaitForDeleteTimeoutSeconds":0,"timeout":0}"#;
 
 fn plan(build: &mut Build, annotations: Value) {
@@ -64,7 +64,6 @@ fn what_an_earlier_upgrade_left_is_found_and_what_belongs_there_is_not() {
     ]);
 }
 
-/// What the daemon of a node says of its partition.
 fn annotated(build: &mut Build, node: &str, capacity: u64, free: u64) {
     let kind = ObjectKind::NODE.group_kind();
     let mut nodes = build.objects.list(&kind).unwrap().to_vec();
@@ -82,7 +81,7 @@ fn upgrade_to(build: &mut Build, release: &str) {
     build.to = Some(release.parse().unwrap());
 }
 
-/// A cluster of which all partitions are known: n1's own, and n2 and n3 as given.
+/// A cluster with information about all partitions: n1's own, and n2 and n3 as given.
 fn known(build: &mut Build, to: &str, free: u64, (capacity, others_free): (u64, u64)) {
     upgrade_to(build, to);
     images(build, free);
@@ -109,7 +108,7 @@ fn the_partition_of_the_system_images_is_judged_on_every_node_by_the_release_to_
         ("v1.7.1", |b| known(b, "v1.9.0", 9 * GIB, (7_936, 3_840)), SIZE, Stops, "Node n3"),
         ("v1.7.1", |b| known(b, "v1.7.3", 9 * GIB, (7_936, 3_840)), SIZE, NotAsked, "--to"),
         ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (14_976, 9_024)), SIZE, Fine, ""),
-        // A node that nothing is known of is named.
+        // The message names a node without information.
         ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 15_040, 9_024) }, SIZE, Unknown, "Node n3 was not looked at"),
         ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 7_936, 3_840) }, SIZE, Stops, "Node n3 was not looked at"),
         ("v1.7.1", |b| upgrade_to(b, "v1.8.2"), ROOM, Unknown, "Node n1 was not looked at"),
