@@ -1,6 +1,6 @@
-//! Who gives Services of type LoadBalancer their addresses.
+//! Programs that assign addresses to Services of type LoadBalancer.
 
-/// Is this the name of something that gives Services of type LoadBalancer their addresses?
+/// Is this the name of a program that assigns addresses to Services of type LoadBalancer?
 pub(crate) fn gives_addresses(name: &str) -> bool {
     const GIVERS: [&str; 5] = [
         "metallb",

@@ -1,4 +1,4 @@
-//! What will happen and when: the simulated node jumps from one entry to the next.
+//! Future events and their times: the simulated node jumps from one entry to the next.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// What will happen, the earliest first; at one instant in the order in which it was entered.
+/// Entries in order of time; entries for the same instant are in order of insertion.
 #[derive(Debug, Clone)]
 pub(super) struct Agenda<T> {
-    /// When, the number of the entry, and where it is among the entries.
+    /// Time, number of the entry, and its index among the entries.
     heap: BinaryHeap<Reverse<(Timestamp, u64, usize)>>,
-    /// How many entries there ever were.
+    /// How many entries were ever added.
     entered: u64,
     entries: Vec<Option<T>>,
-    /// Which of them are empty.
+    /// Indexes of empty entries.
     free: Vec<usize>,
 }
 
@@ -49,7 +49,6 @@ impl<T> Agenda<T> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Takes the earliest entry, if it is due.
     pub(super) fn due(&mut self, now: Timestamp) -> Option<(Timestamp, T)> {
         if self.next_at()? > now {
             return None;
@@ -63,7 +62,6 @@ impl<T> Agenda<T> {
         self.entries.iter().flatten().any(test)
     }
 
-    /// These entries come later.
     pub(super) fn postpone(&mut self, length: Duration, test: impl Fn(&T) -> bool) {
         let entries: Vec<_> = std::iter::from_fn(|| self.due(Timestamp::MAX)).collect();
         for (at, entry) in entries {
@@ -72,7 +70,7 @@ impl<T> Agenda<T> {
         }
     }
 
-    /// The node is down for a while: what it does itself is forgotten, everything else comes later.
+    /// The node is down for a while: its own entries are removed, and all others are postponed.
     pub(super) fn outage(&mut self, length: Duration, forget: impl Fn(&T) -> bool) {
         let entries: Vec<_> = std::iter::from_fn(|| self.due(Timestamp::MAX)).collect();
         for (at, entry) in entries.into_iter().filter(|(_, entry)| !forget(entry)) {

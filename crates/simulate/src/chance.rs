@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use windrow_plan::knowledge::LearnedTimes;
 
-/// How finely a share is drawn.
+/// The resolution with which a share is drawn.
 const SHARES: u64 = 1 << 32;
-/// Nothing that is simulated takes longer than a day, whatever a knowledge file says.
+/// Upper limit for simulated durations, including those from a knowledge file.
 const LONGEST_MILLIS: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
 
 /// A small generator (SplitMix64). Good enough to spread delays and faults, not for secrets.
@@ -16,13 +16,11 @@ pub struct Chance {
 }
 
 impl Chance {
-    /// A generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// A generator of its own for one purpose, so that drawing more of one thing does not shift
-    /// everything else.
+    /// A separate generator for one purpose, so that drawing more of one thing does not shift everything else.
     #[must_use]
     pub fn branch(&self, purpose: u64) -> Self {
         let mut branch = Self::new(self.state ^ purpose.wrapping_mul(0xD6E8_FEB8_6659_FD93));
@@ -30,7 +28,6 @@ impl Chance {
         branch
     }
 
-    /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.state;
@@ -59,8 +56,8 @@ impl Chance {
         low + Duration::from_millis(self.below(span + 1))
     }
 
-    /// A time as earlier boots have shown it: its logarithm is taken to grow evenly from one learned share to the next. The tails
-    /// are bounded: half of `p5` at least, and twice `p95` at most.
+    /// A time in the range of earlier boots: its logarithm is assumed to grow evenly from one learned percentile to the next. The
+    /// tails are limited: at least half of `p5`, and at most twice `p95`.
     pub fn by_times(&mut self, times: &LearnedTimes) -> Duration {
         let drawn = self.below(SHARES) as f64 / SHARES as f64;
         let millis = |time: Duration| (time.as_millis() as f64).max(1.0);
@@ -84,7 +81,6 @@ impl Chance {
         Duration::from_millis(millis.round().min(LONGEST_MILLIS) as u64)
     }
 
-    /// One of the items; `None` when there are none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.below(items.len() as u64) as usize)
     }

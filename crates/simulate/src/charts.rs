@@ -1,22 +1,21 @@
-//! HelmCharts as RKE2 up to 1.35 rewrites them when it starts: cluster-wide values go into
-//! `spec.set`, and the whole file is written again, without its comments (rke2 `pkg/bootstrap`).
+//! Rewrites HelmCharts in the way of RKE2 up to 1.35 when it starts: cluster-wide values go into `spec.set`, and the whole file
+//! is written again, without its comments (rke2 `pkg/bootstrap`).
 
 use serde_json::{Value, json};
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use super::files::SimulatedDirectory;
 
-/// What RKE2 adds to every chart that does not refuse it.
+/// The values that RKE2 adds to every chart that does not opt out.
 const VALUES: [(&str, &str); 4] = [
     ("global.clusterCIDR", "10.42.0.0/16"),
     ("global.clusterDNS", "10.43.0.10"),
     ("global.clusterDomain", "cluster.local"),
     ("global.serviceCIDR", "10.43.0.0/16"),
 ];
-/// By this annotation a chart refuses.
 const OPT_OUT: &str = "rke2.cattle.io/inject-cluster-config";
 
-/// The files that RKE2 rewrites, hidden ones too, with their new content.
+/// The files that RKE2 rewrites, including hidden ones, with their new content.
 pub(super) fn rewritten(files: &SimulatedDirectory) -> Vec<(String, FileContent)> {
     files
         .manifests()

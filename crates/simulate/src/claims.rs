@@ -8,16 +8,16 @@ use windrow_model::object::pods::pod_template_path;
 use super::cluster::{SimulatedCluster, Stored};
 use super::literals::{self, named};
 
-/// The spec of the pods that an object makes, if it makes any.
+/// The spec of the pods that an object creates, if it creates any.
 pub(super) fn pod_spec<'o>(id: &ObjectRef, object: &'o Stored) -> &'o Value {
-    // Kinds of others have it where a Deployment has it.
+    // Other kinds have it in the same place as a Deployment.
     match pod_template_path(&id.group, &id.kind).unwrap_or(&["spec", "template"]) {
         [_, path @ ..] => &path.iter().fold(object.spec(), |at, key| &at[*key])["spec"],
         [] => object.spec(),
     }
 }
 
-/// Claims that a pod of this spec mounts. CDI calls the claim of a DataVolume as the DataVolume is called.
+/// Claims that a pod of this spec mounts. CDI gives the claim of a DataVolume the name of the DataVolume.
 pub(super) fn claims(spec: &Value) -> impl Iterator<Item = &str> {
     let volumes = spec["volumes"].as_array().into_iter().flatten();
     volumes.filter_map(|volume| {
@@ -26,7 +26,7 @@ pub(super) fn claims(spec: &Value) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Makes a claim, unless there is one of this name.
+/// Creates a claim, unless one with this name exists.
 pub(super) fn make_claim(
     cluster: &mut SimulatedCluster,
     namespace: &str,
@@ -42,7 +42,7 @@ pub(super) fn make_claim(
     cluster.put(id, claim);
 }
 
-/// CDI makes the claim of a DataVolume (containerized-data-importer v1.60.0 to v1.64.0,
+/// CDI creates the claim of a DataVolume (containerized-data-importer v1.60.0 to v1.64.0,
 /// `pkg/controller/datavolume/controller-base.go`).
 pub(super) fn make_claim_of_data_volume(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let class = cluster.stored(id).and_then(|volume| {
@@ -60,7 +60,7 @@ pub(super) fn claims_are_bound(
     object: &Stored,
 ) -> bool {
     let namespace = id.namespace_or_default();
-    // A class that binds at the first use waits for this very pod.
+    // A class that binds at the first use waits for this pod.
     claims(pod_spec(id, object)).all(|name| is_bound(cluster, namespace, name))
 }
 
@@ -70,7 +70,6 @@ pub(super) fn is_bound(cluster: &SimulatedCluster, namespace: &str, claim: &str)
         .is_some_and(|claim| claim.status()["phase"] == "Bound")
 }
 
-/// Kinds that mount claims.
 pub(super) const MOUNTING_KINDS: [(&str, &str); 6] = [
     ("", "Pod"),
     ("apps", "DaemonSet"),
@@ -80,7 +79,6 @@ pub(super) const MOUNTING_KINDS: [(&str, &str); 6] = [
     ("kubevirt.io", "VirtualMachine"),
 ];
 
-/// Does an object mount this claim?
 pub(super) fn is_used(cluster: &SimulatedCluster, claim: &ObjectRef) -> bool {
     MOUNTING_KINDS.iter().any(|(group, kind)| {
         cluster

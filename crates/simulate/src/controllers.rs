@@ -1,5 +1,5 @@
-//! The controllers that make objects work. Each writes an object's status twice: when it has seen the object, and when it
-//! is done with it. In between it waits for what the object names.
+//! The controllers that make objects work. Each writes an object's status twice: when it has seen the object, and when it has
+//! finished. In between it waits for the objects that the object refers to.
 
 use serde_json::json;
 use smol_str::{SmolStr, format_smolstr};
@@ -16,16 +16,16 @@ use super::operators::{self, helm_job_of, is_complete};
 use super::timer::ControllerStage;
 use super::times::{self, Range};
 
-/// Objects that wait for something that they name.
+/// Objects that wait for other objects that they refer to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Controllers {
     waiting: Vec<(ObjectRef, ControllerStage)>,
-    /// How many changes of objects, and of what is served, there were when those that wait were last looked at.
+    /// The number of changes of objects, and of discovery, at the last check of the waiting objects.
     looked_at: (usize, u64),
 }
 
 impl Controllers {
-    /// Takes up new and changed objects, and those that waited and can go on.
+    /// Starts work on new and changed objects, and on waiting ones that can continue.
     pub(super) fn take_up_changes(&mut self, cluster: &mut SimulatedCluster) {
         for id in std::mem::take(&mut cluster.changed) {
             let installs = cluster.may_bring.contains_key(&id) || cluster.brings.contains_key(&id);
@@ -59,7 +59,6 @@ impl Controllers {
         }
     }
 
-    /// A controller gets to an object.
     pub(super) fn act(
         &mut self,
         id: ObjectRef,
@@ -112,13 +111,13 @@ fn schedule(id: ObjectRef, stage: ControllerStage, cluster: &mut SimulatedCluste
     }
 }
 
-/// Is there nothing to be done, until the object itself changes? A Service that asks for no address.
+/// Is there no work until the object itself changes? True for a Service that requests no address.
 fn is_all_said(id: &ObjectRef, object: &Stored) -> bool {
     (id.group.as_str(), id.kind.as_str()) == ("", "Service")
         && object.spec()["type"] != "LoadBalancer"
 }
 
-/// How soon a controller sees an object of this kind; `None` when no controller handles it.
+/// How soon a controller sees an object of this kind; `None` if no controller handles it.
 fn first_look(id: &ObjectRef) -> Option<Range> {
     match (id.group.as_str(), id.kind.as_str()) {
         ("apps", "DaemonSet" | "Deployment" | "StatefulSet")
@@ -131,7 +130,7 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
         ("management.cattle.io", "Feature") => {
             operators::is_feature(id).then_some(times::VM_STATUS)
         }
-        // Settings are for Harvester's own controller; the other built-in kinds have no status.
+        // Settings belong to Harvester's own controller; the other built-in kinds have no status.
         ("harvesterhci.io", "Setting")
         | ("longhorn.io", "Volume")
         | ("kubevirt.io", "KubeVirt")
@@ -140,7 +139,7 @@ fn first_look(id: &ObjectRef) -> Option<Range> {
     }
 }
 
-/// How long it takes from there, once everything that the object names is there.
+/// How long it takes from there, after all objects that the object refers to exist.
 fn last_word(id: &ObjectRef) -> Range {
     match (id.group.as_str(), id.kind.as_str()) {
         ("apps", _) | ("", "Pod") => times::WORKLOAD,
@@ -154,7 +153,7 @@ fn last_word(id: &ObjectRef) -> Range {
     }
 }
 
-/// Is an object ready, by what its controller has done? `None` if no controller of the simulation makes it ready, or not it alone.
+/// Is an object ready, according to its controller? `None` if no controller of the simulation makes it ready, or not on its own.
 pub(super) fn is_ready(cluster: &SimulatedCluster, id: &ObjectRef) -> Option<bool> {
     let object = cluster.stored(id)?;
     if !object.is_of_a_manifest() {
@@ -174,7 +173,7 @@ pub(super) fn is_ready(cluster: &SimulatedCluster, id: &ObjectRef) -> Option<boo
     }
 }
 
-/// Is everything there that the controller needs for this?
+/// Does everything that the controller needs for this stage exist?
 fn can(cluster: &SimulatedCluster, id: &ObjectRef, stage: ControllerStage) -> bool {
     let object = cluster.stored(id);
     object.is_some_and(|object| is_able(cluster, id, object, stage))
@@ -256,7 +255,7 @@ fn seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     cluster.set_status(id, status);
 }
 
-/// Writes the status of an object that a controller is done with.
+/// Writes the status of an object that a controller has finished.
 fn done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(object) = cluster.stored(id) else {
         return;
@@ -324,7 +323,7 @@ fn helm_job(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     cluster.put(job, json);
 }
 
-/// An installer has done its work: a chart has when its Job is complete.
+/// An installer has finished: for a chart, when its Job is complete.
 fn installed(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     if id.kind == "HelmChart" {
         return;
@@ -352,7 +351,7 @@ fn created_namespace(cluster: &SimulatedCluster, chart: &ObjectRef) -> Option<Sm
     creates.then(|| target.into())
 }
 
-/// The import is over, and the image's storage class appears (Longhorn's backing images).
+/// The import has ended, and the image's storage class appears (Longhorn's backing images).
 fn image_imported(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let class = format_smolstr!("longhorn-{}", id.name);
     let status = json!({"progress": 100, "storageClassName": class,
@@ -377,7 +376,7 @@ fn kubevirt_deployed(cluster: &SimulatedCluster) -> bool {
         .any(|(_, kubevirt)| kubevirt.status()["phase"] == "Deployed")
 }
 
-/// Harvester's own controllers run once its pod got past its Settings.
+/// Harvester's own controllers run after its pod has written its Settings.
 pub(super) fn harvester_runs(cluster: &SimulatedCluster) -> bool {
     cluster.has(&literals::object(
         "harvesterhci.io",
@@ -387,7 +386,7 @@ pub(super) fn harvester_runs(cluster: &SimulatedCluster) -> bool {
     ))
 }
 
-/// Does anything give Services of type LoadBalancer their addresses? Harvester's nodes have kube-vip.
+/// Does a program assign addresses to Services of type LoadBalancer? Harvester's nodes have kube-vip.
 fn gives_addresses(cluster: &SimulatedCluster) -> bool {
     const GIVERS: [(&str, &str); 3] = [
         ("apps", "DaemonSet"),

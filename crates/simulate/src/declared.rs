@@ -1,5 +1,4 @@
-//! One object of a manifest, and what follows from what stands there alone: it is worked out once for all
-//! bootstraps.
+//! An object of a manifest, with the facts that follow from its text: they are computed once for all bootstraps.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -8,35 +7,33 @@ use serde_json::Value;
 use windrow_model::manifest::{self, ObjectRef};
 use windrow_plan::FixedFields;
 
-/// One object as its manifest declares it.
 #[derive(Debug, Clone)]
 pub(super) struct Declared {
     /// Namespace as written.
     pub(super) id: ObjectRef,
-    /// Its name in the cluster where its kind is namespaced, and where it is not.
+    /// Its name in the cluster if its kind is namespaced, and if it is not.
     namespaced: ObjectRef,
     unnamespaced: ObjectRef,
     pub(super) api_version: String,
     pub(super) json: Arc<Value>,
-    /// The same as the API server keeps it: a Service has got an address.
+    /// The object as the API server stores it: a Service has an address.
     pub(super) kept: Arc<Value>,
-    /// `spec` as its manifest declares it, and as the API server keeps it.
+    /// Digests of `spec`, as declared and as the API server stores it.
     pub(super) specs: (SpecDigest, SpecDigest),
-    /// The API server chooses its name, another one each time.
+    /// The API server generates its name, a different one each time.
     pub(super) generated: bool,
-    /// The API server turns `stringData` into `data`: the controller misses it and writes it again, to no
-    /// effect.
+    /// The API server converts `stringData` into `data`: the controller does not find it and writes it again, without effect.
     pub(super) is_missed: bool,
-    /// Why the API server refuses it, if it does.
+    /// Why the API server rejects it, if it does.
     pub(super) refusal: Option<String>,
 }
 
-/// By which two `spec`s are told apart: files that declare the same definition of thousands of lines are compared in every pass.
+/// Distinguishes two `spec`s: files that declare the same definition of thousands of lines are compared in every pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SpecDigest(u64);
 
 impl SpecDigest {
-    /// Of the object's `spec`, which it may lack.
+    /// Digest of the object's `spec`, which may be missing.
     pub(super) fn new(object: &Value) -> Self {
         let mut hasher = DefaultHasher::new();
         object.get("spec").hash(&mut hasher);
@@ -71,7 +68,7 @@ impl Declared {
         }
     }
 
-    /// What it cannot change of an object as another file declares it, in the words of who refuses it.
+    /// Why an object from another file cannot be changed to this declaration, in the words of the rejection.
     pub(super) fn unchangeable(&self, there: &Value) -> Option<String> {
         let kind = self.id.group_kind();
         let read = |json: &Value| {
@@ -86,7 +83,6 @@ impl Declared {
         Some(difference.refusal(&kind, &self.id.name))
     }
 
-    /// Its name in the cluster.
     pub(super) fn named(&self, namespaced: bool) -> &ObjectRef {
         match namespaced {
             true => &self.namespaced,
@@ -107,7 +103,7 @@ fn with_address(id: &ObjectRef, json: &Value) -> Option<Arc<Value>> {
     Some(Arc::new(json))
 }
 
-/// What the API server itself refuses, of that which is easily overlooked.
+/// The reason for a rejection by the API server itself, for mistakes that are easily overlooked.
 fn refusal(id: &ObjectRef, json: &Value, generated: bool) -> Option<String> {
     let (kind, name) = (id.group_kind(), &id.name);
     let words = manifest::object_name_refusal(&kind, name).filter(|_| !generated);
@@ -123,7 +119,7 @@ fn refusal(id: &ObjectRef, json: &Value, generated: bool) -> Option<String> {
         .then(|| format!("Service \"{name}\" is invalid: spec.ports: Required value"))
 }
 
-/// Is it not there, or as good as not there?
+/// Is it missing, or equivalent to a missing value?
 fn is_blank(value: &Value) -> bool {
     value.as_str().is_none_or(str::is_empty)
 }

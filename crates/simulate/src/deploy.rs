@@ -1,4 +1,4 @@
-//! RKE2's deploy controller (k3s `pkg/deploy/controller.go`), as it was read and seen to behave.
+//! RKE2's deploy controller (k3s `pkg/deploy/controller.go`), according to its source and to observations.
 //!
 //! ```text
 //!            ┌──────────── 15 s after the end of each pass ────────────┐
@@ -6,13 +6,13 @@
 //!   walk: names and markers at once ──> file ──> file ──> ... ──> end of pass
 //!            │ dangling link                │ FIFO
 //!            v                              v
-//!     nothing is applied            hangs for good
+//!     nothing is applied            hangs forever
 //! ```
-//! Files that something else applies (`ManifestPath::applied_by`) are played as if they lay in the directory: they are tried in the order of
-//! their names and again until they are there, too, if less often.
+//! Files that something else applies (`ManifestPath::applied_by`) are simulated as if they were in the directory. In reality,
+//! they are also applied in the order of their names and retried until they succeed, but less often.
 //!
-//! Until one pass was clean every file is applied in every pass (`force`); from then on only a file
-//! whose modification time changed is read, and only one whose checksum differs is applied.
+//! Until one pass was clean every file is applied in every pass (`force`); from then on only a file whose modification time
+//! changed is read, and only one whose checksum differs is applied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,47 +33,39 @@ use super::reading::FileReading;
 use super::timer::Timer;
 use super::times;
 
-/// The controller's memory.
 #[derive(Debug, Clone, Default)]
 pub struct DeployController {
-    /// Which server it runs on.
     server: usize,
     force: bool,
     mtimes: foldhash::HashMap<ManifestPath, Timestamp>,
     pass: Option<Pass>,
-    /// A look at the directory that is under way: its own entries as they were found. Those of the directories below it come next.
+    /// A slow scan of the directory that is in progress: its own entries, as found. The entries of its subdirectories come next.
     looking: Option<SimulatedDirectory>,
     hung: Option<ManifestPath>,
-    /// Cluster and directory at the beginning of the last whole pass, when that pass changed
-    /// neither: the next one will change nothing either.
+    /// Cluster and directory at the beginning of the last complete pass, if that pass changed neither: then the next one changes
+    /// nothing either.
     idle: Option<(u64, u64)>,
-    /// How many passes it began.
     passes: u64,
 }
 
 #[derive(Debug, Clone)]
 struct Pass {
     walk: DirectoryWalk,
-    /// How many of its files were looked at.
     done: usize,
     clean: bool,
     began: (u64, u64),
 }
 
-/// What follows.
 enum NextTask {
-    /// The next file, or the end of the pass: it cost nothing and changed nothing.
+    /// The next file, or the end of the pass: the last step took no time and changed nothing.
     AtOnce,
     After(Duration),
-    /// Nothing any more.
     Never,
 }
 
-/// What became of a file.
 enum FileResult {
-    /// It is as it was.
+    /// Unchanged and skipped.
     PassedOver,
-    /// This many objects were applied.
     Applied(usize),
 }
 
@@ -93,26 +85,24 @@ impl DeployController {
         }
     }
 
-    /// The file on which it hangs, if it does.
     pub fn hung(&self) -> Option<&str> {
         self.hung.as_deref()
     }
 
-    /// Is it still re-applying every file in every pass?
     pub fn forces(&self) -> bool {
         self.force
     }
 
-    /// Will the next pass change nothing, as long as cluster and directory stay as they are?
+    /// Will the next pass change nothing, as long as cluster and directory stay the same?
     pub(super) fn is_idle(&self, cluster: &SimulatedCluster, files: &SimulatedDirectory) -> bool {
         self.hung.is_some() || self.idle == Some((cluster.revision(), files.generation()))
     }
 
-    /// The next thing that it does: a file, or the look at the directory that begins a pass.
+    /// Does its next step: a file, or the scan of the directory that begins a pass.
     pub(super) fn step(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) {
         loop {
             let delay = match self.next(cluster, files) {
-                // Nothing else happens at this instant, so this is the next thing.
+                // Nothing else happens at this instant, so this is the next step.
                 NextTask::AtOnce if !cluster.is_due() => continue,
                 NextTask::AtOnce => Duration::ZERO,
                 NextTask::After(delay) => delay,
@@ -172,28 +162,27 @@ impl DeployController {
         next
     }
 
-    /// The entries of the directory itself that the look under way has found.
+    /// The entries of the directory itself that the scan in progress has found.
     pub(super) fn looking(&self) -> Option<&SimulatedDirectory> {
         self.looking.as_ref()
     }
 
-    /// Does it neither look at the directory nor apply files?
+    /// Is it between passes, neither scanning nor applying?
     pub(super) fn is_between_passes(&self) -> bool {
         self.pass.is_none() && self.looking.is_none()
     }
 
-    /// How many passes it began.
     pub(super) fn passes(&self) -> u64 {
         self.passes
     }
 
-    /// The files that the pass under way takes up, or has taken up.
+    /// The files that the present pass applies, or has applied.
     pub(super) fn shown(&self) -> impl Iterator<Item = &ManifestPath> {
         let shown = self.pass.iter().flat_map(|pass| &pass.walk.shown);
         shown.map(|(path, _)| path)
     }
 
-    /// Begins a look at the directory that takes long, now and then.
+    /// Begins a slow scan of the directory, now and then.
     fn looks_slowly(&mut self, cluster: &mut SimulatedCluster, files: &SimulatedDirectory) -> bool {
         let one_in = cluster.slow_walks;
         let is_slow = self.looking.is_none() && one_in > 0 && cluster.walk_chance.one_in(one_in);
@@ -216,7 +205,6 @@ impl DeployController {
         NextTask::After(times::POLL)
     }
 
-    /// One file.
     fn file(
         &mut self,
         path: &ManifestPath,
@@ -279,7 +267,7 @@ impl DeployController {
         Ok(FileResult::Applied(reading.objects.len()))
     }
 
-    /// The Addon exists before its file is read, so that events can be about it.
+    /// The Addon exists before its file is read, so that events can refer to it.
     fn ensure_addon(&self, name: &AddonName, path: &ManifestPath, cluster: &mut SimulatedCluster) {
         if cluster.addons.contains_key(name) {
             return;
@@ -302,7 +290,7 @@ impl DeployController {
         );
     }
 
-    /// Checksum and kinds are written after complete success only.
+    /// Checksum and kinds are written only after complete success.
     fn record(
         &self,
         name: &AddonName,
@@ -350,7 +338,7 @@ impl DeployController {
         if reason != "ReadManifestFailed" {
             cluster.counts.failed += 1;
         }
-        // An Addon whose name is refused has no events: RKE2 tells only its log.
+        // An Addon whose name is rejected has no events: RKE2 reports that only in its log.
         if !reason.is_empty() && path.applied_by().is_none() {
             cluster.counts.events += 1;
             let failure = ApplyFailure {
@@ -368,7 +356,7 @@ impl DeployController {
     }
 }
 
-/// One walk takes names and markers together. `first` is the directory as it was when the walk began.
+/// One walk reads names and markers together. `first` is the directory at the start of the walk.
 fn begin(
     cluster: &mut SimulatedCluster,
     files: &SimulatedDirectory,
@@ -396,7 +384,7 @@ fn begin(
     })
 }
 
-/// Where the directory is in RKE2's own.
+/// The path of the directory within RKE2's data directory.
 const BELOW: &str = "/server/manifests/";
 
 /// RKE2's own name of a file, for its messages.
@@ -413,8 +401,8 @@ fn is_full(name: &str, path: &str) -> bool {
         || path.starts_with(APPLIED_BY_IMAGE_BUILDER)
 }
 
-/// Applies what a file declares and deletes what it no longer does. Errors are collected and the
-/// rest goes on: part of a file in the cluster is the normal case.
+/// Applies the objects that a file declares, and deletes those that it no longer declares. Errors are collected and the rest
+/// continues: it is normal that only a part of a file is in the cluster.
 fn apply(
     reading: &FileReading,
     addon: &AddonName,
@@ -470,7 +458,7 @@ fn apply(
     }
 }
 
-/// As Kubernetes writes it: the core group has an empty name.
+/// In the notation of Kubernetes: the core group has an empty name.
 fn version_kind(object: &Declared) -> String {
     let slash = if object.api_version.contains('/') {
         ""
@@ -480,7 +468,7 @@ fn version_kind(object: &Declared) -> String {
     format!("{slash}{}, Kind={}", object.api_version, object.id.kind)
 }
 
-/// Kinds that the file has now or had when it was last applied are looked through.
+/// Searches the kinds that the file has now or had when it was last applied.
 fn prune(
     reading: &FileReading,
     addon: &AddonName,
@@ -506,7 +494,7 @@ fn unreadable(content: &FileContent) -> String {
     }
 }
 
-/// How long a pass takes for a file of this many objects. An unchanged file takes no time.
+/// How long a pass takes for a file with this many objects. An unchanged file takes no time.
 fn cost(objects: usize) -> Duration {
     match objects {
         0 => Duration::ZERO,

@@ -1,7 +1,6 @@
-//! Windrow's own core against the simulated node: the daemon's loop, in memory and in simulated
-//! time, with whatever faults are asked for.
+//! Windrow's own core against the simulated node: the daemon's loop, in memory and in simulated time, with the requested faults.
 //!
-//! The directory and the saved ledger are the disk: they outlive a crash, nothing else does.
+//! The directory and the saved ledger are the disk: only these survive a crash.
 
 mod acting;
 mod alone;
@@ -50,14 +49,14 @@ pub use alone::{without_windrow, without_windrow_but_faults};
 use daemon::{RETRY, SimulatedDaemon, earliest};
 use probing::Probing;
 
-/// No bootstrap takes longer; one that does is reported as still under way.
+/// Limit for a bootstrap; one that takes longer is reported as still under way.
 const LIMIT: Duration = Duration::from_secs(12 * 3600);
 
-/// At most this many decisions may follow from one another at one instant.
+/// Limit on the consecutive decisions at one instant.
 const ROUNDS: usize = 20;
 
 impl PreparedSetup {
-    /// The bootstrap of the setup that these files are of, with Windrow.
+    /// The bootstrap of the setup of these files, with Windrow.
     pub fn with_windrow(&self, setup: &Setup, seed: u64) -> Run {
         Drive::new(setup, self, Faults::NONE, seed).run()
     }
@@ -72,7 +71,7 @@ impl PreparedSetup {
         run_alone(setup, self, &Faults::NONE, seed, &|| true).0
     }
 
-    /// The bootstrap with Windrow as long as there is time, which is asked at each step; `None` where it is up before the end.
+    /// The bootstrap with Windrow, while `go_on` returns true at each step; `None` if it was stopped before the end.
     pub fn with_windrow_while(
         &self,
         setup: &Setup,
@@ -83,7 +82,7 @@ impl PreparedSetup {
         ended.then_some(run)
     }
 
-    /// The bootstrap without Windrow as long as there is time.
+    /// The bootstrap without Windrow, under the same condition.
     pub fn without_windrow_while(
         &self,
         setup: &Setup,
@@ -100,8 +99,7 @@ pub fn with_windrow(setup: &Setup, faults: &Faults, seed: u64) -> Run {
     Drive::new(setup, &PreparedSetup::read(setup), *faults, seed).run()
 }
 
-/// The same, and what the flight recorder would have written of it. `packs` are the setup's rules as
-/// texts.
+/// The same, with the output of the flight recorder. `packs` are the setup's rules as texts.
 pub fn recorded(
     setup: &Setup,
     packs: &[(String, String)],
@@ -129,7 +127,7 @@ fn fleet(setup: &Setup, faults: &Faults, seed: u64) -> SimulatedNode {
     SimulatedNode::fleet(scenario, &joins, seed)
 }
 
-/// What yip does to a directory at every boot, and RKE2 to HelmCharts when it starts.
+/// The files that yip writes at every boot, and the HelmCharts that RKE2 rewrites when it starts.
 fn write_again(
     known: &PreparedSetup,
     signal: Signal,
@@ -158,16 +156,15 @@ fn write_again(
     }
 }
 
-/// Spoils a decision: a planted fault.
+/// Corrupts a decision, as a planted fault.
 type Spoil = fn(&mut Decision, &Observation);
 
-/// The daemons' part.
 struct Drive<'a> {
     setup: &'a Setup,
     known: &'a PreparedSetup,
     faults: Faults,
     dice: Dice,
-    /// For the faults that came later: what the others draw stays as it was.
+    /// For faults that were added later, so that the draws of the others stay the same.
     more: Dice,
     seed: u64,
     node: SimulatedNode,
@@ -176,7 +173,7 @@ struct Drive<'a> {
     disks: Vec<SimulatedDirectory>,
     changes: DueChanges,
     daemons: Vec<SimulatedDaemon>,
-    /// When every file is whole that somebody was writing.
+    /// When all files that are being written are complete.
     whole_at: Timestamp,
     /// A fault that the oracle has to find, in its own tests.
     planted: Option<Spoil>,
@@ -217,7 +214,7 @@ impl<'a> Drive<'a> {
         self.fly(&|| true).0
     }
 
-    /// The run, what the flight recorder wrote of it, and whether it was played to its end.
+    /// The run, the output of the flight recorder, and whether the run was played to its end.
     fn fly(mut self, go_on: &dyn Fn() -> bool) -> (Run, Vec<FlightLine>, bool) {
         let mut now = self.setup.scenario.start;
         let end = now + LIMIT;
@@ -301,7 +298,7 @@ impl<'a> Drive<'a> {
         (run, lines, at_end)
     }
 
-    /// Takes over what the node did to the disks. When the machine restarts, Windrow does too.
+    /// Applies the node's changes to the disks. When the machine restarts, Windrow does too.
     fn signals(&mut self, now: Timestamp) {
         for signal in self.node.signals() {
             write_again(self.known, signal, &mut self.node, &mut self.disks, now);
@@ -342,7 +339,7 @@ impl<'a> Drive<'a> {
         self.read_ledger_again(who, now);
         let daemon = &mut self.daemons[who];
         let mut again = daemon.wake.is_some_and(|wake| wake <= now);
-        // Decisions change what is watched, and what is watched changes decisions: repeat.
+        // Decisions change the set of watched objects, and watches change decisions: repeat.
         let mut rounds = 0;
         while rounds < ROUNDS {
             let news = self.scan(who, now) | self.listen(who, now) | self.probe(who, now);
@@ -350,14 +347,14 @@ impl<'a> Drive<'a> {
                 return self.judge_status(who, now);
             }
             again = self.decide(who, now);
-            // A process that died has not gone on acting.
+            // A dead process has not continued.
             let died = std::mem::take(&mut self.daemons[who].died);
             rounds = if died { 0 } else { rounds + 1 };
         }
         self.daemons[who].restless += 1;
     }
 
-    /// What it said last is published now.
+    /// Its last status is published now.
     fn judge_status(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let Some(status) = daemon.said.take() else {
@@ -431,7 +428,7 @@ impl<'a> Drive<'a> {
                 daemon.watch.poll(cluster, &interests)
             }
         };
-        // That a session begins is no message of kube-apiserver's: it cannot be lost.
+        // The begin of a session is not a message of kube-apiserver, so it cannot be lost.
         let begins = |event: &mut ClusterEvent| matches!(event, ClusterEvent::SessionBegins { .. });
         let at = daemon.wall(now);
         for event in events.extract_if(.., begins) {
@@ -465,7 +462,7 @@ impl<'a> Drive<'a> {
         news
     }
 
-    /// Decides and acts; true when that may lead to another decision at once.
+    /// Decides and acts; true if that may cause another decision at once.
     fn decide(&mut self, who: usize, now: Timestamp) -> bool {
         self.take_order(who, now);
         let daemon = &mut self.daemons[who];
@@ -503,7 +500,7 @@ impl<'a> Drive<'a> {
         let daemon = &mut self.daemons[who];
         let news = daemon.state.set_marker_troubles(daemon.troubles.clone());
         daemon.said = Some(decision.status);
-        // What the disk did not take is decided again at once.
+        // An action that the disk rejected is decided again at once.
         if news {
             return true;
         }
@@ -524,12 +521,12 @@ impl<'a> Drive<'a> {
         (Arc::clone(settings), Arc::clone(rules))
     }
 
-    /// A new process of Windrow begins. It knows only what is on the disk.
+    /// A new process of Windrow starts. It only has the files on the disk.
     fn restart_daemon(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
         daemon.oracle.restart(now);
-        // What was not saved is decided and reported once more.
+        // Unsaved decisions are made and reported again.
         if daemon.saved != *daemon.state.ledger() {
             daemon.oracle.reports.forget();
         }

@@ -1,4 +1,4 @@
-//! The example that the program carries along, so that the sandbox needs nothing else.
+//! The example that the program includes, so that the sandbox needs no other files.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ impl Setup {
         )
     }
 
-    /// A node that is installed with this Harvester configuration. What is wrong with it is for
-    /// [`windrow_model::manifest::extract::extract`] to tell; here it is left out.
+    /// A node that is installed with this Harvester configuration. [`windrow_model::manifest::extract::extract`] reports its
+    /// errors; here the wrong parts are left out.
     pub fn harvester_config(
         source: &str,
         text: &str,
@@ -49,7 +49,6 @@ impl Setup {
         }
     }
 
-    /// The storage network that a Harvester configuration presets.
     pub fn preset_storage_network(text: &str) -> Option<String> {
         let config = yaml::parse_configuration(text).ok().flatten();
         config

@@ -1,4 +1,4 @@
-//! What goes wrong, by seed: how often each thing does, and until when.
+//! The faults, by seed: how often each one happens, and until when.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::times;
 /// How often each fault happens: once in this many times; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
-    /// Faults stop after so long from the start: from then on everything must find its way.
+    /// Faults stop at this time after the start: from then on everything must recover.
     pub until: Duration,
     /// Windrow dies before an action.
     pub crash: u64,
-    /// ... and finds its ledger destroyed at its next start (once in this many crashes).
+    /// ... and its ledger is destroyed at its next start (once in this many crashes).
     pub ledger_lost: u64,
     /// An action fails: the disk is full.
     pub disk_full: u64,
@@ -23,39 +23,41 @@ pub struct Faults {
     pub read_only: u64,
     /// Windrow does not run for up to half an hour, as after a `systemctl stop`.
     pub away: u64,
-    /// Another version of Windrow takes over: it knows what can be read from the disk, byte by byte.
+    /// Another version of Windrow takes over: it only has the bytes on the disk.
     pub upgrade: u64,
-    /// A batch of events is lost, until the watch is cut and lists again.
+    /// A batch of events is lost, until the watch is interrupted and lists again.
     pub lost: u64,
-    /// A watch ends within a batch: what came first is known, and the rest comes when it lists again.
+    /// A watch ends within a batch: the first events arrive, and the rest comes when it lists again.
     pub truncated: u64,
     /// An event is reported twice.
     pub repeated: u64,
     /// The events of a batch come in another order.
     pub reordered: u64,
-    /// Every request is refused (401, 403, 429, 500, a time-out).
+    /// Every request is rejected (401, 403, 429, 500, a time-out).
     pub refused: u64,
     /// The wall clock is set, forward or back, by up to a day.
     pub clock: u64,
-    /// The node restarts.
     pub reboot: u64,
     /// The node restarts, and RKE2's unit is masked for up to an hour.
     pub masked: u64,
-    /// kube-apiserver takes long to establish a definition (once in this many definitions). It does so whenever the definition is created.
+    /// kube-apiserver takes long to establish a definition (once in this many definitions), each time when the definition is
+    /// created.
     pub slow_definitions: u64,
     /// RKE2 takes up to nine seconds from the manifests directory itself to those below it (once in this many looks).
     pub slow_walks: u64,
-    /// A file is written again, with the same bytes or others, is cut off for a while, or goes and comes back; or its marker is removed.
+    /// A file is written again, with the same bytes or others, is truncated for a while, or goes and comes back; or its marker is
+    /// removed.
     pub files: u64,
     /// RKE2 restarts, and Windrow does not.
     pub rke2: u64,
-    /// RKE2 does not look at its manifests directory for up to 15 minutes, and its kube-apiserver answers.
+    /// RKE2 does not scan its manifests directory for up to 15 minutes, while its kube-apiserver answers.
     pub stalls: u64,
-    /// A question of a probe has no answer, or a late one. 0: the node is not probed at all.
+    /// A probe has no answer, or a late one. 0: the node is not probed at all.
     pub unanswered: u64,
-    /// A person holds a file, or lets go the one that is held so.
+    /// A user holds a file, or releases the one that is held in this way.
     pub by_hand: u64,
-    /// A server's part in etcd is removed: its cluster starts empty, or goes back to a snapshot, where it is the only server and RKE2 alone.
+    /// A server's member of etcd is removed: its cluster starts empty, or is restored from a snapshot if it is the only server
+    /// and runs RKE2 only.
     pub replaced: u64,
     /// The same, and the server joins its own cluster again.
     pub rejoins: u64,
@@ -63,7 +65,7 @@ pub struct Faults {
     pub unread: u64,
     /// The ledger cannot be read at a start (once in this many starts).
     pub ledger_unread: u64,
-    /// The fail-safe lifts what it may while Windrow cannot run.
+    /// The fail-safe ends holds that it may end, while Windrow cannot run.
     pub failsafe: u64,
     /// A file whose release would do harm is gone for some minutes, while its marker stays.
     pub gone: u64,
@@ -71,12 +73,12 @@ pub struct Faults {
     pub ahead: u64,
     /// From the start or from some time on, a daemon has no answer from kube-apiserver (once in this many daemons).
     pub mute: u64,
-    /// A person moves a file to another directory below the manifests directory, or back, or deletes one of two files that have the same name.
+    /// A user moves a file to another directory below the manifests directory, or back, or deletes one of two files that have the
+    /// same name.
     pub moved: u64,
 }
 
 impl Faults {
-    /// Nothing goes wrong.
     pub const NONE: Self = Self {
         until: Duration::ZERO,
         crash: 0,
@@ -111,7 +113,8 @@ impl Faults {
         moved: 0,
     };
 
-    /// Everything goes wrong now and then, but for what has only its own bootstraps below: clusters, reads, the fail-safe and moved files.
+    /// Every fault happens now and then, except for those with separate bootstraps below: clusters, reads, the fail-safe and
+    /// moved files.
     pub const ALL: Self = Self {
         until: Duration::from_secs(30 * 60),
         crash: 6,
@@ -141,7 +144,7 @@ impl Faults {
         ..Self::NONE
     };
 
-    /// Another cluster comes under the running daemon, or the server joins its own again.
+    /// Another cluster replaces the one of the running daemon, or the server joins its own again.
     pub const CLUSTERS: Self = Self {
         until: Self::ALL.until,
         crash: 6,
@@ -150,7 +153,7 @@ impl Faults {
         ..Self::NONE
     };
 
-    /// What lies on the disk cannot be read now and then.
+    /// Files on the disk cannot be read now and then.
     pub const READS: Self = Self {
         until: Self::ALL.until,
         crash: 6,
@@ -184,7 +187,7 @@ impl Faults {
         ..Self::NONE
     };
 
-    /// kube-apiserver never answers Windrow, or no more from some time on. RKE2 reaches it.
+    /// kube-apiserver never answers Windrow, or stops at some time. RKE2 reaches it.
     pub const MUTE: Self = Self {
         mute: 1,
         ..Self::NONE
@@ -224,7 +227,7 @@ impl Faults {
 }
 
 impl Faults {
-    /// Those that a flight can have: the others happen to what it does not record.
+    /// The faults that a flight can have: the others affect parts that it does not record.
     pub(super) fn recorded(&self) -> Self {
         Self {
             replaced: 0,
@@ -238,7 +241,7 @@ impl Faults {
         }
     }
 
-    /// Those of the cluster's own, which RKE2 meets without Windrow too.
+    /// The faults of the cluster itself, which RKE2 also meets without Windrow.
     pub(super) fn slow_definitions(&self) -> Option<SlowDefinitions> {
         (self.slow_definitions > 0).then_some(SlowDefinitions {
             one_in: self.slow_definitions,
@@ -247,7 +250,6 @@ impl Faults {
     }
 }
 
-/// Draws faults.
 #[derive(Debug)]
 pub(super) struct Dice {
     chance: Chance,
@@ -258,7 +260,7 @@ impl Dice {
         Self { chance }
     }
 
-    /// Does something happen that happens once in `n` times?
+    /// Does an event happen that happens once in `n` times?
     pub(super) fn throw(&mut self, n: u64) -> bool {
         n != 0 && self.chance.one_in(n)
     }
@@ -267,7 +269,7 @@ impl Dice {
         &mut self.chance
     }
 
-    /// What a server says that answers and does not help.
+    /// The message of a server that answers with an error.
     pub(super) fn refusal(&mut self) -> &'static str {
         const REFUSALS: [&str; 5] = [
             "401 Unauthorized",
@@ -284,8 +286,8 @@ impl Dice {
         self.chance.between((Duration::ZERO, most))
     }
 
-    /// Repeats and reorders. A watch never tells an object's older state after its newer one, and a
-    /// batch has one event of each object.
+    /// Repeats and reorders. A watch never reports an object's older state after its newer one, and a batch has one event per
+    /// object.
     pub(super) fn disturb(&mut self, events: &mut Vec<ClusterEvent>, faults: &Faults) {
         if self.throw(faults.repeated)
             && let Some(event) = self.chance.pick(events).cloned()

@@ -1,5 +1,4 @@
-//! A manifests directory in memory: what RKE2's deploy controller reads and Windrow puts its
-//! markers into.
+//! A manifests directory in memory: RKE2's deploy controller reads it, and Windrow writes its markers into it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,30 +10,28 @@ use windrow_model::manifest::{self, FileContent, MARKER_SUFFIX, ManifestPath, Ma
 
 use super::reading::{FileReading, read_file};
 
-/// One entry of the directory.
 #[derive(Debug, Clone)]
 pub struct DirectoryEntry {
-    /// Shared, so that a copy of the directory costs little. A marker of Windrow's is written out when
-    /// it is read.
+    /// Shared, so that a copy of the directory costs little. The bytes of Windrow's markers are created when they are read.
     content: OnceLock<Arc<FileContent>>,
-    /// What RKE2 reads in it, once it was read.
+    /// RKE2's result of reading it, if it was read.
     reading: OnceLock<Arc<FileReading>>,
-    /// When it was last written: all that RKE2 looks at once its first clean pass is over.
+    /// When it was last written: the only property that RKE2 checks after its first clean pass.
     pub mtime: Timestamp,
-    /// The directory's generation with which it was put in place.
+    /// The directory's generation at which it was added.
     since: u64,
-    /// What its content says, where it is a marker of Windrow's.
+    /// The parsed content, if it is a marker of Windrow.
     mark: Option<Arc<Mark>>,
     /// Would RKE2 apply a file of its name?
     is_manifest: bool,
-    /// Is it a marker, or does it lie in a directory that is called like one?
+    /// Is it a marker, or is it in a directory whose name is that of a marker?
     hides: bool,
-    /// Where in its path its name begins.
+    /// Index of the file name in its path.
     base: usize,
 }
 
 impl DirectoryEntry {
-    /// What it is, and its bytes.
+    /// Its type and bytes.
     pub fn content(&self) -> &Arc<FileContent> {
         self.content.get_or_init(|| {
             let mark = self.mark.as_ref().map(|mark| mark.to_json());
@@ -42,13 +39,13 @@ impl DirectoryEntry {
         })
     }
 
-    /// What RKE2 reads in it. `path` is its own.
+    /// RKE2's result of reading it. `path` is its own.
     pub(super) fn reading(&self, path: &str) -> &Arc<FileReading> {
         let read = || Arc::new(read_file(path, self.content()));
         self.reading.get_or_init(read)
     }
 
-    /// What a marker of Windrow's says.
+    /// The parsed content of a marker of Windrow.
     pub(super) fn mark(&self) -> Option<&Mark> {
         self.mark.as_deref()
     }
@@ -58,43 +55,39 @@ impl DirectoryEntry {
         self.mark.is_some()
     }
 
-    /// Is it a symbolic link that leads nowhere?
     fn dangles(&self) -> bool {
         let content = self.content.get();
         content.is_some_and(|content| matches!(**content, FileContent::DanglingSymlink { .. }))
     }
 }
 
-/// The directory. Paths are below it, with `/`; directories exist by what lies in them.
+/// The directory. Paths are relative to it, with `/`; directories exist by their files.
 #[derive(Debug, Clone, Default)]
 pub struct SimulatedDirectory {
     entries: BTreeMap<SmolStr, DirectoryEntry>,
     generation: u64,
 }
 
-/// What RKE2's walk over the directory finds: names and markers together.
+/// The result of RKE2's walk over the directory: names and markers together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct DirectoryWalk {
     /// The manifests that are not hidden, in RKE2's order, and when each was last written.
     pub(super) shown: Vec<(ManifestPath, Timestamp)>,
-    /// How many manifests are hidden.
     pub(super) held: usize,
-    /// The first symbolic link that leads nowhere.
+    /// The first dangling symbolic link.
     pub(super) dangling: Option<SmolStr>,
 }
 
 impl SimulatedDirectory {
-    /// An empty directory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Writes a regular file, whole and at once.
     pub fn write(&mut self, path: impl Into<SmolStr>, bytes: impl Into<Vec<u8>>, now: Timestamp) {
         self.put(path, FileContent::Bytes(bytes.into()), now);
     }
 
-    /// Puts an entry of any sort in place.
+    /// Adds an entry of any type.
     pub fn put(&mut self, path: impl Into<SmolStr>, content: FileContent, now: Timestamp) {
         let path = path.into();
         let mark = match &content {
@@ -106,7 +99,7 @@ impl SimulatedDirectory {
         self.enter(path, Arc::new(content).into(), mark.map(Arc::new), now);
     }
 
-    /// Puts a marker of Windrow's in place: what is written says what the mark does.
+    /// Adds a marker of Windrow; the bytes follow from the mark.
     pub(super) fn hold(&mut self, path: &str, mark: &Arc<Mark>, now: Timestamp) {
         self.enter(path.into(), OnceLock::new(), Some(Arc::clone(mark)), now);
     }
@@ -133,19 +126,19 @@ impl SimulatedDirectory {
         self.entries.insert(path, file);
     }
 
-    /// Does a file that is not Windrow's stand where a marker of Windrow's is to be?
+    /// Is there a file that is not Windrow's at the place of a marker of Windrow?
     pub(super) fn is_foreign(&self, marker: &str) -> bool {
         self.get(marker).is_some_and(|file| file.mark.is_none())
     }
 
-    /// Takes an entry away; false when there was none.
+    /// Removes an entry; false if there was none.
     pub fn remove(&mut self, path: &str) -> bool {
         let removed = self.entries.remove(path).is_some();
         self.generation += u64::from(removed);
         removed
     }
 
-    /// Writes an entry of another directory again, as it was there.
+    /// Writes an entry of another directory again, with its old content.
     pub(super) fn put_again(&mut self, path: &str, file: &DirectoryEntry, now: Timestamp) {
         self.generation += 1;
         let file = DirectoryEntry {
@@ -156,7 +149,7 @@ impl SimulatedDirectory {
         self.entries.insert(path.into(), file);
     }
 
-    /// Moves an entry, as `mv` does: it keeps its content and its time.
+    /// Moves an entry like `mv`: it keeps its content and its time.
     pub(super) fn move_entry(&mut self, path: &str, to: &str) {
         let Some(entry) = self.entries.remove(path) else {
             return;
@@ -170,13 +163,13 @@ impl SimulatedDirectory {
         self.enter(to.into(), content, mark, mtime);
     }
 
-    /// The manifests of this name, in whichever directories.
+    /// The manifests of this name, in all directories.
     pub(super) fn namesakes<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let manifests = self.manifests().map(|(path, _)| path);
         manifests.filter(move |path| base_name(path) == name)
     }
 
-    /// Reads every manifest. What the other directory has alike is taken over from there.
+    /// Reads every manifest. The result is taken from the other directory if the content is equal.
     pub(super) fn read_all(&self, other: Option<&Self>) {
         for (path, file) in self.manifests() {
             let alike = other
@@ -190,7 +183,7 @@ impl SimulatedDirectory {
         }
     }
 
-    /// Are the same bytes in both?
+    /// Do both have the same bytes?
     pub(super) fn has_same_files(&self, other: &Self) -> bool {
         let content =
             |(path, file): (&SmolStr, &DirectoryEntry)| (path.clone(), Arc::clone(file.content()));
@@ -200,7 +193,6 @@ impl SimulatedDirectory {
             .eq(other.entries.iter().map(content))
     }
 
-    /// One entry.
     pub fn get(&self, path: &str) -> Option<&DirectoryEntry> {
         self.entries.get(path)
     }
@@ -217,13 +209,12 @@ impl SimulatedDirectory {
         self.iter().filter(|(_, file)| file.is_manifest)
     }
 
-    /// Rises with every change.
+    /// Increases with every change.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Base names that a marker of anybody hides from RKE2, in every directory. A directory named
-    /// `x.yaml.skip` hides `x.yaml` as well.
+    /// Base names that any marker hides from RKE2, in every directory. A directory named `x.yaml.skip` hides `x.yaml` as well.
     pub fn hidden(&self) -> impl Iterator<Item = &str> {
         let markers = self.entries.iter().filter(|(_, file)| file.hides);
         markers.flat_map(|(path, file)| {
@@ -233,7 +224,7 @@ impl SimulatedDirectory {
         })
     }
 
-    /// What a walk finds that read this directory first, and those below it when they were as in `later`.
+    /// The result of a walk that read this directory first, and its subdirectories when they were as in `later`.
     pub(super) fn with_lower(&self, later: &Self) -> Self {
         let is_below = |path: &SmolStr| path.contains('/');
         let own = self.entries.iter().filter(|(path, _)| !is_below(path));
@@ -247,7 +238,6 @@ impl SimulatedDirectory {
         }
     }
 
-    /// What RKE2's walk finds now.
     pub(super) fn walk(&self) -> DirectoryWalk {
         let mut hidden: Vec<&str> = self.hidden().collect();
         hidden.sort_unstable();
@@ -269,13 +259,12 @@ impl SimulatedDirectory {
         walk
     }
 
-    /// Is this manifest hidden from RKE2 now?
     pub fn is_hidden(&self, path: &str) -> bool {
         let name = base_name(path);
         self.hidden().any(|hidden| hidden == name)
     }
 
-    /// The marker that hides this manifest and that Windrow did not make, if there is one.
+    /// The foreign marker that hides this manifest, if there is one.
     pub fn skipped_by(&self, path: &ManifestPath) -> Option<MarkerPath> {
         if path.applied_by().is_some() {
             return None;
@@ -286,7 +275,7 @@ impl SimulatedDirectory {
         markers.find(|marker| marker.hides() == name)
     }
 
-    /// What a look at the directory finds, given the generation that the last look saw.
+    /// The result of a scan of the directory, given the generation of the previous scan.
     pub fn look(&self, before: Option<u64>) -> Directory {
         let is_new = |file: &DirectoryEntry| before.is_none_or(|before| file.since > before);
         let files = self

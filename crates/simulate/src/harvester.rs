@@ -1,4 +1,4 @@
-//! The platform's own bootstrap: what comes when, and where Harvester's start can get stuck.
+//! The platform's own bootstrap: its order, and the points at which Harvester's start can get stuck.
 //!
 //! ```text
 //!   RKE2's charts ── Rancher ── Harvester's CRDs ── KubeVirt, webhook ── pod creates the Settings that are missing
@@ -7,8 +7,8 @@
 //!                                                                           v
 //!                                                          refused: crash, back-off, once more
 //! ```
-//! What rancherd does of it is in `rancherd.rs`: a preset `storage-network` is not missing any more when the
-//! pod starts. What becomes of its value is in `storage_network.rs`.
+//! The part of rancherd is in `rancherd.rs`: with it, a preset `storage-network` already exists when the pod starts. The effect
+//! of its value is in `storage_network.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,14 +30,14 @@ use super::storage_network::{self, StorageNetwork};
 use super::timer::{RancherdStep, Timer};
 use super::times;
 
-/// Harvester, or nothing but RKE2.
+/// Harvester, or RKE2 only.
 #[derive(Debug, Clone)]
 pub(super) struct PlatformBootstrap {
     harvester: Option<HarvesterVersion>,
     node: NodeFacts,
     storage_network: StorageNetwork,
     refusals: u32,
-    /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
+    /// The cluster's revision at the last rejection: as long as it stays, the next attempt is rejected too.
     refused_at: Option<u64>,
     up: bool,
     rancherd: Rancherd,
@@ -64,7 +64,7 @@ impl PlatformBootstrap {
         }
     }
 
-    /// Enters every step, each after the one before it.
+    /// Schedules every step, each after the previous one.
     pub(super) fn begin(&self, cluster: &mut SimulatedCluster) {
         if self.harvester.is_some() {
             cluster.after(times::PROBES, Timer::Rancherd(RancherdStep::Probes));
@@ -137,9 +137,9 @@ impl PlatformBootstrap {
         );
     }
 
-    /// The pod creates the Settings that are missing; one refusal and it crashes. One that is there is
-    /// left as it is (`SetAll` in `pkg/controller/global/settings/register.go`): it is updated only where
-    /// the environment names a value, and Harvester's chart names none for the storage network.
+    /// The pod creates the missing Settings; after one rejection it crashes. An existing one is left unchanged (`SetAll` in
+    /// `pkg/controller/global/settings/register.go`): it is updated only if the environment names a value, and Harvester's chart
+    /// names none for the storage network.
     pub(super) fn set_all(&mut self, cluster: &mut SimulatedCluster) {
         if !cluster.has(&storage_network::SETTING) {
             let empty = static_json!({
@@ -172,7 +172,7 @@ impl PlatformBootstrap {
     }
 
     fn refuse(&mut self, message: String, cluster: &mut SimulatedCluster) {
-        // Its state has no part in what others do.
+        // Its state does not affect others.
         if !cluster.has(&SERVER_POD) {
             cluster.put_unnoticed(SERVER_POD.clone(), server_pod());
         }
@@ -185,17 +185,17 @@ impl PlatformBootstrap {
         cluster.after(wait, Timer::SetAll);
     }
 
-    /// Harvester's storage-network controller gets to its Setting.
+    /// Harvester's storage-network controller handles its Setting.
     pub(super) fn storage_network(&mut self, cluster: &mut SimulatedCluster) {
         self.storage_network.step(cluster);
     }
 
-    /// Will its next look end as the last one, as long as the cluster stays as it is?
+    /// Will its next attempt end like the last one, as long as the cluster stays the same?
     pub(super) fn storage_network_is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.storage_network.is_idle(cluster)
     }
 
-    /// Why the preset storage network is not configured; `None` where it is, or where none is preset.
+    /// Why the preset storage network is not configured; `None` if it is, or if none is preset.
     pub(super) fn unconfigured(&self, cluster: &SimulatedCluster) -> Option<Vec<String>> {
         let mut because = self.storage_network.unconfigured(cluster)?;
         because.extend(self.rancherd.refused());
@@ -207,18 +207,17 @@ impl PlatformBootstrap {
         self.up
     }
 
-    /// rancherd's next step.
     pub(super) fn rancherd(&mut self, step: RancherdStep, cluster: &mut SimulatedCluster) {
         self.rancherd.step(step, cluster);
         self.storage_network.setting_changed(cluster);
     }
 
-    /// Is rancherd refused, and will be as long as the cluster stays as it is?
+    /// Is rancherd rejected, and will it be as long as the cluster stays the same?
     pub(super) fn rancherd_is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.rancherd.is_idle(cluster)
     }
 
-    /// Will its pod's next start end as the last one, as long as the cluster stays as it is?
+    /// Will its pod's next start end like the last one, as long as the cluster stays the same?
     pub(super) fn is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.refused_at == Some(cluster.revision())
     }
@@ -228,10 +227,10 @@ impl PlatformBootstrap {
     }
 }
 
-/// The namespace of Harvester's own.
+/// The namespace of Harvester itself.
 const SYSTEM: &str = "harvester-system";
 
-/// The pod of Harvester's server, by which its crash loop is recognised.
+/// The pod of Harvester's server, which shows its crash loop.
 static SERVER_POD: ObjectRef = literals::object("", "Pod", Some(SYSTEM), "harvester-0");
 
 const fn setting(name: &'static str) -> ObjectRef {
@@ -249,7 +248,7 @@ fn crash_loop(message: &str) -> Value {
         "lastState": {"terminated": {"reason": "Error", "exitCode": 1, "message": message}}}]})
 }
 
-/// What Harvester's charts bring beside kinds and workloads.
+/// The objects of Harvester's charts, except for kinds and workloads.
 fn objects(cluster: &mut SimulatedCluster) {
     cluster.put(
         literals::object("network.harvesterhci.io", "ClusterNetwork", None, "mgmt"),
@@ -258,7 +257,7 @@ fn objects(cluster: &mut SimulatedCluster) {
     );
 }
 
-/// KubeVirt as virt-operator reports it (`pkg/virt-operator/util/client.go`, v1.7.0).
+/// KubeVirt in the state that virt-operator reports (`pkg/virt-operator/util/client.go`, v1.7.0).
 fn kubevirt(cluster: &mut SimulatedCluster, phase: &str) {
     let is_deployed = phase == "Deployed";
     let (reason, message) = match is_deployed {
@@ -284,7 +283,7 @@ fn kubevirt(cluster: &mut SimulatedCluster, phase: &str) {
     );
 }
 
-/// What is known to come of a chart comes, but for what something else makes in this model.
+/// Adds the known results of a chart, except for those that another part of this model creates.
 fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
     for known in &brings.kinds {
         cluster.serve(known.kind.clone(), known.namespaced);
@@ -308,7 +307,7 @@ fn bring(brings: &Brings, cluster: &mut SimulatedCluster) {
     }
 }
 
-/// Does something else make it: another step, or the pod?
+/// Does another step, or the pod, create it?
 fn has_a_maker(object: &ObjectRef) -> bool {
     matches!(
         (object.kind.as_str(), object.name.as_str()),
@@ -326,7 +325,7 @@ fn deployment(cluster: &mut SimulatedCluster, name: &'static str) {
     cluster.put(object, json);
 }
 
-/// An object of the platform's, as it is once it works: no controller of this model has anything to do with it.
+/// An object of the platform in its working state: no controller of this model handles it.
 fn at_work(object: &ObjectRef) -> Arc<Value> {
     match object.kind.as_str() {
         "Deployment" => {
@@ -351,7 +350,7 @@ fn at_work(object: &ObjectRef) -> Arc<Value> {
 mod tests {
     use super::*;
 
-    /// The pod before rancherd: the Setting is there and empty, and the webhook answers.
+    /// The pod before rancherd: the Setting exists and is empty, and the webhook answers.
     fn pod_first(version: HarvesterVersion) -> (PlatformBootstrap, SimulatedCluster) {
         let start = jiff::Timestamp::UNIX_EPOCH;
         let mut cluster = SimulatedCluster::new(start, super::super::chance::Chance::new(1));
@@ -369,7 +368,7 @@ mod tests {
         (platform, cluster)
     }
 
-    /// `validateUpdateStorageNetwork` of v1.5.1 checks for machines; rancherd's `retry` goes on every 15 s.
+    /// `validateUpdateStorageNetwork` of v1.5.1 checks for VMs; rancherd's `retry` continues every 15 s.
     #[test]
     fn a_pod_that_is_first_comes_up_and_only_rancherd_goes_round_until_the_machine_is_stopped() {
         let (mut platform, mut cluster) = pod_first(HarvesterVersion::new(1, 5, 1));
@@ -397,7 +396,7 @@ mod tests {
         assert!(cluster.agenda.any(|timer| *timer == Timer::StorageNetwork));
     }
 
-    /// The words of v1.8.2, which `tests/kubernetes/harvester_webhook_in_cluster.rs` hears from the webhook itself.
+    /// The messages of v1.8.2, which `tests/kubernetes/harvester_webhook_in_cluster.rs` gets from the webhook itself.
     #[test]
     fn a_machine_is_refused_as_long_as_a_network_that_it_names_is_not_there() {
         let (_, mut cluster) = pod_first(HarvesterVersion::LATEST);

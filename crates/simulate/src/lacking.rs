@@ -1,7 +1,7 @@
-//! What a virtual machine needs and does not have, and whether anything may still bring it.
+//! The missing requirements of a virtual machine, and whether anything may still create them.
 //!
-//! A machine that lacks something never runs, where it is certain that nothing makes it. It is not certain where the manifests hold
-//! something whose work is not simulated: a chart, an object of an unknown operator, pods with rights of their own.
+//! A VM with a missing requirement never runs if it is certain that nothing creates it. It is uncertain if the manifests contain
+//! an object whose effects are not simulated: a chart, an object of an unknown operator, pods with rights of their own.
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
@@ -12,10 +12,10 @@ use super::literals::named;
 use super::machines::{self, MACHINES};
 use super::makers::who_may_bring;
 
-/// Something that a machine needs and that is not there.
+/// A missing requirement of a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LackingPart {
-    /// What is to be made.
+    /// The object to create.
     pub(super) object: ObjectRef,
     /// In words.
     pub(super) says: String,
@@ -28,7 +28,7 @@ impl LackingPart {
     }
 }
 
-/// What the machine lacks: claims that are bound, networks and Secrets.
+/// The missing requirements of the VM: bound claims, networks and Secrets.
 pub(super) fn lacking_parts<'a>(
     cluster: &'a SimulatedCluster,
     id: &'a ObjectRef,
@@ -61,7 +61,7 @@ pub(super) fn lacking_parts<'a>(
     claims.chain(absent.map(LackingPart::absent))
 }
 
-/// What keeps a claim of a machine from being bound; `None` where it is.
+/// The reason why a claim of a VM is not bound; `None` if it is.
 fn lacking_claim(
     cluster: &SimulatedCluster,
     id: &ObjectRef,
@@ -102,9 +102,8 @@ fn lacking_claim(
     })
 }
 
-/// Machines that should run and do not.
 fn idle_machines(cluster: &SimulatedCluster) -> impl Iterator<Item = (&ObjectRef, &Stored)> {
-    // What starts machines of a kind that an installer is taken to bring is not simulated.
+    // Nothing simulates the start of VMs whose kind is only assumed to come from an installer.
     let mut guesses = cluster.may_bring.values();
     let is_guessed = guesses.any(|guess| guess.kinds.contains_key(&MACHINES));
     cluster.of_kind(&MACHINES).filter(move |(_, machine)| {
@@ -114,7 +113,7 @@ fn idle_machines(cluster: &SimulatedCluster) -> impl Iterator<Item = (&ObjectRef
     })
 }
 
-/// Machines that never run, and why, a sentence each.
+/// VMs that never run, and why, a sentence each.
 pub(super) fn never_run(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
     idle_machines(cluster).filter_map(|(id, machine)| {
         let mut parts = lacking_parts(cluster, id, machine).peekable();
@@ -126,7 +125,7 @@ pub(super) fn never_run(cluster: &SimulatedCluster) -> impl Iterator<Item = Stri
     })
 }
 
-/// Machines of which it is not known whether they run, and why, a sentence each.
+/// VMs that may or may not run, and why, a sentence each.
 pub(super) fn may_run(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
     idle_machines(cluster).filter_map(|(id, machine)| {
         let mut doubtful = None;

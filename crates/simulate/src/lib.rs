@@ -1,8 +1,8 @@
-//! A simulated node and its clock: RKE2's deploy controller, a small API server, Harvester's controllers, and Windrow's own core driven
-//! against them. [`rehearse`] sums many simulated bootstraps up.
+//! A simulated node and its clock: RKE2's deploy controller, a small API server, Harvester's controllers, and Windrow's own core
+//! driven against them. [`rehearse`] summarizes many simulated bootstraps.
 //!
-//! May know: the crates `model`, `plan`, `gates`, `harvester` and `decide`. It is written after the real controllers, not after Windrow: nothing on the simulated node knows
-//! of plans or rules.
+//! May know: the crates `model`, `plan`, `gates`, `harvester` and `decide`. The simulation follows the real controllers, not
+//! Windrow: nothing on the simulated node knows of plans or rules.
 //!
 //! Invariants: the same scenario, files and seed give the same run, event for event. Used by `windrow rehearse`,
 //! `windrow run --sandbox` and the simulation tests.

@@ -1,9 +1,9 @@
-//! Names and JSON of literals. They are made once.
+//! Names and JSON from literals. They are created once.
 
 use smol_str::SmolStr;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
-/// JSON without anything of this one bootstrap in it.
+/// JSON that is the same in every bootstrap.
 macro_rules! static_json {
     ($($json:tt)+) => {{
         static JSON: std::sync::LazyLock<std::sync::Arc<serde_json::Value>> =
@@ -14,7 +14,6 @@ macro_rules! static_json {
 
 pub(super) use static_json;
 
-/// An object's name of literals.
 pub(super) const fn object(
     group: &'static str,
     kind: &'static str,
@@ -32,7 +31,7 @@ pub(super) const fn object(
     }
 }
 
-/// An object's name. Only its group and kind are literals.
+/// The name of an object of which only the group and kind are literals.
 pub(super) fn named(
     group: &'static str,
     kind: &'static str,
@@ -46,7 +45,6 @@ pub(super) fn named(
     }
 }
 
-/// A kind's name of literals.
 pub(super) const fn kind(group: &'static str, kind: &'static str) -> GroupKind {
     GroupKind {
         group: SmolStr::new_static(group),

@@ -1,4 +1,4 @@
-//! What happened, and when: the timeline that a rehearsal prints, and the counts.
+//! The events of a simulation and their times: the timeline that a rehearsal prints, and the counts.
 
 use std::fmt;
 

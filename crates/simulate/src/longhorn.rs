@@ -1,4 +1,4 @@
-//! Longhorn's volumes, and what keeps them attached.
+//! Longhorn's volumes, and the objects that keep them attached.
 
 use smol_str::{SmolStr, format_smolstr};
 use windrow_model::manifest::ObjectRef;
@@ -9,19 +9,16 @@ use super::literals::{self, named};
 use super::machines::{has_its_parts, has_its_pod};
 use super::operators::is_complete;
 
-/// A volume of Longhorn's that an object keeps attached.
+/// A Longhorn volume that an object keeps attached.
 #[derive(Debug)]
 pub(super) struct AttachedVolume {
-    /// Of the volume.
     pub(super) name: SmolStr,
-    /// The claim's name.
     pub(super) claim: SmolStr,
-    /// Who mounts it.
+    /// The object that mounts it.
     pub(super) user: ObjectRef,
 }
 
-/// Longhorn's volumes that are attached: those of whatever has its pods, from the moment in which all that
-/// these mount is there.
+/// The attached volumes of Longhorn: those of every object that has its pods, from the moment when all of its mounts exist.
 pub(super) fn attached_volumes(cluster: &SimulatedCluster) -> Vec<AttachedVolume> {
     let mut attached = Vec::new();
     for (group, kind) in MOUNTING_KINDS {

@@ -1,4 +1,4 @@
-//! Virtual machines: what one needs before it starts, and what virt-controller says of it.
+//! Virtual machines: the requirements of their start, and the status by virt-controller.
 
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -13,7 +13,7 @@ use super::log::HappeningKind;
 
 pub(super) static MACHINES: GroupKind = literals::kind("kubevirt.io", "VirtualMachine");
 
-/// What virt-controller says of a machine.
+/// The status of a VM by virt-controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MachineState {
     Starting,
@@ -31,7 +31,7 @@ impl MachineState {
     }
 }
 
-/// Has virt-controller said that the machine has its pod, or gets it?
+/// Has virt-controller reported that the VM has its pod, or gets it?
 pub(super) fn has_its_pod(machine: &Stored) -> bool {
     let state = &machine.status()["printableStatus"];
     [MachineState::Starting, MachineState::Running]
@@ -39,7 +39,7 @@ pub(super) fn has_its_pod(machine: &Stored) -> bool {
         .any(|known| *state == known.as_str())
 }
 
-/// Writes the machine's status, unless it is in this state already.
+/// Writes the VM's status, unless it is in this state already.
 pub(super) fn become_state(cluster: &mut SimulatedCluster, id: &ObjectRef, state: MachineState) {
     let before = cluster.stored(id);
     if before.is_some_and(|vm| vm.status()["printableStatus"] == state.as_str()) {
@@ -63,7 +63,7 @@ pub(super) fn become_state(cluster: &mut SimulatedCluster, id: &ObjectRef, state
     });
 }
 
-/// Does the run strategy in its `spec` start the machine?
+/// Does the run strategy in its `spec` start the VM?
 pub(super) fn starts(spec: &Value) -> bool {
     match spec["runStrategy"].as_str() {
         Some(strategy) => matches!(strategy, "Always" | "RerunOnFailure" | "Once"),
@@ -71,13 +71,13 @@ pub(super) fn starts(spec: &Value) -> bool {
     }
 }
 
-/// What the annotation of a machine is called from which Harvester makes its claims.
+/// The annotation of a VM from which Harvester creates its claims.
 const CLAIM_TEMPLATES: &str = "harvesterhci.io/volumeClaimTemplates";
 
-/// Makes the claims that a machine brings along, as far as they can be made by now: Harvester's controller those of its
-/// annotation (harvester v1.4.0 to v1.8.2, `createPVCsFromAnnotation` in
-/// `pkg/controller/master/virtualmachine/vm_controller.go`), virt-controller the DataVolumes of `dataVolumeTemplates` (kubevirt
-/// v1.2.2 to v1.7.4, `handleDataVolumes` in `pkg/virt-controller/watch/vm`). Both do so for a machine that stands still, too.
+/// Creates the claims of a VM, as far as that is possible now. Harvester's controller creates those of its annotation (harvester
+/// v1.4.0 to v1.8.2, `createPVCsFromAnnotation` in `pkg/controller/master/virtualmachine/vm_controller.go`), and virt-controller
+/// the DataVolumes of `dataVolumeTemplates` (kubevirt v1.2.2 to v1.7.4, `handleDataVolumes` in `pkg/virt-controller/watch/vm`).
+/// Both do so for a stopped VM, too.
 pub(super) fn make_claims(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(machine) = cluster.stored(id) else {
         return;
@@ -116,7 +116,6 @@ pub(super) fn make_claims(cluster: &mut SimulatedCluster, id: &ObjectRef) {
 
 static DATA_VOLUME: GroupKind = literals::kind("cdi.kubevirt.io", "DataVolume");
 
-/// The templates from which Harvester makes a machine's claims.
 fn claim_templates(machine: &Stored) -> Vec<Value> {
     let text = machine.body()["metadata"]["annotations"][CLAIM_TEMPLATES].as_str();
     text.and_then(|text| serde_json::from_str(text).ok())
@@ -130,7 +129,6 @@ fn image_of(template: &Value) -> Option<ObjectRef> {
     Some(named("harvesterhci.io", kind, Some(namespace), name))
 }
 
-/// The image that the template of a claim names.
 pub(super) fn image_of_claim(machine: &Stored, claim: &str) -> Option<ObjectRef> {
     let templates = claim_templates(machine);
     let mut templates = templates.iter();
@@ -138,14 +136,14 @@ pub(super) fn image_of_claim(machine: &Stored, claim: &str) -> Option<ObjectRef>
     image_of(template)
 }
 
-/// Is the image there that a claim's template names? Since v1.5.0, the first with CDI, Harvester makes no claim before.
+/// Does the image in a claim's template exist? Since v1.5.0, the first with CDI, Harvester creates no claim before.
 fn has_its_image(cluster: &SimulatedCluster, template: &Value) -> bool {
     image_of(template)
         .filter(|_| cluster.serves(&DATA_VOLUME).is_some())
         .is_none_or(|image| cluster.has(&image))
 }
 
-/// Are the machine's claims bound, and its networks and secrets there?
+/// Are the VM's claims bound, and do its networks and Secrets exist?
 pub(super) fn has_its_parts(cluster: &SimulatedCluster, id: &ObjectRef, machine: &Stored) -> bool {
     lacking_parts(cluster, id, machine).next().is_none()
 }

@@ -1,4 +1,5 @@
-//! Who may make something that no manifest has: a chart, an object of an unknown operator, pods with rights of their own.
+//! Programs that may create an object that no manifest has: a chart, an object of an unknown operator, pods with additional
+//! rights.
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
@@ -9,14 +10,14 @@ use super::claims;
 use super::cluster::{SimulatedCluster, Stored};
 use super::literals;
 
-/// Who may make something that no manifest has and that `needing` needs, as far as can be told from what is there.
+/// The programs that may create an object that no manifest has and that `needing` needs, judging by the existing objects.
 pub(super) fn who_may_bring(
     cluster: &SimulatedCluster,
     object: &ObjectRef,
     needing: &ObjectRef,
 ) -> Option<String> {
     let namespace = object.namespace.as_deref().unwrap_or_default();
-    // Harvester's charts bring more of these than is known.
+    // Harvester's charts create more of these than this model knows.
     let is_class = ["PriorityClass", "RuntimeClass"].contains(&object.kind.as_str());
     let on_harvester = cluster.node.platform == Some(Platform::Harvester);
     if is_platforms_namespace(namespace) || (is_class && on_harvester) {
@@ -36,7 +37,7 @@ pub(super) fn who_may_bring(
 
 const BINDINGS: [&str; 2] = ["ClusterRoleBinding", "RoleBinding"];
 
-/// May objects come of an object that are not simulated?
+/// Can an object lead to other objects that are not simulated?
 fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool {
     match (id.group.as_str(), id.kind.as_str()) {
         ("harvesterhci.io", "Addon") => object.spec()["enabled"] == true,
@@ -56,7 +57,7 @@ fn may_make_others(id: &ObjectRef, object: &Stored, gives_rights: bool) -> bool 
     }
 }
 
-/// Kinds of Harvester's that make nothing which a machine can need, but for what is simulated.
+/// Kinds of Harvester that create nothing that a VM can need, except for the simulated parts.
 const HARVESTERS_OWN: [&str; 8] = [
     "BlockDevice",
     "KeyPair",
@@ -68,7 +69,7 @@ const HARVESTERS_OWN: [&str; 8] = [
     "VirtualMachineTemplateVersion",
 ];
 
-/// Groups of which the same is true.
+/// Groups for which the same is true.
 const SIMULATED_GROUPS: [&str; 9] = [
     "k8s.cni.cncf.io",
     "loadbalancer.harvesterhci.io",

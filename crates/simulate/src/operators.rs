@@ -1,5 +1,5 @@
-//! Harvester's controller of Addons and Rancher's of its flags: what they do with the objects that known
-//! incidents are about (rancher#48920, harvester#7376). Modelled.
+//! Harvester's controller of Addons and Rancher's of its flags: their actions on the objects of known incidents (rancher#48920,
+//! harvester#7376). Modelled.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::cluster::{SimulatedCluster, Stored};
 use super::literals::{self, named, static_json};
 use super::log::HappeningKind;
 
-/// Rancher's flag, and the one that a Rancher which looks after its node driver writes with it.
+/// Rancher's flag, and the one that a Rancher that handles its node driver writes with it.
 const FEATURE: &str = "harvester";
 const BAREMETAL: &str = "harvester-baremetal-container-workload";
 const NODE_DRIVER: &str = "harvester";
@@ -29,9 +29,9 @@ pub(super) fn is_feature(id: &ObjectRef) -> bool {
     id.name == FEATURE
 }
 
-/// Is the flag off, and does this Rancher switch the node driver off with it? Up to v2.10 nothing does
-/// (rancher#48920); from v2.11.0 on `pkg/controllers/management/feature/feature_handler.go` does. By Harvester's
-/// version it is the fact `driver-follows-feature`.
+/// Is the flag off, and does this Rancher disable the node driver with it? Up to v2.10 nothing does (rancher#48920); from v2.11.0
+/// on `pkg/controllers/management/feature/feature_handler.go` does. By Harvester's version it is the fact
+/// `driver-follows-feature`.
 pub(super) fn switches_off(cluster: &SimulatedCluster, feature: &Stored) -> bool {
     let version = cluster.stored(&rancher_version());
     let follows = version.is_some_and(|setting| {
@@ -42,7 +42,7 @@ pub(super) fn switches_off(cluster: &SimulatedCluster, feature: &Stored) -> bool
     is_off(feature) && follows
 }
 
-/// The other flag is written, and the node driver follows.
+/// Writes the other flag, and disables the node driver.
 pub(super) fn switch_driver_off(cluster: &mut SimulatedCluster) {
     let baremetal = feature(BAREMETAL);
     if let Some(known) = cluster.stored(&baremetal) {
@@ -63,10 +63,9 @@ pub(super) fn switch_driver_off(cluster: &mut SimulatedCluster) {
     });
 }
 
-/// Harvester's controller begins with an Addon: it makes the HelmChart of the same name, if there is
-/// none. One that a manifest has brought is played as if it were the Addon's own. Harvester does not begin with such an Addon
-/// (`processEnableAddon`), and the Addon is stuck either way; but objects have no age here, by which a chart that is not the
-/// Addon's own is told from one that is about to go.
+/// Harvester's controller begins with an Addon: it creates the HelmChart of the same name, if there is none. A HelmChart from a
+/// manifest is simulated as if the Addon owned it. Harvester does not begin with such an Addon (`processEnableAddon`), and the
+/// Addon is stuck either way; but objects have no age here, so a foreign chart looks like one that is about to disappear.
 pub(super) fn addon_seen(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let now = cluster.now().to_string();
     let Some(addon) = cluster.stored(id) else {
@@ -95,7 +94,6 @@ fn helm_chart_of(addon: &ObjectRef) -> ObjectRef {
     named("helm.cattle.io", "HelmChart", Some(namespace), name)
 }
 
-/// The Job that installs an Addon's chart.
 pub(super) fn helm_job_of<'c>(
     cluster: &'c SimulatedCluster,
     addon: &ObjectRef,
@@ -109,8 +107,8 @@ pub(super) fn is_complete(job: &Stored) -> bool {
     job.status()["completionTime"].is_string()
 }
 
-/// Harvester takes a Job only when it is no older than the operation (harvester#7376): a chart that was
-/// there before is never waited for to its end.
+/// Harvester accepts a Job only if it is not older than the operation (harvester#7376): for a chart that existed before, it waits
+/// forever.
 pub(super) fn addon_done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     let Some(addon) = cluster.stored(id) else {
         return;
@@ -144,7 +142,7 @@ pub(super) fn addon_done(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     });
 }
 
-/// What controllers were asked for and have not done, in words; asked when nothing happens any more.
+/// Requested work that controllers have not done, in words; valid only when nothing happens any more.
 pub(super) fn unsettled(cluster: &SimulatedCluster) -> Vec<String> {
     let addons = cluster
         .of_kind(&literals::kind("harvesterhci.io", "Addon"))
@@ -166,7 +164,7 @@ const fn rancher_version() -> ObjectRef {
     literals::object("management.cattle.io", "Setting", None, "server-version")
 }
 
-/// Rancher's flags and driver, as they are when the one of this Harvester has started.
+/// Rancher's flags and driver, in the state after the start of this Harvester's Rancher.
 pub(super) fn rancher(cluster: &mut SimulatedCluster, version: HarvesterVersion) {
     cluster.put(
         rancher_version(),

@@ -1,4 +1,4 @@
-//! The steps of a platform's bootstrap, and when they come. What comes with each is known of the platform.
+//! The steps of a platform's bootstrap, and their times. The objects of each step come from the knowledge of the platform.
 
 use std::time::Duration;
 
@@ -12,18 +12,16 @@ pub(super) struct BootstrapStep {
     pub(super) then: StepEffect,
 }
 
-/// What comes with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepBrings {
     Nothing,
-    /// What RKE2's packaged charts bring.
+    /// The objects of RKE2's packaged charts.
     Charts,
-    /// What a phase of Harvester's start brings.
+    /// The objects of a phase of Harvester's start.
     Phase(Phase),
 }
 
 impl StepBrings {
-    /// What is known to come with it on a node.
     pub(super) fn entries(self, node: &NodeFacts) -> impl Iterator<Item = &'static KnowledgeEntry> {
         Knowledge::shipped().entries().iter().filter(move |entry| {
             self == Self::bringing(entry)
@@ -32,7 +30,7 @@ impl StepBrings {
         })
     }
 
-    /// The step with which something comes.
+    /// The step with which an object comes.
     fn bringing(entry: &KnowledgeEntry) -> Self {
         match &entry.bringer {
             Bringer::Rke2 {
@@ -46,7 +44,7 @@ impl StepBrings {
     }
 }
 
-/// What else a step does.
+/// Other effects of a step.
 #[derive(Clone, Copy)]
 pub(super) enum StepEffect {
     Nothing,
@@ -58,7 +56,7 @@ pub(super) enum StepEffect {
     Pod,
 }
 
-/// RKE2 by itself.
+/// RKE2 without Harvester.
 pub(super) const RKE2: &[BootstrapStep] = &[BootstrapStep {
     after: Duration::from_secs(60),
     says: "RKE2's packaged charts are installed",
@@ -66,7 +64,6 @@ pub(super) const RKE2: &[BootstrapStep] = &[BootstrapStep {
     then: StepEffect::Nothing,
 }];
 
-/// Harvester on RKE2.
 pub(super) const HARVESTER: &[BootstrapStep] = &[
     BootstrapStep {
         after: Duration::from_secs(60),
@@ -86,7 +83,7 @@ pub(super) const HARVESTER: &[BootstrapStep] = &[
         brings: StepBrings::Phase(Phase::Definitions),
         then: StepEffect::Objects,
     },
-    // Harvester's charts bring the kind KubeVirt alone; virt-operator makes the others.
+    // Harvester's charts contain only the kind KubeVirt; virt-operator creates the others.
     BootstrapStep {
         after: Duration::from_secs(390),
         says: "virt-operator has made KubeVirt's kinds",

@@ -1,8 +1,8 @@
-//! What kube-apiserver asks of a Pod when it is created, beside its form: what it names must be there, and a quota of its namespace may
-//! want resources.
+//! The checks of kube-apiserver when a Pod is created, in addition to its schema: the objects that it refers to must exist, and a
+//! quota of its namespace may require resources.
 //!
-//! A Deployment or Job is created without its pods. Sources: Kubernetes 1.31 to 1.36, `plugin/pkg/admission` (`serviceaccount`, `priority`,
-//! `runtimeclass`, `limitranger`) and `pkg/quota/v1/evaluator/core/pods.go`.
+//! A Deployment or Job is created without its pods. Sources: Kubernetes 1.31 to 1.36, `plugin/pkg/admission` (`serviceaccount`,
+//! `priority`, `runtimeclass`, `limitranger`) and `pkg/quota/v1/evaluator/core/pods.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +14,15 @@ use super::cluster::SimulatedCluster;
 use super::literals::{self, named};
 use super::makers::who_may_bring;
 
-/// Something without which a Pod is refused, and that is not there.
+/// A missing object without which a Pod is rejected.
 struct PodLack {
-    /// What is to be made.
+    /// The object to create.
     object: ObjectRef,
-    /// What kube-apiserver says.
+    /// The message of kube-apiserver.
     says: String,
 }
 
-/// Refuses a Pod that lacks something which certainly nothing brings.
+/// Rejects a Pod with a missing requirement that certainly nothing creates.
 pub(super) fn admit(cluster: &SimulatedCluster, id: &ObjectRef, pod: &Value) -> Result<(), String> {
     if !is_pod(id) || cluster.has(id) {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) fn admit(cluster: &SimulatedCluster, id: &ObjectRef, pod: &Value) -> 
     }
 }
 
-/// Pods that kube-apiserver refuses unless something brings what they lack, a sentence each.
+/// Pods that kube-apiserver rejects unless something creates their missing requirements, a sentence each.
 pub(super) fn may_be_refused(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
     let pods = cluster.of_kind(&literals::kind("", "Pod"));
     let of_manifests = pods.filter(|(_, pod)| pod.is_of_a_manifest());
@@ -54,19 +54,19 @@ fn is_pod(id: &ObjectRef) -> bool {
     id.group.is_empty() && id.kind == "Pod"
 }
 
-/// In the order in which kube-apiserver asks.
+/// In kube-apiserver's order.
 fn lacks(cluster: &SimulatedCluster, id: &ObjectRef, spec: &Value) -> Vec<PodLack> {
     let namespace = id.namespace_or_default();
     let name = |key: &str| spec[key].as_str().filter(|name| !name.is_empty());
     let account = name("serviceAccountName").or_else(|| name("serviceAccount"));
-    // A controller makes `default` as soon as the namespace is there.
+    // A controller creates `default` as soon as the namespace exists.
     let account = account.filter(|name| *name != "default").map(|name| PodLack {
         object: named("", "ServiceAccount", Some(namespace), name),
         says: format!(
             "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
         ),
     });
-    // These two every kube-apiserver has.
+    // Every kube-apiserver has these two.
     let of_every = |name: &&str| ["system-cluster-critical", "system-node-critical"].contains(name);
     let class = name("priorityClassName").filter(|name| !of_every(name));
     let priority = class.map(|name| PodLack {
@@ -84,9 +84,9 @@ fn lacks(cluster: &SimulatedCluster, id: &ObjectRef, spec: &Value) -> Vec<PodLac
         .collect()
 }
 
-/// A quota that counts processors or memory refuses pods that do not say how much they take.
+/// A quota that counts CPU or memory rejects pods that do not set them.
 fn unmet_quota(cluster: &SimulatedCluster, namespace: &str, spec: &Value) -> Option<PodLack> {
-    // Resources of the whole pod may stand in for those of its containers.
+    // Resources of the whole pod can replace those of its containers.
     if spec["resources"].is_object() {
         return None;
     }
@@ -99,7 +99,7 @@ fn unmet_quota(cluster: &SimulatedCluster, namespace: &str, spec: &Value) -> Opt
         .collect();
     in_namespace("ResourceQuota").find_map(|(quota, stored)| {
         let quota_spec = stored.spec();
-        // Which pods a scope means is not looked at.
+        // The pods that a scope selects are not modelled.
         if !quota_spec["scopes"].is_null() || !quota_spec["scopeSelector"].is_null() {
             return None;
         }
@@ -112,7 +112,7 @@ fn unmet_quota(cluster: &SimulatedCluster, namespace: &str, spec: &Value) -> Opt
     })
 }
 
-/// The resources that are counted, and the containers that do not say how much of them they take.
+/// The counted resources, and the containers that do not set them.
 fn unsaid<'h>(counted: impl Iterator<Item = &'h str>, spec: &Value, defaults: &[&Value]) -> String {
     let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let containers = pods::containers(spec).map(|container| container.node);
@@ -125,7 +125,7 @@ fn unsaid<'h>(counted: impl Iterator<Item = &'h str>, spec: &Value, defaults: &[
                 _ => continue,
             },
         };
-        // A limit is a request, too, where there is no other.
+        // A limit also counts as a request if there is no other.
         let fields: &[&str] = match what {
             "requests" => &["requests", "limits"],
             "limits" => &["limits"],
@@ -153,7 +153,7 @@ fn unsaid<'h>(counted: impl Iterator<Item = &'h str>, spec: &Value, defaults: &[
     missing.collect::<Vec<_>>().join("; ")
 }
 
-/// Does a LimitRange give containers this resource?
+/// Does a LimitRange set this resource for containers?
 fn gives(range: &Value, fields: &[&str], resource: &str) -> bool {
     let items = range["limits"].as_array().into_iter().flatten();
     let mut of_containers = items.filter(|item| item["type"] == "Container");

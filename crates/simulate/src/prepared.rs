@@ -9,18 +9,16 @@ use windrow_plan::rules::RuleSet;
 use super::files::SimulatedDirectory;
 use super::run::Setup;
 
-/// The files of a setup, read. They serve that setup, and others that differ in nothing but the
-/// scenario's versions.
+/// The files of a setup, read. They are valid for that setup, and for others that differ only in the scenario's versions.
 #[derive(Debug, Clone)]
 pub struct PreparedSetup {
     /// The manifests directory of each server at power-on.
     pub(super) disks: Vec<SimulatedDirectory>,
-    /// What Windrow on each server knows after its first scan.
+    /// Windrow's state on each server after its first scan.
     pub(super) states: Vec<StagingState>,
 }
 
 impl PreparedSetup {
-    /// Reads them.
     pub fn read(setup: &Setup) -> Self {
         let mut known = Self {
             disks: Vec::new(),

@@ -1,5 +1,5 @@
-//! What probes of a simulated node would find: those whose answer stands in the simulated cluster. Host, units and network are not
-//! simulated, so nothing is said of them.
+//! The results of probes on a simulated node, for those that depend on the simulated cluster only. Host, units and network are
+//! not simulated, so they have no results.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ static WEBHOOK: ObjectRef = literals::object(
 /// Harvester's server writes it when it has started.
 static SETTINGS: ObjectRef = literals::object("harvesterhci.io", "Setting", None, "server-version");
 
-/// The probes of the server that founds the cluster. One answer is enough to be believed, and is believed for `period`: the simulation
-/// does not err.
+/// The probes of the server that founds the cluster. One answer is enough, and counts for `period`: the simulation makes no
+/// errors.
 pub fn simulated_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> {
     answered(platform)
         .map(|spec| ProbeSpec {
@@ -51,7 +51,7 @@ pub fn simulated_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> 
         .collect()
 }
 
-/// The same, counted as on a node, each asked once in `period`.
+/// The same, with the real number of answers, each probed once in `period`.
 pub(super) fn counted_probes(platform: Platform, period: Duration) -> Vec<ProbeSpec> {
     answered(platform)
         .map(|spec| ProbeSpec { period, ..spec })
@@ -64,7 +64,6 @@ fn answered(platform: Platform) -> impl Iterator<Item = ProbeSpec> {
 }
 
 impl SimulatedNode {
-    /// What a probe would find on the server that founds the cluster.
     pub fn answer_probe(&self, name: &str) -> ProbeOutcome {
         let cluster = self.cluster();
         let unknown = |asked: &str| ProbeOutcome::unknown(asked, "it is not simulated");

@@ -1,16 +1,14 @@
-//! rancherd's plan on a Harvester node, modelled after its source (rancher/rancherd `pkg/plan`,
-//! `pkg/rancherd`, `pkg/retry`): what of the bootstrap it does itself, what each step waits for, and the one
-//! that can be refused.
+//! rancherd's plan on a Harvester node, modelled after its source (rancher/rancherd `pkg/plan`, `pkg/rancherd`, `pkg/retry`): its
+//! own part of the bootstrap, the requirements of each step, and the step that can be rejected.
 //!
 //! ```text
 //!   network, time ── RKE2 ── probes ── Rancher, its webhook ── Fleet ── kubectl apply ── Provisioned
 //!                                                               kind missing │ refused
 //!                                                                   └── once more, all of it
 //! ```
-//! Its `kubectl apply` makes a preset `storage-network`, with its value, at its first try after the kind
-//! Setting is served: at most 15 s later, and long before Harvester's webhook, which it does not wait for. Should
-//! Harvester's pod be first all the same, the Setting is there and empty, and only this update can be refused:
-//! rancherd goes round, and the pod runs.
+//! Its `kubectl apply` makes a preset `storage-network`, with its value, at its first try after the kind Setting is served: at
+//! most 15 s later, and long before Harvester's webhook, which it does not wait for. If Harvester's pod is first nevertheless,
+//! the Setting exists and is empty, and only this update can be rejected: rancherd tries again, and the pod runs.
 
 use std::time::Duration;
 
@@ -34,19 +32,19 @@ const DONE: &str =
     "the Cluster fleet-local/local is Provisioned: it is done and will not run again";
 const REBOOTED: &str = "it ends at once: it was done before the restart";
 const AGAIN: &str = "it was not done before the restart: it goes through its plan once more";
-/// What a node that joins does.
+/// The step of a node that joins.
 pub(super) const JOINS: &str =
     "the cluster answers on the VIP's port 443: it has RKE2 installed, which joins by port 9345";
 
 /// rancherd on the node that founds the cluster.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rancherd {
-    /// When it tried to apply first, where kinds were missing then.
+    /// When it first tried to apply, if kinds were missing then.
     tried: Option<Timestamp>,
     /// The preset storage network; empty when there is none.
     storage_network: SmolStr,
     refusals: u32,
-    /// Cluster's revision at the last refusal: as long as it stays, the next try is refused too.
+    /// The cluster's revision at the last rejection: as long as it stays, the next attempt is rejected too.
     refused_at: Option<u64>,
     done: bool,
 }
@@ -102,7 +100,7 @@ impl Rancherd {
         cluster.after(times::PROVISIONED, Timer::Rancherd(RancherdStep::Done));
     }
 
-    /// Creates the Setting with its value, or updates the one that is there.
+    /// Creates the Setting with its value, or updates the existing one.
     fn preset(&self, cluster: &mut SimulatedCluster) -> Result<(), String> {
         let value = &self.storage_network;
         let known = cluster.stored(&storage_network::SETTING);
@@ -117,7 +115,7 @@ impl Rancherd {
         Ok(())
     }
 
-    /// What its manifests need may be there now: its next try is soon.
+    /// The requirements of its manifests may be met now: its next attempt is soon.
     pub(super) fn platform_came(&mut self, cluster: &mut SimulatedCluster) {
         let Some(tried) = self.tried.filter(|_| can_apply(cluster)) else {
             return;
@@ -131,12 +129,12 @@ impl Rancherd {
             .enter(next, Timer::Rancherd(RancherdStep::Apply));
     }
 
-    /// Will its next try end as the last one, as long as the cluster stays as it is?
+    /// Will its next attempt end like the last one, as long as the cluster stays the same?
     pub(super) fn is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.refused_at == Some(cluster.revision())
     }
 
-    /// What is refused to it over and over, and what that means.
+    /// The repeated rejection, and its meaning.
     pub(super) fn refused(&self) -> Option<String> {
         let refused = self.refused_at.is_some();
         refused.then(|| {
@@ -173,7 +171,6 @@ mod tests {
         Scenario::harvester(HarvesterVersion::LATEST, preset, Timestamp::UNIX_EPOCH)
     }
 
-    /// The whole bootstrap.
     fn played(
         scenario: Scenario,
         machine: bool,
@@ -196,7 +193,7 @@ mod tests {
         (node, verdict)
     }
 
-    /// What the log says of the platform and of rancherd, on one node.
+    /// The log's entries about the platform and rancherd, on one node.
     fn logged_steps(node: &SimulatedNode, server: usize) -> Vec<&str> {
         let log = node.log().iter().filter(|one| one.server == server);
         log.filter_map(|one| match &one.what {

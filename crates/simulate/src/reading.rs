@@ -1,4 +1,4 @@
-//! What the simulated deploy controller reads out of a file.
+//! How the simulated deploy controller reads a file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,27 +10,23 @@ use windrow_model::reasons::Code;
 
 use super::declared::Declared;
 
-/// One file, read.
 #[derive(Debug, Clone)]
 pub(super) struct FileReading {
     pub(super) objects: Vec<Declared>,
     /// Their numbers in the order in which they are applied.
     pub(super) order: Vec<(GroupKind, Vec<usize>)>,
-    /// Their kinds.
     pub(super) kinds: Arc<BTreeSet<GroupKind>>,
     pub(super) sha256: String,
     /// Why RKE2 cannot read the file, if it cannot.
     pub(super) refused: Option<String>,
     /// Why it does not try to apply any of it, if it can read it.
     pub(super) invalid: Option<&'static str>,
-    /// Objects without a name, as the error calls them, and their kinds: the rest of the file is
-    /// applied.
+    /// Objects without a name, as in the error, and their kinds: the rest of the file is applied.
     pub(super) unnamed: Vec<(String, String)>,
-    /// What cannot be an object of any kind: as well.
+    /// Documents that cannot be an object of any kind: the same applies.
     pub(super) unknown: Vec<String>,
 }
 
-/// Reads a file.
 pub(super) fn read_file(path: &str, content: &FileContent) -> FileReading {
     // All documents of a file may take more memory together than one of them may.
     let limits = ReadLimits {
@@ -65,8 +61,7 @@ pub(super) fn read_file(path: &str, content: &FileContent) -> FileReading {
     reading
 }
 
-/// Kinds in order of first appearance, in each the objects by namespace and name; the last of two
-/// of the same name wins.
+/// Kinds in order of first appearance, with the objects of each by namespace and name; the last of two with the same name wins.
 fn by_kind(objects: &[Declared]) -> Vec<(GroupKind, Vec<usize>)> {
     let mut kinds: Vec<(GroupKind, Vec<usize>)> = Vec::new();
     for (number, object) in objects.iter().enumerate() {
@@ -99,9 +94,8 @@ fn say(problem: &manifest::Problem) -> String {
     }
 }
 
-/// To Windrow an object that lacks something is wrong, and so its file. RKE2 looks for the kind
-/// when it reads the file, for the version before it applies, and finds the rest out as it applies
-/// one object after the other.
+/// For Windrow, an incomplete object is an error, and so its whole file is. RKE2 checks the kind when it reads the file, and the
+/// version before it applies; it finds all other errors as it applies one object after the other.
 fn examine(file: &ManifestFile, text: &str, reading: &mut FileReading) {
     let mut items = Vec::new();
     for document in manifest::nodes(text, &ReadLimits::default()) {

@@ -1,4 +1,4 @@
-//! A bootstrap as a value: what goes into it and what came of it.
+//! A bootstrap as a value: its input and its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,54 +19,42 @@ use super::scenario::{JoinRole, Scenario};
 /// A node, its files, and Windrow's configuration.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The node.
     pub scenario: Scenario,
     /// The manifests directory at power-on.
     pub files: SimulatedDirectory,
-    /// What is done to the directory later.
     pub changes: Vec<DirectoryChange>,
-    /// Windrow's settings.
     pub settings: Arc<Settings>,
-    /// Windrow's rules.
     pub rules: Arc<RuleSet>,
     /// Further nodes of the same cluster.
     pub joins: Vec<JoiningNode>,
 }
 
-/// A node that joins the first one.
 #[derive(Debug, Clone)]
 pub struct JoiningNode {
-    /// How it is called.
     pub name: String,
-    /// What it is in the cluster.
     pub role: JoinRole,
     /// Its manifests directory at power-on.
     pub files: SimulatedDirectory,
-    /// What is done to it later.
     pub changes: Vec<DirectoryChange>,
-    /// Windrow's settings there.
     pub settings: Arc<Settings>,
-    /// Windrow's rules there.
     pub rules: Arc<RuleSet>,
 }
 
-/// A change of the directory that Windrow does not make.
+/// A change of the directory by others than Windrow.
 #[derive(Debug, Clone, Default)]
 pub struct DirectoryChange {
-    /// When, from the start.
+    /// From the start.
     pub after: Duration,
-    /// Up to so much later, by seed.
+    /// The maximum additional delay, by seed.
     pub late: Duration,
-    /// Who does it, where the log is to tell.
+    /// The author, if the log is to name it.
     pub by: Option<String>,
-    /// Which entry.
     pub path: String,
-    /// What it is then; `None` when it goes.
+    /// `None` if the entry is removed.
     pub content: Option<FileContent>,
 }
 
 impl Setup {
-    /// What the node is.
     pub fn platform(&self) -> Platform {
         match self.scenario.harvester {
             Some(_) => Platform::Harvester,
@@ -75,16 +63,14 @@ impl Setup {
     }
 }
 
-/// A file that RKE2 may have from now on, as the oracle saw it on the disk.
+/// A file that RKE2 may read from now on, as the oracle found it on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRelease {
-    /// When.
     pub at: Timestamp,
-    /// Which.
     pub file: ManifestPath,
-    /// Why, as Windrow says; `None` when Windrow says that it holds the file.
+    /// The reason in Windrow's view; `None` if Windrow says that it holds the file.
     pub cause: Option<Cause>,
-    /// What it required, was not so in the cluster, and is not excused by the cause.
+    /// Requirements that were not met in the cluster and that the cause does not excuse.
     pub unmet: Vec<String>,
     /// Does RKE2 fail with it at first in any order? It is part of a cycle, or defines the kind of one of its own objects.
     pub fails_first: bool,
@@ -93,15 +79,11 @@ pub struct FileRelease {
 /// One bootstrap, from power-on until nothing can change any more.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The seed: the same gives the same run.
+    /// The seed: the same one gives the same run.
     pub seed: u64,
-    /// Everything that happened.
     pub log: Vec<Happening>,
-    /// What RKE2's deploy controller did.
     pub counts: DeployCounts,
-    /// What came of it.
     pub outcome: BootstrapOutcome,
-    /// When it ended.
     pub ended: Timestamp,
     /// The cluster at the end.
     pub cluster: SimulatedCluster,
@@ -109,41 +91,36 @@ pub struct Run {
     pub files: SimulatedDirectory,
     /// Windrow's ledger at the end, as saved.
     pub ledger: Ledger,
-    /// Windrow's last word; none without Windrow.
+    /// Windrow's last status; `None` without Windrow.
     pub status: Option<Status>,
-    /// Every release, in order.
     pub releases: Vec<FileRelease>,
-    /// What Windrow said and was not so, as the oracle saw it.
+    /// The wrong statements of Windrow, as found by the oracle.
     pub untrue: Vec<String>,
-    /// What came of the nodes that joined, in their order.
+    /// The results of the nodes that joined, in their order.
     pub joined: Vec<JoinedNode>,
-    /// How often Windrow decided.
     pub decisions: u64,
-    /// How often it went on acting though nothing had happened but its own actions. Acting twice is
-    /// acting once, so this is 0.
+    /// How often it continued to act although nothing had happened except its own actions. Acting twice has the effect of acting
+    /// once, so this is 0.
     pub restless: u64,
 }
 
-/// What came of a node that joined.
 #[derive(Debug, Clone)]
 pub struct JoinedNode {
     /// Does RKE2 apply the manifests on it? On an agent nothing reads them.
     pub applies_manifests: bool,
-    /// Files that RKE2 has applied as they are on this node.
+    /// Files whose present content RKE2 has applied on this node.
     pub applied: Vec<ManifestPath>,
-    /// Files that it has not.
+    /// The other files.
     pub unapplied: Vec<ManifestPath>,
-    /// Windrow's last word; none without Windrow.
+    /// Windrow's last status; `None` without Windrow.
     pub status: Option<Status>,
-    /// Every release there, in order.
     pub releases: Vec<FileRelease>,
-    /// What Windrow said there and was not so.
+    /// The wrong statements of Windrow there.
     pub untrue: Vec<String>,
 }
 
 impl Run {
-    /// What RKE2 applied, what it did not, and Windrow's last word, of the first node (0) or one that
-    /// joined.
+    /// The applied files, the other files, and Windrow's last status, of the first node (0) or one that joined.
     pub fn results_of(
         &self,
         server: usize,
@@ -162,7 +139,6 @@ impl Run {
     }
 }
 
-/// A change that is still to come.
 struct DueChange {
     at: Timestamp,
     server: usize,
@@ -171,7 +147,6 @@ struct DueChange {
     by: Option<String>,
 }
 
-/// Changes that are still to come.
 pub(super) struct DueChanges {
     left: Vec<DueChange>,
 }
@@ -198,7 +173,7 @@ impl DueChanges {
         changes
     }
 
-    /// Writes a file later. What is written to it before then stays.
+    /// Schedules a write of a file. Earlier writes to it stay.
     pub(super) fn add(
         &mut self,
         at: Timestamp,
@@ -218,7 +193,6 @@ impl DueChanges {
         });
     }
 
-    /// Is something still to be done to this file?
     pub(super) fn are_due_for(&self, server: usize, path: &str) -> bool {
         let mut left = self.left.iter();
         left.any(|due| due.server == server && due.path == path)

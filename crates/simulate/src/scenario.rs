@@ -1,4 +1,4 @@
-//! What is simulated: a node and what others bring to it.
+//! The input of a simulation: a node, and the objects that others add to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,46 +13,45 @@ use windrow_plan::rules::{NeedTarget, Platform};
 
 use super::chance::Chance;
 
-/// What is simulated.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// How the first node is called, where others join it.
+    /// The name of the first node, if others join it.
     pub name: String,
-    /// Harvester's version; `None` for RKE2 alone.
+    /// Harvester's version; `None` for RKE2 only.
     pub harvester: Option<HarvesterVersion>,
     /// The preset of `systemSettings.storage-network`, if there is one.
     pub storage_network: Option<String>,
     /// When the machine is switched on.
     pub start: Timestamp,
-    /// What others bring beside the platform, after so long from kube-apiserver's first answer.
+    /// Objects that others add in addition to the platform, with their delay after kube-apiserver's first answer.
     pub arrivals: Vec<Arrival>,
-    /// What is known of the node: versions, and what RKE2's configuration selects and disables.
+    /// Facts about the node: versions, and the parts that RKE2's configuration selects and disables.
     pub node: NodeFacts,
-    /// What others provide, as rule packs say, beside what is known of the platform.
+    /// Objects that others provide according to rule packs, in addition to the known platform.
     pub provided: Supply,
-    /// The same of which earlier boots have shown when it comes.
+    /// The same, for objects with learned delays from earlier boots.
     pub provided_in_time: Vec<Supply>,
-    /// From RKE2's start to kube-apiserver's first answer, where that was learned.
+    /// From RKE2's start to kube-apiserver's first answer, if it was learned.
     pub api_ready: Option<LearnedTimes>,
-    /// What is known to come of objects of the manifests: of charts, and of what operators act on.
+    /// Known results of objects of the manifests: of charts, and of objects that operators handle.
     pub brings: BTreeMap<ObjectRef, Supply>,
-    /// What is not known of the platform, and taken to be so; a sentence each.
+    /// Assumptions about the platform, where Windrow has no knowledge; a sentence each.
     pub assumed: BTreeSet<String>,
-    /// What rules and annotations wait for and nothing here makes. It is taken to come, whatever makes it.
+    /// Targets that rules and annotations wait for and that nothing here creates. They are assumed to come from another source.
     pub made_elsewhere: MadeElsewhere,
-    /// Objects whose pods never run, and why: an image that cannot be had.
+    /// Objects whose pods never run, and why: an image that cannot be pulled.
     pub cannot_run: BTreeMap<ObjectRef, String>,
-    /// Objects that the API server refuses, as their manifests name them, and what it says.
+    /// Objects that the API server rejects, in their manifests' notation, and its message.
     pub refused: BTreeMap<ObjectRef, String>,
-    /// Objects about which a fail-closed webhook is asked.
+    /// Objects for which a fail-closed webhook is called.
     pub asked: BTreeMap<ObjectRef, WebhookGate>,
-    /// What installers may bring, and are taken to.
+    /// The possible results of installers, which are assumed to come.
     pub may_bring: BTreeMap<ObjectRef, MayBring>,
     /// Does RKE2 rewrite HelmChart files when it starts? Up to 1.35 it does.
     pub rewrites_charts: bool,
-    /// Definitions whose kinds are served late; none where kube-apiserver is quick.
+    /// Definitions whose kinds are served late; none if kube-apiserver is quick.
     pub slow_definitions: Option<SlowDefinitions>,
-    /// Once in how many looks RKE2 takes long from the manifests directory itself to those below it; 0 is never.
+    /// Once in how many scans RKE2 takes long from the manifests directory itself to its subdirectories; 0 is never.
     pub slow_walks: u64,
     /// Restarts: how long after power-on, and which node; 0 is the first.
     pub reboots: Vec<(Duration, usize)>,
@@ -61,21 +60,21 @@ pub struct Scenario {
 /// Definitions that kube-apiserver takes long to establish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlowDefinitions {
-    /// One in how many: the seed and their names say which.
+    /// One in how many: the seed and the names determine which.
     pub one_in: u64,
-    /// How much longer, at least and at most.
+    /// The minimum and maximum additional delay.
     pub delay: (Duration, Duration),
 }
 
 impl SlowDefinitions {
-    /// All of them, as where several kube-apiservers were counted: each then waits for the others
-    /// (`apiextensions-apiserver` v0.36, `pkg/apiserver/customresource_handler.go`: five seconds with `--apiserver-count` above 1).
+    /// All of them, as with a count of several kube-apiservers: each then waits for the others (`apiextensions-apiserver` v0.36,
+    /// `pkg/apiserver/customresource_handler.go`: five seconds with `--apiserver-count` above 1).
     pub const COUNTED: Self = Self {
         one_in: 1,
         delay: (Duration::from_secs(5), Duration::from_secs(5)),
     };
 
-    /// How much longer this one takes, by the seed.
+    /// The additional delay of this definition, by the seed.
     pub(super) fn delay_of(&self, definition: &str, chance: &Chance) -> Duration {
         let letters = definition.bytes().map(u64::from);
         let name = letters.fold(0, |sum: u64, letter| {
@@ -92,30 +91,30 @@ impl SlowDefinitions {
 /// A webhook that fails closed, as far as one object is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookGate {
-    /// Its configuration. While that is not there, the webhook is not asked.
+    /// Its configuration. While that does not exist, the webhook is not called.
     pub webhook: ObjectRef,
-    /// Whose pods answer.
+    /// The workload whose pods answer.
     pub backend: ObjectRef,
-    /// What kube-apiserver says while none of them does.
+    /// The message of kube-apiserver while none of them does.
     pub refusal: String,
 }
 
-/// Things that come from outside the manifests.
+/// Objects and kinds from outside the manifests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Supply {
     /// Kinds; true for namespaced ones.
     pub kinds: BTreeMap<GroupKind, bool>,
     /// Namespaces, classes and other objects.
     pub objects: BTreeSet<ObjectRef>,
-    /// After how long at least and at most, where that is known.
+    /// The minimum and maximum delay, if known.
     pub after: Option<(Duration, Duration)>,
-    /// After how long they came in earlier boots, where that was learned: from when what brings them is applied, or of the platform from
-    /// kube-apiserver's first answer. It counts before `after`.
+    /// The learned delay in earlier boots, if any: after the application of the source, or, for the platform, after
+    /// kube-apiserver's first answer. It overrides `after`.
     pub times: Option<LearnedTimes>,
 }
 
 impl Supply {
-    /// All that is made elsewhere.
+    /// Everything that is created elsewhere.
     pub(super) fn made_elsewhere(awaited: &MadeElsewhere) -> Self {
         let mut supply = Self::default();
         for target in awaited.values().flat_map(BTreeMap::keys).cloned() {
@@ -131,53 +130,51 @@ impl Supply {
         supply
     }
 
-    /// Takes in another.
     pub fn merge(&mut self, other: Self) {
         self.kinds.extend(other.kinds);
         self.objects.extend(other.objects);
     }
 }
 
-/// What files wait for that nothing here makes, and what is said of it, by file. Of a file that needs what cannot come nothing stands
-/// here; every other one has an entry.
+/// Targets that files wait for and that nothing here creates, with a sentence about each, by file. Files with a requirement that
+/// cannot be met have no entry; every other file has one.
 pub type MadeElsewhere = BTreeMap<ManifestPath, BTreeMap<NeedTarget, String>>;
 
-/// What an installer may bring: nothing else is known to.
+/// The possible results of an installer, of which nothing is certain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MayBring {
-    /// The file that it stands in.
+    /// The file that contains it.
     pub file: ManifestPath,
     /// Kinds; true for namespaced ones.
     pub kinds: BTreeMap<GroupKind, bool>,
-    /// Namespaces.
     pub namespaces: BTreeSet<SmolStr>,
 }
 
 impl MayBring {
-    /// What it may bring, in words.
+    /// The possible results, in words.
     pub(super) fn things(&self) -> impl Iterator<Item = String> {
         let kinds = self.kinds.keys().map(|kind| format!("the kind {kind}"));
         let namespaces = self.namespaces.iter();
         kinds.chain(namespaces.map(|name| format!("Namespace {name}")))
     }
 
-    /// What it may bring, a sentence each.
+    /// The possible results, a sentence each.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
         self.things()
             .map(|what| Code::MayBeBrought.say(&[("what", &what), ("file", &self.file)]))
     }
 }
 
-/// What a node that joins is in the cluster.
+/// The role of a joining node in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinRole {
     /// A server, which joins when the first one answers.
     Server,
-    /// A server once Harvester has come up and has made it one.
+    /// A server after Harvester has come up and has promoted it.
     Promoted,
-    /// A member of Harvester's etcd and nothing more: nothing reads its manifests directory.
+    /// A member of Harvester's etcd only: nothing reads its manifests directory.
     Witness,
-    /// No server: nothing reads its manifests directory.
+    /// An agent: nothing reads its manifests directory.
     Agent,
 }
 
@@ -188,23 +185,22 @@ impl JoinRole {
     }
 }
 
-/// Something that others bring into the cluster, or take out of it.
+/// A change of the cluster by others: additions and removals.
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
-    /// When, from kube-apiserver's first answer.
+    /// From kube-apiserver's first answer.
     pub after: Duration,
     /// Kinds; true for namespaced ones.
     pub kinds: Vec<(GroupKind, bool)>,
     /// Kinds that are served in another version from now on, or in another scope; true for namespaced ones.
     pub moved: Vec<(GroupKind, bool)>,
-    /// Objects, as JSON.
     pub objects: Vec<(ObjectRef, serde_json::Value)>,
-    /// Objects that go.
+    /// Objects to remove.
     pub gone: Vec<ObjectRef>,
 }
 
 impl Scenario {
-    /// No Node comes: what makes nodes Ready waits for one.
+    /// No Node object appears: objects that make nodes Ready wait for one.
     pub fn leave_nodes_out(&mut self) {
         let is_node = |target: &NeedTarget| matches!(target, NeedTarget::Object(object) if object.group.is_empty() && object.kind == "Node");
         for waits in self.made_elsewhere.values_mut() {
@@ -212,7 +208,7 @@ impl Scenario {
         }
     }
 
-    /// RKE2 alone.
+    /// RKE2 without Harvester.
     pub fn rke2(start: Timestamp) -> Self {
         Self {
             name: "the first node".to_owned(),

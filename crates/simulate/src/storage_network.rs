@@ -1,12 +1,12 @@
-//! Harvester's storage network: when its controller configures a Setting that has a value, and what keeps
-//! it from doing so. Modelled after `pkg/controller/master/storagenetwork` of Harvester v1.4.3 to v1.8.2.
+//! Harvester's storage network: when its controller configures a Setting that has a value, and the obstacles. Modelled after
+//! `pkg/controller/master/storagenetwork` of Harvester v1.4.3 to v1.8.2.
 //!
 //! ```text
 //!   the pod runs, the Setting has a value ── every Longhorn volume detached? ── Longhorn's setting ── configured
 //!                                              │ one is attached
 //!                                              └── configured=False, and once more; everything else goes on
 //! ```
-//! Which is first is a race: that controller, or the machine whose disk it would have to wait for.
+//! There is a race between that controller and the VM whose disk it would have to wait for.
 
 use std::sync::Arc;
 
@@ -23,39 +23,33 @@ use super::longhorn::{AttachedVolume, attached_volumes};
 use super::timer::Timer;
 use super::times;
 
-/// The Setting.
 pub(super) static SETTING: ObjectRef =
     literals::object("harvesterhci.io", "Setting", None, "storage-network");
 
-/// What came of it so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum SettingPhase {
     /// Harvester's controllers do not run yet, or the Setting has no value.
     #[default]
     Idle,
-    /// Its controller will look at the volumes, again and again as long as one is attached.
+    /// Its controller will check the volumes, again and again as long as one is attached.
     Looks,
     /// Longhorn's setting names the network, and Longhorn starts its pods on it.
     Restarts,
-    /// Done.
     Configured,
 }
 
-/// Harvester's storage-network controller.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StorageNetwork {
-    /// The preset of the installer's configuration; empty where there is none.
+    /// The preset of the installer's configuration; empty if there is none.
     preset: SmolStr,
-    /// Writes its message with a capital letter, as Harvester did once.
+    /// Writes its message with a capital letter, like Harvester in some releases.
     capital: bool,
-    /// How the node is called.
     node: SmolStr,
-    /// Harvester's controllers run.
     running: bool,
     phase: SettingPhase,
-    /// What it waits for, as its condition says.
+    /// The obstacle that it waits for, as in its condition.
     waits: Option<String>,
-    /// The cluster's revision when it last looked and could not go on. Until that changes, the next look ends the same.
+    /// The cluster's revision when it last checked and could not continue. Until that changes, the next check ends the same.
     looked_at: Option<u64>,
 }
 
@@ -70,7 +64,7 @@ impl StorageNetwork {
         }
     }
 
-    /// Harvester's pod got past its Settings: its controllers run from now on.
+    /// Harvester's pod has written its Settings: its controllers run from now on.
     pub(super) fn controllers_run(&mut self, cluster: &mut SimulatedCluster) {
         self.running = true;
         self.setting_changed(cluster);
@@ -85,7 +79,6 @@ impl StorageNetwork {
         }
     }
 
-    /// The controller gets to the Setting.
     pub(super) fn step(&mut self, cluster: &mut SimulatedCluster) {
         match self.phase {
             SettingPhase::Idle | SettingPhase::Configured => {}
@@ -140,12 +133,12 @@ impl StorageNetwork {
         cluster.after(times::STORAGE_NETWORK_AGAIN, Timer::StorageNetwork);
     }
 
-    /// Will its next look end as the last one, as long as the cluster stays as it is?
+    /// Will its next check end like the last one, as long as the cluster stays the same?
     pub(super) fn is_idle(&self, cluster: &SimulatedCluster) -> bool {
         self.looked_at == Some(cluster.revision())
     }
 
-    /// Why the preset is not configured; `None` where it is, or where nothing is preset.
+    /// Why the preset is not configured; `None` if it is, or if nothing is preset.
     pub(super) fn unconfigured(&self, cluster: &SimulatedCluster) -> Option<Vec<String>> {
         if self.preset.is_empty() || self.phase == SettingPhase::Configured {
             return None;
@@ -180,7 +173,6 @@ fn in_progress(cluster: &SimulatedCluster, message: &str) -> Value {
         "message": message, "lastUpdateTime": cluster.now().to_string()}]})
 }
 
-/// A Longhorn volume that is attached.
 fn shown(volume: &AttachedVolume, node: &str) -> Arc<Value> {
     let pod = match &*volume.user.kind {
         "VirtualMachine" => format_smolstr!("virt-launcher-{}", volume.user.name),

@@ -1,4 +1,4 @@
-//! A simulated bootstrap as a flight: recorded as the daemon's recorder does it.
+//! A simulated bootstrap as a flight: recorded in the same way as by the daemon's recorder.
 
 use jiff::Timestamp;
 use windrow_decide::flight::{
@@ -12,7 +12,7 @@ use windrow_model::manifest::{self, ManifestPath, sha256_hex};
 use super::files::SimulatedDirectory;
 use super::run::Setup;
 
-/// The room for the objects of each file, in bytes. A simulation's directory is small.
+/// The limit for the objects of each file, in bytes. A simulation's directory is small.
 const ROOM: usize = 1 << 20;
 
 /// The recorder of one simulated bootstrap.
@@ -21,7 +21,7 @@ pub(super) struct Tape {
     recorder: Recorder,
     tap: Tap,
     packs: Vec<RecordedRulePack>,
-    /// The directory as the process last saw it.
+    /// The directory at the last scan of the process.
     seen: Option<SimulatedDirectory>,
 }
 
@@ -43,7 +43,6 @@ impl Tape {
         }
     }
 
-    /// A process begins.
     pub(super) fn begin(&mut self, setup: &Setup, at: Timestamp) {
         self.recorder.start_over();
         self.tap.start_over();
@@ -67,7 +66,7 @@ impl Tape {
             }));
     }
 
-    /// A look at the directory.
+    /// Records a scan of the directory.
     pub(super) fn scanned(&mut self, files: &SimulatedDirectory, setup: &Setup, at: Timestamp) {
         let before = self.seen.replace(files.clone());
         let look = files.look(before.as_ref().map(SimulatedDirectory::generation));

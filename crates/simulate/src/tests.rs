@@ -49,7 +49,7 @@ fn definition(kind: &str) -> serde_json::Value {
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": kind}}})
 }
 
-/// Lets the node run until this many passes of the deploy controller are over.
+/// Lets the node run until the deploy controller has finished this many passes.
 fn passes(node: &mut SimulatedNode, files: &SimulatedDirectory, count: usize) {
     let over = |node: &SimulatedNode| {
         let ends = |what: &HappeningKind| matches!(what, HappeningKind::PassEnded { .. });
@@ -114,7 +114,7 @@ fn two_files_with_one_object_take_it_from_each_other_in_every_pass_and_an_untouc
         );
     }
     let each: Vec<u64> = writes.windows(2).map(|two| two[1] - two[0]).collect();
-    // The object once for each of the two files, and the record of each file that was applied.
+    // The object once for each of the two files, and the record of each applied file.
     assert_eq!(each, [5, 5, 5], "{writes:?}");
 }
 
@@ -276,7 +276,7 @@ fn machine(strategy: &str) -> serde_json::Value {
         "metadata": {"name": "first"}, "spec": {"runStrategy": strategy}})
 }
 
-/// The same with a disk of Longhorn's, for which no image has to be imported.
+/// The same with a disk of Longhorn, for which no image has to be imported.
 fn machine_with_a_disk(strategy: &str) -> [serde_json::Value; 2] {
     let mut machine = machine(strategy);
     machine["spec"]["template"] = json!({"spec": {"volumes": [
@@ -303,8 +303,8 @@ fn with_machine(
 const BEFORE: [(u32, u32, u32); 2] = [(1, 4, 3), (1, 5, 0)];
 const AFTER: [(u32, u32, u32); 2] = [(1, 5, 1), (1, 6, 0)];
 
-/// Harvester v1.5.0 `pkg/webhook/resources/setting/validator.go` checks for machines whatever the value is;
-/// v1.5.1 leaves an empty one out (harvester#8407, harvester#8390).
+/// Harvester v1.5.0 `pkg/webhook/resources/setting/validator.go` checks for VMs regardless of the value; v1.5.1 skips an empty
+/// one (harvester#8407, harvester#8390).
 #[test]
 fn without_a_preset_a_machine_that_starts_deadlocks_harvester_before_v1_5_1_and_no_later() {
     for version in BEFORE {
@@ -324,7 +324,7 @@ fn without_a_preset_a_machine_that_starts_deadlocks_harvester_before_v1_5_1_and_
 }
 
 /// rancherd `pkg/resources`, `pkg/retry` create the Setting with its value; `SetAll`
-/// (`pkg/controller/global/settings/register.go`) leaves one that is there alone; `checkLonghornVolumeDetached`
+/// (`pkg/controller/global/settings/register.go`) leaves an existing one unchanged; `checkLonghornVolumeDetached`
 /// (`pkg/controller/master/storagenetwork/storage_network.go`) waits for every volume.
 #[test]
 fn a_preset_one_deadlocks_no_version_and_is_not_configured_while_a_disk_is_attached() {
@@ -358,7 +358,7 @@ fn a_preset_one_is_configured_beside_a_machine_without_a_disk_of_longhorns() {
     }
 }
 
-/// The example's disk is made of an image that Harvester has to import first.
+/// Harvester has to import an image first for the disk of the example.
 #[test]
 fn who_is_first_the_storage_network_or_the_disk_is_a_race_and_harvester_comes_up_either_way() {
     let setup = Setup::first_vm(start());
@@ -513,7 +513,7 @@ fn rke2_rewrites_charts_when_it_starts_and_windrow_takes_that_for_nothing_new() 
     );
     let count =
         |test: fn(&HappeningKind) -> bool| run.log.iter().filter(|one| test(&one.what)).count();
-    // At the first start, and after the restart, for which yip has written the file as it was.
+    // At the first start, and after the restart, for which yip has restored the file.
     assert_eq!(
         count(|what| matches!(what, HappeningKind::Written { .. })),
         2

@@ -1,4 +1,4 @@
-//! What Windrow's adapters would report of the simulated cluster: watches, reduced to differences.
+//! Reports of Windrow's adapters about the simulated cluster: watches, reduced to differences.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,26 @@ use windrow_plan::readiness::{KindSeen, ObjectSeen};
 
 use super::cluster::SimulatedCluster;
 
-/// What was reported already. A new watch reports everything, as a new process' first list does.
+/// The state that was reported already. A new watch reports everything, like the first list of a new process.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Which server's kube-apiserver is asked.
+    /// The server whose kube-apiserver answers.
     server: usize,
     reachable: Option<bool>,
-    /// What was asked for at the last call.
+    /// The interests of the last call.
     asked: Interests,
     progress: WatchProgress,
-    /// What is served; true for namespaced kinds.
+    /// Served kinds; true for namespaced ones.
     kinds: BTreeMap<GroupKind, Option<bool>>,
-    /// How often a kind had got another version or scope when it was first found to be served.
+    /// How often a kind had got another version or scope when discovery first listed it.
     found: BTreeMap<GroupKind, u32>,
-    /// The revision that was reported last, and in which detail.
+    /// The last reported revision, and its detail.
     objects: BTreeMap<ObjectRef, (Option<u64>, Detail)>,
-    /// The Addons were listed.
     listed: bool,
     failures: BTreeMap<AddonName, Timestamp>,
 }
 
-/// How far in the cluster's history a watch has come.
+/// The position of a watch in the cluster's history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct WatchProgress {
     objects: usize,
@@ -47,7 +46,7 @@ impl Watch {
         }
     }
 
-    /// What is new since the last call, for what is asked now.
+    /// The changes since the last call, for the present interests.
     pub fn poll(&mut self, cluster: &SimulatedCluster, interests: &Interests) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         let renewed = interests.renewed;
@@ -72,7 +71,7 @@ impl Watch {
         events
     }
 
-    /// Reports what changed. Where something else is asked for than before, all of it is compared.
+    /// Reports the changes. If the interests differ from the last call, everything is compared.
     fn report(
         &mut self,
         cluster: &SimulatedCluster,
@@ -121,7 +120,7 @@ impl Watch {
         }
     }
 
-    /// kube-apiserver does not answer, or refuses the credential: nothing is known any more.
+    /// kube-apiserver does not answer, or rejects the credential: everything is unknown from now on.
     pub fn hears_nothing(&mut self, interests: &Interests, refused: bool) -> Vec<ClusterEvent> {
         if self.reachable == Some(false) {
             return Vec::new();
@@ -144,17 +143,17 @@ impl Watch {
         events
     }
 
-    /// Was all of it listed, and has kube-apiserver answered since, so that what happens is reported when it does?
+    /// Was everything listed, and has kube-apiserver answered since, so that changes are reported immediately?
     pub fn is_following(&self, interests: &Interests) -> bool {
         self.listed && self.reachable == Some(true) && self.asked.renewed == interests.renewed
     }
 
-    /// The watch is cut: the next call lists and reports everything again.
+    /// The watch is interrupted: the next call lists and reports everything again.
     pub fn cut(&mut self) {
         *self = Self::for_server(self.server);
     }
 
-    /// Every request is answered with an error instead. The next call reports again what is true.
+    /// Every request gets an error instead. The next call reports the true state again.
     pub fn refused(&mut self, interests: &Interests, why: &str) -> Vec<ClusterEvent> {
         self.cut();
         let why = || why.to_owned();
@@ -178,7 +177,7 @@ impl Watch {
                 self.found.entry(kind).or_insert(moves);
             }
         }
-        // Where an object is watched under a version or scope that is gone, the kind is asked for again.
+        // If an object is watched under a version or scope that is gone, the kind is looked up again.
         for kind in interests.objects.keys().map(ObjectRef::group_kind) {
             if cluster.serves(&kind).is_some() {
                 let moves = cluster.moves_of(&kind);

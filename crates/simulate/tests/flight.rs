@@ -1,4 +1,4 @@
-//! Bootstraps of the simulation, recorded as flights, decided a second time, and asked where their time went.
+//! Bootstraps of the simulation, recorded as flights, decided a second time, and analyzed for their use of time.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn text(lines: &[FlightLine]) -> String {
         .collect()
 }
 
-/// A flight of the first virtual machine's bootstrap, as it would stand in a file.
+/// A flight of the first virtual machine's bootstrap, as in a file.
 fn flight(faults: &Faults, seed: u64) -> String {
     let setup = Setup::first_vm(start());
     let (_, lines) = recorded(&setup, &RuleSet::shipped_sources(), faults, seed);
@@ -61,7 +61,7 @@ fn so_it_is_when_everything_goes_wrong_that_can() {
     }
 }
 
-/// A file that lacks a kind which its chart brings late, and knowledge of how late it is.
+/// A file that lacks a kind which its chart adds late, and knowledge of the delay.
 fn learned_setup() -> (Setup, Vec<(String, String)>) {
     let knowledge = "apiVersion: windrow.dev/v1\nkind: Knowledge\nmetadata: {name: learned}\nentries:\n  - name: chart-widgets\n    by: {chart: widgets}\n    \
          kinds: [{group: example.com, namespaced: [Widget]}]\n    source: a test\n    \
@@ -91,7 +91,7 @@ fn a_flight_with_learned_knowledge_is_decided_the_same_way_again() {
     let (decisions, differences) = replay(&flights);
     assert!(decisions > 10, "only {decisions} decisions");
     assert_eq!(differences, []);
-    // The knowledge names the chart that brings the kind.
+    // The knowledge names the chart that contains the kind.
     assert!(text.contains("knowledge.d/learned.yaml"));
 }
 
@@ -102,7 +102,7 @@ fn a_decision_that_would_be_another_one_today_is_told() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    // A rule that was in force when the flight was recorded is no longer what it was.
+    // A rule that was in force during the recording has changed since.
     let configuration = lines
         .iter_mut()
         .find(|line| line["is"] == "configuration")
@@ -138,12 +138,12 @@ fn a_last_line_that_was_torn_is_left_out_and_the_rest_is_replayed() {
     let flights = Flights::read(torn).unwrap();
     assert!(flights.damage[0].contains("torn"), "{:?}", flights.damage);
     assert_eq!(replay(&flights), (all - 1, Vec::new()));
-    // The next process goes on behind it.
+    // The next process continues after it.
     let continued = format!("{torn}\n{whole}");
     let flights = Flights::read(&continued).unwrap();
     assert_eq!(flights.segments.len(), 2);
     assert_eq!(replay(&flights), (all - 1 + all, Vec::new()));
-    // What never was a flight is said to be none.
+    // An error reports a file that is not a flight.
     assert!(Flights::read("").is_err());
     assert!(Flights::read("{\"kind\": \"Pod\"}\n").is_err());
     let later = whole.replacen("\"version\":1", "\"version\":99", 1);
@@ -176,7 +176,7 @@ fn other_rules_tell_what_would_have_been_held_instead() {
         .unwrap_or_else(|| panic!("{all:#?}"));
     assert!(change.recorded.released.is_some(), "{change:?}");
     assert_eq!(change.instead.released, None, "{change:?}");
-    // The rules that were in force change nothing.
+    // The rules of the recording change nothing.
     let mut same = Replay::with_rules(segment, Vec::new());
     while same.step().unwrap().is_some() {}
     assert_eq!(changes(&recorded_times(segment), &same.times()), []);
@@ -269,14 +269,13 @@ fn a_flight_whose_digests_are_keyed_is_decided_as_it_was_and_holds_none_of_the_p
     assert!(decisions > 3);
 }
 
-/// A bootstrap, and its flight.
 fn flown(faults: &Faults, seed: u64) -> (Run, Flights) {
     let setup = Setup::first_vm(start());
     let (run, lines) = recorded(&setup, &RuleSet::shipped_sources(), faults, seed);
     (run, Flights::read(&text(&lines)).expect("a flight"))
 }
 
-/// Where the time of the last boot went.
+/// The timeline of the last boot.
 fn last(flights: &Flights) -> BootTimeline {
     let boots = boots(flights);
     let (last, earlier) = boots.split_last().expect("a boot");
@@ -325,7 +324,7 @@ fn the_chain_of_a_bootstrap_goes_from_power_on_to_the_last_file_without_a_gap() 
             .unwrap();
         assert_eq!(decided.applied, Some(latest), "seed {seed}");
         for file in &timeline.files {
-            // RKE2 looks every 15 seconds, and applying takes a moment.
+            // RKE2 scans every 15 seconds, and applying takes a moment.
             assert!(file.poll_seconds.unwrap() < 20.0, "{file:?}");
         }
     }

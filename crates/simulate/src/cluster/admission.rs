@@ -1,4 +1,4 @@
-//! The webhooks that the API server asks.
+//! The webhooks that the API server calls.
 
 use serde_json::Value;
 use windrow_model::manifest::ObjectRef;
@@ -8,7 +8,7 @@ use super::SimulatedCluster;
 use super::stored::Stored;
 
 impl SimulatedCluster {
-    /// The object's name in the cluster: with a namespace when its kind is namespaced.
+    /// The object's name in the cluster: with a namespace if its kind is namespaced.
     fn resolve(&self, id: &ObjectRef) -> Option<ObjectRef> {
         let namespaced = self.serves(&id.group_kind())?;
         let namespace = namespaced.then(|| id.namespace.clone().unwrap_or("default".into()));
@@ -20,7 +20,7 @@ impl SimulatedCluster {
 
     /// A webhook of the manifests, which fails closed, while no pod answers it.
     pub(super) fn ask(&self, declared: &ObjectRef) -> Result<(), String> {
-        // There seldom is one.
+        // Most clusters have none.
         if self.asked.is_empty() {
             return Ok(());
         }
@@ -38,15 +38,15 @@ impl SimulatedCluster {
         }
     }
 
-    /// Harvester's webhooks, once they answer, and KubeVirt's.
+    /// Harvester's webhooks, after they answer, and KubeVirt's.
     pub(crate) fn admit(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         self.admit_storage_network(id, json)?;
         self.admit_kubevirts_kinds(id)?;
         self.admit_networks(id, json)
     }
 
-    /// A virtual machine is refused, also when it is applied again, while a network that it names is not there: the mutator puts the nodes of
-    /// the network into its affinity (`pkg/webhook/resources/virtualmachine/mutator.go`, v1.2 to v1.9).
+    /// A VM is rejected, also when it is applied again, while a network in its spec does not exist: the mutator adds the nodes of
+    /// the network to its affinity (`pkg/webhook/resources/virtualmachine/mutator.go`, v1.2 to v1.9).
     fn admit_networks(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         let is_machine = id.group == "kubevirt.io" && id.kind == "VirtualMachine";
         if self.guard.is_none() || !is_machine {
@@ -72,8 +72,8 @@ impl SimulatedCluster {
         Ok(())
     }
 
-    /// The storage network is not touched while any machine might run. Any `printableStatus` but `Stopped`, also none at all, counts as running
-    /// (`pkg/util/virtualmachine`). An empty value is let pass from v1.5.1 on.
+    /// The storage network must not change while any VM might run. Any `printableStatus` except `Stopped`, and also a missing
+    /// one, counts as running (`pkg/util/virtualmachine`). Since v1.5.1 an empty value is accepted.
     fn admit_storage_network(&self, id: &ObjectRef, json: &Value) -> Result<(), String> {
         let storage_network =
             id.group == "harvesterhci.io" && id.kind == "Setting" && id.name == "storage-network";

@@ -1,4 +1,4 @@
-//! What the deploy controller does with the objects of a file.
+//! How the deploy controller applies the objects of a file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::SimulatedCluster;
 use super::stored::Stored;
 
 impl SimulatedCluster {
-    /// What kube-apiserver and the webhooks of the platform would say to the creation of this object.
+    /// The answer of kube-apiserver and the platform's webhooks to the creation of this object.
     pub fn try_create(&self, object: &ObjectRef, json: &Value) -> Result<(), String> {
         self.find_namespace(object)?;
         pods::admit(self, object, json)?;
@@ -31,8 +31,8 @@ impl SimulatedCluster {
         Err(format!("namespaces \"{namespace}\" not found"))
     }
 
-    /// Creates or updates an object as the deploy controller would: changed only where its manifest
-    /// changed. `id` is its name in the cluster.
+    /// Creates or updates an object like the deploy controller: it changes only if its manifest changed. `id` is its name in the
+    /// cluster.
     pub(crate) fn apply(
         &mut self,
         id: &ObjectRef,
@@ -40,8 +40,7 @@ impl SimulatedCluster {
         owner: &str,
     ) -> Result<(), String> {
         let known = self.stored(id);
-        // A name that is chosen here is never among those that are there: each time a new object is
-        // made, and the former one pruned.
+        // A generated name never matches an existing one: each time a new object is created, and the former one is pruned.
         let generated = declared.generated;
         let same = known.is_some_and(|known| {
             !generated
@@ -74,7 +73,7 @@ impl SimulatedCluster {
         let stored = Stored {
             body: Arc::clone(&declared.kept),
             spec: Some(declared.specs.1),
-            // What a controller said stays.
+            // A controller's report stays.
             status: known.as_ref().and_then(Stored::reported_status),
             done: known.as_ref().and_then(|known| known.done),
             declared: Some(Arc::clone(&declared.json)),

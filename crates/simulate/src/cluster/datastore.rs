@@ -1,4 +1,4 @@
-//! A datastore that is lost, or put back to an earlier state.
+//! A datastore that is lost, or restored to an earlier state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,6 @@ use super::super::timer::Timer;
 use super::stored::Stored;
 use super::{AddonRecord, SimulatedCluster};
 
-/// What a snapshot of etcd contains.
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     objects: BTreeMap<ObjectRef, Stored>,
@@ -20,7 +19,6 @@ pub(crate) struct Snapshot {
 }
 
 impl SimulatedCluster {
-    /// All that etcd contains now.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             objects: self.objects.clone(),
@@ -30,7 +28,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// Replaces all that etcd contains; without a snapshot the cluster starts empty. kube-apiserver answers again after `down`.
+    /// Replaces the content of etcd; without a snapshot the cluster starts empty. kube-apiserver answers again after `down`.
     pub(crate) fn replace_datastore(&mut self, snapshot: Option<Snapshot>, down: Duration) {
         self.agenda.outage(Duration::ZERO, |_| true);
         let revision = self.touch();
@@ -64,7 +62,7 @@ impl SimulatedCluster {
             addon.revision = revision;
         }
         let all: Vec<ObjectRef> = self.objects.keys().cloned().collect();
-        // Controllers look at all objects when they start.
+        // Controllers read all objects when they start.
         self.changed.clone_from(&all);
         let definitions = all
             .iter()

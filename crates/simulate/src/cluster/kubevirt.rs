@@ -1,4 +1,4 @@
-//! The webhooks of KubeVirt, which refuse its kinds until KubeVirt is deployed.
+//! The webhooks of KubeVirt, which reject its kinds until KubeVirt is deployed.
 
 use windrow_model::manifest::ObjectRef;
 
@@ -14,7 +14,7 @@ impl SimulatedCluster {
         let Some((first, kubevirt)) = kubevirts.next() else {
             return Ok(());
         };
-        // A KubeVirt from a manifest never has this phase here.
+        // In this simulation, a KubeVirt from a manifest never has this phase.
         if kubevirt.status()["phase"] != "Deploying" {
             return Ok(());
         }
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// A kind, the webhook that refuses it, its Service and its path.
+    /// A kind, the webhook that rejects it, its Service and its path.
     const GUARDED: &[(&str, &str, &str, &str)] = &[
         (
             "kubevirt.io",
@@ -147,7 +147,7 @@ mod tests {
         ),
     ];
 
-    /// The words of v1.7.0, which `tests/kubernetes/kubevirt_in_cluster.rs` hears from kube-apiserver.
+    /// The messages of v1.7.0, which `tests/kubernetes/kubevirt_in_cluster.rs` gets from kube-apiserver.
     #[test]
     fn what_kubevirts_webhooks_are_asked_about_is_refused_until_it_is_deployed() {
         let start = jiff::Timestamp::UNIX_EPOCH;
@@ -175,7 +175,7 @@ mod tests {
             );
             assert_eq!(refused(&cluster, group, kind), Some(words));
         }
-        // No webhook guards the content of a snapshot. CDI's operator is another one.
+        // No webhook guards the content of a snapshot. CDI has a separate operator.
         for (group, kind) in [
             ("snapshot.kubevirt.io", "VirtualMachineSnapshotContent"),
             ("cdi.kubevirt.io", "DataVolume"),

@@ -1,5 +1,5 @@
-//! A small model of an API server: objects with versions, namespaces that must exist, kinds that
-//! have to be served first, and the errors of the real one.
+//! A small model of an API server: objects with versions, namespaces that must exist, kinds that have to be served first, and the
+//! errors of the real server.
 
 mod admission;
 mod apply;
@@ -39,76 +39,73 @@ pub struct SimulatedCluster {
     pub(super) chance: Chance,
     pub(super) log: Vec<Happening>,
     pub(super) counts: DeployCounts,
-    /// Objects that controllers have not looked at since they changed.
+    /// Objects that changed since the controllers last read them.
     pub(super) changed: Vec<ObjectRef>,
     pub(super) addons: BTreeMap<AddonName, AddonRecord>,
     pub(super) failures: BTreeMap<AddonName, ApplyFailure>,
-    /// On which server something happens at this moment.
+    /// The server on which the present event happens.
     pub(super) on: usize,
-    /// How often servers took an Addon from one another.
+    /// How often servers overwrote each other's Addon.
     pub(super) taken: BTreeMap<AddonName, u32>,
-    /// The servers on which kube-apiserver answers.
     up: Vec<bool>,
     revision: u64,
-    /// Every change of an object, in order: what a watch has not reported yet stands behind what it has.
+    /// Every change of an object, in order. A watch keeps an index into it, and reports the changes after that index.
     journal: Vec<ObjectRef>,
-    /// The revision at which discovery last changed, and an Addon.
+    /// The revision at which discovery last changed, and that of an Addon.
     served_at: u64,
     addons_at: u64,
-    /// How often an application failed, as events tell it.
+    /// How many failed applications the events report.
     failures_reported: u64,
-    /// Definitions that take longer, and what says which.
+    /// Definitions that take longer, and the seed that selects them.
     pub(super) slow_definitions: Option<SlowDefinitions>,
     pub(super) slow_walks: u64,
     pub(super) slow_chance: Chance,
     pub(super) walk_chance: Chance,
-    /// When the last of the definitions that were created is Established.
+    /// When the last of the created definitions is Established.
     establishing: Timestamp,
-    /// When something last came or went from outside, or a controller last acted.
+    /// The time of the last arrival or departure from outside, or of the last action of a controller.
     pub(super) last_moved: Option<Timestamp>,
-    /// Kinds that are served beside the built-in ones; true for namespaced ones.
+    /// Kinds that are served in addition to the built-in ones; true for namespaced ones.
     served: BTreeMap<GroupKind, bool>,
-    /// How often each of them got another version or scope.
+    /// How often each kind got another version or scope.
     moves: BTreeMap<GroupKind, u32>,
     objects: BTreeMap<ObjectRef, Stored>,
-    /// Does the platform give Services of type LoadBalancer their addresses?
+    /// Does the platform assign addresses to Services of type LoadBalancer?
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
-    /// Objects about which a webhook of the manifests is asked.
     pub(super) asked: Arc<BTreeMap<ObjectRef, WebhookGate>>,
-    /// Objects that the API server refuses, and what it says.
+    /// Objects that the API server rejects, and its message.
     pub(super) refused: Arc<BTreeMap<ObjectRef, String>>,
-    /// What is known of the node.
     pub(super) node: Arc<NodeFacts>,
-    /// What is known to come of objects of the manifests.
+    /// Known results of objects of the manifests.
     pub(super) brings: Arc<BTreeMap<ObjectRef, Supply>>,
-    /// Installers whose things are on their way.
+    /// Installers whose results are still to come.
     begun: BTreeSet<ObjectRef>,
-    /// What is not known of the platform, and taken to be so.
+    /// Assumptions about the platform, where Windrow has no knowledge.
     pub(super) assumed: Arc<BTreeSet<String>>,
-    /// What files wait for and nothing here makes.
+    /// Targets that files wait for and that nothing here creates.
     pub(super) made_elsewhere: Arc<MadeElsewhere>,
-    /// What installers may bring, and are taken to.
+    /// The possible results of installers, which are assumed to come.
     pub(super) may_bring: Arc<BTreeMap<ObjectRef, MayBring>>,
-    /// Why Harvester's webhook refuses to touch the storage network, while it does.
+    /// Set while Harvester's webhook rejects changes of the storage network.
     pub(super) guard: Option<StorageNetworkGuard>,
 }
 
-/// Harvester's validating webhook, once it answers.
+/// Harvester's validating webhook, after it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StorageNetworkGuard {
-    /// Refuse an empty `storage-network` too (Harvester up to 1.5.0).
+    /// Also reject an empty `storage-network` (Harvester up to 1.5.0).
     pub(super) even_when_empty: bool,
 }
 
-/// One Addon, as the deploy controller keeps it.
+/// An Addon, as the deploy controller keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AddonRecord {
     pub(super) seen: Addon,
-    /// What was applied last: prune candidates are looked for among these kinds.
+    /// The kinds of the last application: prune candidates are searched among them.
     pub(super) kinds: Arc<BTreeSet<GroupKind>>,
-    /// Rises with every change that a watch would tell.
+    /// Increases with every change that a watch would report.
     pub(super) revision: u64,
     /// The server that applied it last.
     pub(super) by: usize,
@@ -164,22 +161,19 @@ impl SimulatedCluster {
         cluster
     }
 
-    /// The simulated time.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// When something last came or went from outside, or a controller last acted.
+    /// The time of the last arrival or departure from outside, or of the last action of a controller.
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.last_moved
     }
 
-    /// Does the first server's kube-apiserver answer?
     pub fn is_up(&self) -> bool {
         self.is_up_on(0)
     }
 
-    /// Does this server's kube-apiserver answer?
     pub fn is_up_on(&self, server: usize) -> bool {
         self.up.get(server).copied().unwrap_or_default()
     }
@@ -191,7 +185,7 @@ impl SimulatedCluster {
         self.up[server] = up;
     }
 
-    /// Rises with everything that changes in the cluster but events.
+    /// Increases with every change in the cluster except events.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -206,33 +200,30 @@ impl SimulatedCluster {
         self.journal.get(seen..).unwrap_or_default().iter()
     }
 
-    /// How many changes of objects there were.
     pub(super) fn changes(&self) -> usize {
         self.journal.len()
     }
 
-    /// Rises when discovery changes.
+    /// Increases when discovery changes.
     pub(super) fn served_at(&self) -> u64 {
         self.served_at
     }
 
-    /// Rises when an Addon changes.
     pub(super) fn addons_at(&self) -> u64 {
         self.addons_at
     }
 
-    /// How often an application failed.
     pub(super) fn failures_reported(&self) -> u64 {
         self.failures_reported
     }
 
-    /// An event tells that an Addon could not be applied.
+    /// Adds an event that an Addon could not be applied.
     pub(super) fn fail(&mut self, addon: AddonName, failure: ApplyFailure) {
         self.failures_reported += 1;
         self.failures.insert(addon, failure);
     }
 
-    /// An Addon changes: its new revision.
+    /// Records a change of an Addon, and returns its new revision.
     pub(super) fn touch_addon(&mut self) -> u64 {
         self.addons_at = self.touch();
         self.addons_at
@@ -249,12 +240,10 @@ impl SimulatedCluster {
             .or_else(|| self.served.get(kind).copied())
     }
 
-    /// Is anything of this group served?
     pub(super) fn serves_group(&self, group: &str) -> bool {
         is_kubernetes_group(group) || self.served.keys().any(|kind| kind.group == group)
     }
 
-    /// Everything that happened.
     pub(super) fn into_log(mut self) -> (Vec<Happening>, Self) {
         (std::mem::take(&mut self.log), self)
     }
@@ -267,7 +256,7 @@ impl SimulatedCluster {
         });
     }
 
-    /// Is there anything else that happens at this instant?
+    /// Is anything else due at this instant?
     pub(super) fn is_due(&self) -> bool {
         self.agenda.next_at().is_some_and(|at| at <= self.now)
     }
@@ -281,7 +270,7 @@ impl SimulatedCluster {
         self.after(delay, timer);
     }
 
-    /// Discovery lists a kind from now on; true when it did not before.
+    /// Adds a kind to discovery; false if discovery already lists it.
     pub(super) fn serve(&mut self, kind: GroupKind, namespaced: bool) -> bool {
         if self.built_in(&kind).is_some() {
             return false;
@@ -294,14 +283,15 @@ impl SimulatedCluster {
         true
     }
 
-    /// The same, with an entry in the log: a kind that a manifest or the scenario brings.
+    /// Does the same, with an entry in the log: for a kind from a manifest or the scenario.
     pub(super) fn discover(&mut self, kind: GroupKind, namespaced: bool) {
         if self.serve(kind.clone(), namespaced) {
             self.record(HappeningKind::Served { kind });
         }
     }
 
-    /// A kind is served in another version only, or its definition is made again with another scope. Its objects go with its definition.
+    /// A kind is served in another version only, or its definition is created again with another scope. Its objects are deleted
+    /// with its definition.
     pub(super) fn move_kind(&mut self, kind: GroupKind, namespaced: bool) {
         if self.served.get(&kind) == Some(&!namespaced) {
             self.delete_all(|object| object.group_kind() == kind);
@@ -312,12 +302,11 @@ impl SimulatedCluster {
         self.record(HappeningKind::Served { kind });
     }
 
-    /// How often a kind got another version or scope.
     pub(super) fn moves_of(&self, kind: &GroupKind) -> u32 {
         self.moves.get(kind).copied().unwrap_or_default()
     }
 
-    /// A CustomResourceDefinition is Established; discovery follows a little later.
+    /// A CustomResourceDefinition becomes Established; discovery follows a little later.
     pub(super) fn established(&mut self, definition: &ObjectRef) {
         let stored = self.stored(definition);
         let defined = stored.and_then(|stored| defined_kind(stored.spec()));
@@ -337,7 +326,8 @@ impl SimulatedCluster {
         );
     }
 
-    /// What is taken to be so though it is not known, a sentence each. Of machines and pods it is asked when nothing happens any more.
+    /// The assumptions of this simulation, a sentence each. Those about VMs and pods are valid only when nothing happens any
+    /// more.
     pub fn guesses(&self) -> impl Iterator<Item = String> {
         let brought = self.may_bring.values().flat_map(MayBring::sentences);
         let assumed = self.assumed.iter().cloned();
@@ -346,7 +336,7 @@ impl SimulatedCluster {
         brought.chain(assumed).chain(machines).chain(refused)
     }
 
-    /// Everything of a supply comes, each thing after a time of its own; or all about together after one that was learned.
+    /// All parts of a supply arrive, each after a separate delay, or all at about the same time after a learned one.
     pub(super) fn supply(&mut self, supply: &Supply, range: Range) {
         let learned = supply.times.map(|times| self.chance.by_times(&times));
         let together = learned.map(|first| (first, first + times::DISCOVERED.1));
@@ -360,7 +350,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// An object that something outside the manifests makes.
+    /// An object that something outside the manifests creates.
     pub(super) fn appears(&mut self, object: ObjectRef) {
         if object.group.is_empty() && object.kind == "Namespace" {
             return self.create_namespace(object.name);
@@ -368,7 +358,7 @@ impl SimulatedCluster {
         if self.has(&object) {
             return;
         }
-        // The pods of a Deployment come after it.
+        // The pods of a Deployment follow it.
         let json = match (object.group.as_str(), object.kind.as_str()) {
             ("apps", "Deployment") => json!({"kind": "Deployment", "spec": {"replicas": 1}}),
             _ => json!({"kind": object.kind, "status": {"conditions": [
@@ -377,7 +367,8 @@ impl SimulatedCluster {
         self.put(object, json);
     }
 
-    /// A controller has seen an installer. What boots have shown is how long things take from here, whatever its Job does meanwhile.
+    /// A controller has seen an installer. The delays of earlier boots are measured from here, regardless of the progress of its
+    /// Job.
     pub(super) fn begins(&mut self, installer: &ObjectRef) {
         let brings = Arc::clone(&self.brings);
         let supply = brings.get(installer).filter(|one| one.times.is_some());
@@ -388,7 +379,6 @@ impl SimulatedCluster {
         }
     }
 
-    /// An installer has done its work.
     pub(super) fn installed(&mut self, installer: &ObjectRef) {
         if !self.begun.contains(installer)
             && let Some(supply) = Arc::clone(&self.brings).get(installer)
@@ -408,13 +398,12 @@ impl SimulatedCluster {
         }
     }
 
-    /// A controller will get to an object.
     pub(super) fn act_on(&mut self, object: ObjectRef, stage: ControllerStage, range: Range) {
         self.within(range, Timer::Act(object, stage));
     }
 }
 
-/// The kind that a CustomResourceDefinition of this `spec` defines; true for a namespaced one.
+/// The kind that a CustomResourceDefinition with this `spec` defines; true for a namespaced one.
 fn defined_kind(spec: &Value) -> Option<(GroupKind, bool)> {
     let kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
     Some((kind, spec["scope"] != "Cluster"))

@@ -1,4 +1,4 @@
-//! The objects: what is stored of each, and who may change what of it.
+//! The objects: the stored parts of each, and who may change them.
 
 use std::sync::Arc;
 
@@ -12,28 +12,25 @@ use super::stored::Stored;
 use super::{SimulatedCluster, defined_kind};
 
 impl SimulatedCluster {
-    /// One object, as it is now.
     pub fn get(&self, object: &ObjectRef) -> Option<Value> {
         Some(self.stored(object)?.whole(object))
     }
 
-    /// What a watch shows of an object.
     pub(crate) fn shown(&self, id: &ObjectRef, detail: Detail) -> Option<Arc<Value>> {
         Some(Arc::new(self.stored(id)?.shown(id, detail)))
     }
 
-    /// The Addon that an object belongs to: the one that applied it last.
+    /// The Addon of an object: the one that applied it last.
     pub fn owner(&self, object: &ObjectRef) -> Option<&str> {
         self.stored(object)?.owner.as_deref()
     }
 
-    /// Every object, in order.
     pub fn objects(&self) -> impl Iterator<Item = (&ObjectRef, Value)> {
         let all = self.objects.iter();
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
-    /// The same as they are stored.
+    /// The same in stored form.
     pub(crate) fn stored_objects(&self) -> impl Iterator<Item = (&ObjectRef, &Stored)> {
         self.objects.iter()
     }
@@ -44,13 +41,13 @@ impl SimulatedCluster {
         all.map(|(id, stored)| (id, stored.whole(id)))
     }
 
-    /// The same, as they are stored.
+    /// The same in stored form.
     pub(crate) fn of_kind(
         &self,
         kind: &GroupKind,
     ) -> impl Iterator<Item = (&ObjectRef, &Stored)> + use<'_> {
         let kind = kind.clone();
-        // Objects are in order of their kinds.
+        // Objects are sorted by kind.
         let first = ObjectRef {
             group: kind.group.clone(),
             kind: kind.kind.clone(),
@@ -62,12 +59,10 @@ impl SimulatedCluster {
             .take_while(move |(id, _)| id.group == kind.group && id.kind == kind.kind)
     }
 
-    /// One object, as it is stored.
     pub(crate) fn stored(&self, object: &ObjectRef) -> Option<&Stored> {
         self.objects.get(object)
     }
 
-    /// Is it there?
     pub(crate) fn has(&self, object: &ObjectRef) -> bool {
         self.objects.contains_key(object)
     }
@@ -76,7 +71,7 @@ impl SimulatedCluster {
         self.create_namespace(SmolStr::new_static(name));
     }
 
-    /// Creates a namespace, unless it is there.
+    /// Creates a namespace, unless it exists.
     pub(crate) fn create_namespace(&mut self, name: SmolStr) {
         let id = literals::named("", "Namespace", None, name);
         if !self.has(&id) {
@@ -93,10 +88,10 @@ impl SimulatedCluster {
         self.changed.push(id);
     }
 
-    /// The same for an object that no controller of this simulation looks at.
+    /// The same for an object that no controller of this simulation reads.
     pub(crate) fn put_unnoticed(&mut self, id: ObjectRef, json: impl Into<Arc<Value>>) {
         let revision = self.touch();
-        // Its manifest and its Addon stay those.
+        // Keeps its manifest and its Addon.
         let known = self.objects.remove(&id);
         let (declared, owner) = known
             .map(|known| (known.declared, known.owner))
@@ -115,14 +110,13 @@ impl SimulatedCluster {
         self.journal.push(id);
     }
 
-    /// A controller is done with an object, or begins with it once more.
+    /// A controller has finished with an object, or begins again.
     pub(crate) fn set_done(&mut self, id: &ObjectRef, is_done: bool) {
         if let Some(stored) = self.objects.get_mut(id) {
             stored.done = is_done.then_some(stored.generation);
         }
     }
 
-    /// A controller sets an object's status.
     pub(crate) fn set_status(&mut self, id: &ObjectRef, status: impl Into<Arc<Value>>) {
         let revision = self.revision + 1;
         let Some(stored) = self.objects.get_mut(id) else {
@@ -138,7 +132,7 @@ impl SimulatedCluster {
         self.journal.push(id.clone());
     }
 
-    /// Objects that an Addon applied and that are not among `keep`, which is in order, in the given kinds.
+    /// Objects that an Addon applied and that are not in `keep`, which is sorted, in the given kinds.
     pub(crate) fn owned_beside<'k>(
         &self,
         owner: &str,
@@ -159,7 +153,6 @@ impl SimulatedCluster {
             .collect()
     }
 
-    /// Deletes an object, and what goes with it.
     pub(crate) fn delete(&mut self, id: &ObjectRef) {
         let Some(stored) = self.objects.remove(id) else {
             return;
@@ -181,7 +174,6 @@ impl SimulatedCluster {
         }
     }
 
-    /// Deletes objects that go with something else.
     pub(super) fn delete_all(&mut self, goes: impl Fn(&ObjectRef) -> bool) {
         let gone: Vec<ObjectRef> = self.objects.keys().filter(|id| goes(id)).cloned().collect();
         for id in gone {

@@ -1,4 +1,4 @@
-//! One object, as it is stored.
+//! The stored form of an object.
 
 use std::sync::Arc;
 
@@ -9,50 +9,46 @@ use windrow_model::manifest::ObjectRef;
 
 use super::super::declared::{Declared, SpecDigest};
 
-/// One object, in the parts that change apart from one another. Only who looks at all of it has it put
-/// together.
+/// An object, in the parts that change independently. They are only combined for a reader of the whole object.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
-    /// As its manifest or its controller wrote it, before the API server did anything. Clusters share it.
+    /// The object as its manifest or its controller wrote it, before the API server changed anything. Clusters share it.
     pub(super) body: Arc<Value>,
-    /// Of the body's `spec`, where a manifest wrote it.
+    /// The digest of the body's `spec`, if a manifest wrote it.
     pub(super) spec: Option<SpecDigest>,
-    /// `status`, where a controller has set it since.
+    /// `status`, if a controller has set it since.
     pub(super) status: Option<Arc<Value>>,
-    /// The generation that its controller is done with.
+    /// The generation that its controller has finished.
     pub(super) done: Option<u64>,
-    /// As its manifest last declared it.
+    /// The last declaration of its manifest.
     pub(super) declared: Option<Arc<Value>>,
-    /// The Addon that applied it last.
     pub(super) owner: Option<SmolStr>,
-    /// `metadata.resourceVersion`
     pub(crate) revision: u64,
-    /// `metadata.generation`: the number of the last change of substance.
+    /// `metadata.generation`: the number of the last relevant change.
     pub(crate) generation: u64,
 }
 
 impl Stored {
-    /// As its manifest or its controller wrote it: everything but its status is in that.
+    /// The object as its manifest or its controller wrote it, complete except for its status.
     pub(crate) fn body(&self) -> &Value {
         &self.body
     }
 
-    /// `spec`; null where there is none.
+    /// `spec`; null if it is missing.
     pub(crate) fn spec(&self) -> &Value {
         &self.body["spec"]
     }
 
-    /// `status` as it is now; null where there is none.
+    /// The present `status`; null if it is missing.
     pub(crate) fn status(&self) -> &Value {
         self.status.as_deref().unwrap_or(&self.body["status"])
     }
 
-    /// Is its controller done with it as it is?
+    /// Has its controller finished with its present generation?
     pub(crate) fn is_done(&self) -> bool {
         self.done == Some(self.generation)
     }
 
-    /// Is its `spec` the one that a manifest declares?
     pub(super) fn has_spec_of(&self, declared: &Declared) -> bool {
         match self.spec {
             Some(spec) => spec == declared.specs.0,
@@ -60,7 +56,6 @@ impl Stored {
         }
     }
 
-    /// Did a manifest of the directory bring it?
     pub(crate) fn is_of_a_manifest(&self) -> bool {
         self.owner.is_some()
     }
@@ -71,8 +66,8 @@ impl Stored {
         self.status.clone().or_else(first)
     }
 
-    /// What a watch shows of it. `id` is its own name. The `resourceVersion`, which is another one in every
-    /// bootstrap and is nothing to anybody who watches, is left out.
+    /// The object as a watch shows it. `id` is its own name. The `resourceVersion` is left out: it differs in every bootstrap,
+    /// and no reader of the watch needs it.
     pub(super) fn shown(&self, id: &ObjectRef, detail: Detail) -> Value {
         let mut json = match detail {
             Detail::Full => Value::clone(&self.body),
@@ -89,14 +84,13 @@ impl Stored {
         json
     }
 
-    /// All of it, as the API server has it.
+    /// The complete object, as the API server has it.
     pub(super) fn whole(&self, id: &ObjectRef) -> Value {
         let mut json = self.shown(id, Detail::Full);
         json["metadata"]["resourceVersion"] = self.revision.to_string().into();
         json
     }
 
-    /// What the API server writes into an object's metadata.
     fn stamp(&self, id: &ObjectRef, json: &mut Value) {
         if !json["metadata"].is_object() {
             json["metadata"] = json!({});

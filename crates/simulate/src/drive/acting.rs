@@ -1,4 +1,4 @@
-//! What a simulated daemon does to its disk, and what the disk does not take.
+//! The disk operations of a simulated daemon, and the errors of the disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::log::HappeningKind;
 use super::Drive;
 use super::daemon::{RETRY, earliest};
 
-/// The name that an action's marker hides.
+/// The name of the file that an action's marker hides.
 fn marker_of(action: &Action) -> Option<BaseName> {
     match action {
         Action::Hold { path, .. } | Action::Lift { path } => Some(path.hides()),
@@ -20,7 +20,6 @@ fn marker_of(action: &Action) -> Option<BaseName> {
     }
 }
 
-/// Is it this action that failed?
 fn is_same(trouble: &MarkerTrouble, action: &Action) -> bool {
     matches!(
         (trouble, action),
@@ -30,7 +29,7 @@ fn is_same(trouble: &MarkerTrouble, action: &Action) -> bool {
 }
 
 impl Drive<'_> {
-    /// Carries actions out, as the daemon's executor does: one that fails does not stop those after it. False when Windrow died.
+    /// Executes actions like the daemon's executor: a failed one does not stop those after it. False if Windrow died.
     pub(super) fn act(
         &mut self,
         who: usize,
@@ -96,13 +95,12 @@ impl Drive<'_> {
         true
     }
 
-    /// Whether a marker that comes late is late by too much is a matter of RKE2's poll, not of Windrow: while RKE2 runs, only a disk that
-    /// cannot be written delays one.
+    /// Whether a late marker is too late depends on RKE2's poll, not on Windrow. While RKE2 runs, only a disk that rejects writes
+    /// delays a marker.
     fn is_racing(&self, who: usize, action: &Action) -> bool {
         matches!(action, Action::Hold { .. }) && self.node.cluster().is_up_on(who)
     }
 
-    /// Why the disk does not take an action.
     fn disk_error(&mut self, who: usize, action: &Action, now: Timestamp) -> Option<&'static str> {
         let read_only = &mut self.daemons[who].read_only;
         *read_only = read_only.filter(|until| now < *until);
@@ -132,7 +130,8 @@ impl Drive<'_> {
                 daemon.saved = Arc::clone(ledger);
                 daemon.unsaved = false;
                 let reads = &daemon.reads;
-                // A marker that this process could not read yet may be anybody's, and what somebody else's hides is not entered.
+                // A marker that this process could not read yet may have another owner, and a file behind a foreign marker is not
+                // entered.
                 let is_unread = |path: &ManifestPath| {
                     !reads.has_looked
                         || reads.unread.contains(path)
@@ -158,7 +157,7 @@ impl Drive<'_> {
                         .oracle
                         .judge_lift(path, plan, &daemon.state, &daemon.saved);
                 }
-                // The watch reports the removal, and the look after it finds a second marker of the name.
+                // The watch reports the removal, and the next scan finds a second marker of the name.
                 if disk.is_hidden(&path.hides()) {
                     daemon.reads.look_at = Some(now);
                 }
@@ -169,7 +168,7 @@ impl Drive<'_> {
             }
         }
         daemon.state.record_done(action);
-        // What it did itself needs no look at the directory.
+        // Its own changes need no scan of the directory.
         if daemon.seen == Some(before) {
             daemon.seen = Some(disk.generation());
         }

@@ -1,4 +1,4 @@
-//! The same bootstraps without Windrow: RKE2 and its cluster alone.
+//! The same bootstraps without Windrow: only RKE2 and its cluster.
 
 use windrow_decide::Ledger;
 
@@ -11,12 +11,11 @@ use super::super::run::{DueChanges, JoinedNode, Run, Setup};
 use super::daemon::earliest;
 use super::{LIMIT, fleet, write_again};
 
-/// The bootstrap as it goes without Windrow.
 pub fn without_windrow(setup: &Setup, seed: u64) -> Run {
     without_windrow_but_faults(setup, &Faults::NONE, seed)
 }
 
-/// The same, with those of the faults that are the cluster's own.
+/// The same, with those faults that affect the cluster.
 pub fn without_windrow_but_faults(setup: &Setup, faults: &Faults, seed: u64) -> Run {
     run_alone(setup, &PreparedSetup::read(setup), faults, seed, &|| true).0
 }
@@ -53,7 +52,6 @@ pub(super) fn run_alone(
     (ended(seed, node, disks), true)
 }
 
-/// What comes of it, without Windrow.
 pub(super) fn ended(seed: u64, mut node: SimulatedNode, mut disks: Vec<SimulatedDirectory>) -> Run {
     let outcome = node.outcome(&disks[..]);
     let joined = (1..disks.len())

@@ -1,4 +1,4 @@
-//! One simulated daemon: its state, and what it has heard and saved.
+//! A simulated daemon: its state, and the data that it has received and saved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,78 +23,74 @@ use crate::prepared::PreparedSetup;
 use crate::tape::Tape;
 use crate::watch::Watch;
 
-/// A failed action, or a watch that was cut, is tried again after this long.
+/// A failed action, or an interrupted watch, is tried again after this time.
 pub(super) const RETRY: Duration = Duration::from_secs(5);
 /// How far a clock is ahead from the start, at most.
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// When a daemon that has no answer any more had its last, at most.
+/// The latest time of the last answer to a daemon that gets no more answers.
 const MUTE: Duration = Duration::from_secs(20 * 60);
 
-/// One daemon.
 pub(super) struct SimulatedDaemon {
     pub(super) state: StagingState,
     pub(super) watch: Watch,
-    /// What the state asks to be watched.
+    /// The watches that the state requests.
     pub(super) interests: Arc<Interests>,
     /// The directory's generation that the state knows.
     pub(super) seen: Option<u64>,
-    /// The ledger on disk.
     pub(super) saved: Arc<Ledger>,
     /// The ledger before the last decision.
     pub(super) before: Arc<Ledger>,
-    /// The state's ledger is newer than the one on disk: saving it failed.
+    /// Saving failed: the state's ledger is newer than the one on disk.
     pub(super) unsaved: bool,
-    /// Markers that could not be made or removed.
+    /// Markers that could not be created or removed.
     pub(super) troubles: BTreeMap<BaseName, MarkerTrouble>,
-    /// What failed is tried again then, and not before.
+    /// Failed actions are tried again at this time, and not before.
     pub(super) again: Option<Timestamp>,
     /// The disk is read-only until then.
     pub(super) read_only: Option<Timestamp>,
     /// It does not run until then.
     pub(super) away: Option<Timestamp>,
-    /// It died, and the next decision is that of another process.
+    /// It died, and a new process makes the next decision.
     pub(super) died: bool,
     /// How much the wall clock is ahead of the true time.
     pub(super) skew: SignedDuration,
-    /// Was its clock ever set? Then its times are not the cluster's.
+    /// Was its clock ever set? Then its times differ from those of the cluster.
     pub(super) clock_was_set: bool,
-    /// The cluster's state and what was asked when the watch last reported all it could.
+    /// The cluster's state and the requested watches at the last complete report.
     pub(super) heard: Option<((u64, u64, bool), Arc<Interests>)>,
-    /// When the watch last listed all, or had no answer.
+    /// When the watch last listed everything, or had no answer.
     pub(super) listed: Timestamp,
-    /// When a watch that was cut or refused lists again.
+    /// When an interrupted or rejected watch lists again.
     pub(super) relist: Option<Timestamp>,
-    /// When to decide again though nothing happens, in true time.
+    /// When to decide again even if nothing happens, in true time.
     pub(super) wake: Option<Timestamp>,
-    /// When it last decided, by its wall clock.
     pub(super) decided: Option<Timestamp>,
-    /// What it said last.
     pub(super) said: Option<Status>,
     pub(super) oracle: Oracle,
-    /// What a person asked for and was not carried out yet.
+    /// An order of the user that is not carried out yet.
     pub(super) asked: Option<Order>,
     pub(super) decisions: u64,
     pub(super) restless: u64,
     pub(super) tape: Option<Tape>,
-    /// `None` where it is not probed.
+    /// `None` if the node is not probed.
     pub(super) probing: Option<Probing>,
     pub(super) reads: Reads,
     pub(super) membership: Membership,
-    /// The plan of what lies in the directory, whatever could be read of it.
+    /// The plan for the real content of the directory, including files that Windrow could not read.
     pub(super) true_plan: Arc<Plan>,
-    /// How long it takes to connect once kube-apiserver answers again.
+    /// How long it takes to connect when kube-apiserver answers again.
     pub(super) reconnects: Option<Duration>,
-    /// It hears nothing until then.
+    /// It receives nothing until then.
     pub(super) deaf: Option<Timestamp>,
-    /// From when on it has no answer at all.
+    /// From then on it has no answer at all.
     pub(super) mute: Option<Timestamp>,
     /// When it has answers again, if ever.
     hears_from: Option<Timestamp>,
-    /// The ledger could not be read at the start, and is read again then. It is not overwritten before.
+    /// The ledger could not be read at the start, and is read again at this time. It is not overwritten before.
     pub(super) ledger_unread: Option<Timestamp>,
-    /// What the fail-safe released while it did not run.
+    /// The files that the fail-safe released while it did not run.
     pub(super) requests: Vec<ReleaseRequest>,
-    /// Where a person moved the files of the start, by the path that they had then.
+    /// The present paths of files that a user moved, by their original path.
     pub(super) moved: BTreeMap<String, String>,
     /// How often the machine has booted, and when it last did.
     boot: (u32, Timestamp),
@@ -147,21 +143,20 @@ impl SimulatedDaemon {
         daemon
     }
 
-    /// The machine boots.
     pub(super) fn begin_boot(&mut self, now: Timestamp) {
         self.boot = (self.boot.0 + 1, now);
         self.oracle.begin_boot(now);
     }
 
-    /// A process begins with this ledger. Reading a file again gives the same.
+    /// A process starts with this ledger. Reading a file again gives the same result.
     pub(super) fn start_process(&mut self, ledger: Arc<Ledger>, now: Timestamp) {
         let ledger = self.enter_boot(ledger, now);
         self.state = self.state.restarted(ledger, self.wall(now));
-        // The boot is news to the disk.
+        // The disk does not have this boot yet.
         self.state.save_ledger();
     }
 
-    /// A ledger that was read from the disk, in the present boot.
+    /// A ledger that was loaded from the disk, in the present boot.
     pub(super) fn enter_boot(&self, ledger: Arc<Ledger>, now: Timestamp) -> Ledger {
         let mut ledger = Arc::unwrap_or_clone(ledger);
         let (number, booted) = self.boot;
@@ -169,7 +164,7 @@ impl SimulatedDaemon {
         ledger
     }
 
-    /// Its clock may be ahead, and it may have no answer from kube-apiserver at all.
+    /// Its clock may be ahead, and it may get no answer from kube-apiserver at all.
     pub(super) fn begin_with(&mut self, faults: &Faults, more: &mut Dice, start: Timestamp) {
         if more.throw(faults.ahead) {
             self.skew = SignedDuration::from_secs(more.up_to(DAY).as_secs() as i64);
@@ -183,12 +178,11 @@ impl SimulatedDaemon {
                 more.up_to(MUTE)
             };
             self.mute = Some(start + late);
-            // Where other things go wrong, it ends with them.
+            // In runs with other faults, it ends with them.
             self.hears_from = Some(start + faults.until).filter(|end| *end > start);
         }
     }
 
-    /// Does it know which cluster the disk belongs to?
     pub(super) fn knows_cluster(&self) -> bool {
         let ledger = self.state.ledger();
         let known = (&ledger.cluster, &ledger.datastore);
@@ -197,12 +191,12 @@ impl SimulatedDaemon {
         self.tape.is_some() || known == (&identity.ca, &identity.datastore)
     }
 
-    /// Does it know that, and all of its files?
+    /// Does it know its cluster, and all of its files?
     pub(super) fn is_told(&self) -> bool {
         self.knows_cluster() && self.reads.unread.is_empty() && self.ledger_unread.is_none()
     }
 
-    /// What a look at its directory finds; `None` when that cannot be read.
+    /// The result of a scan of its directory; `None` if the directory cannot be read.
     pub(super) fn look(&mut self, disk: &SimulatedDirectory, now: Timestamp) -> Option<Directory> {
         let mut directory = disk.look(self.seen);
         for file in &mut directory.files {
@@ -215,7 +209,7 @@ impl SimulatedDaemon {
         self.reads.look(directory, now)
     }
 
-    /// The plan of what lies in a directory. `first` knows the files as they were at first.
+    /// The plan for the content of a directory. `first` knows the files in their original state.
     pub(super) fn plan_of(&self, disk: &SimulatedDirectory, first: &StagingState) -> Arc<Plan> {
         if self.reads.unread.is_empty() {
             return self.state.shared_plan();
@@ -225,7 +219,7 @@ impl SimulatedDaemon {
         state.shared_plan()
     }
 
-    /// Does it hear nothing though kube-apiserver may answer?
+    /// Does it receive nothing although kube-apiserver may answer?
     pub(super) fn is_deaf(&mut self, is_up: bool, now: Timestamp) -> bool {
         if is_up && let Some(late) = self.reconnects.take() {
             self.deaf = Some(now + late);
@@ -233,7 +227,7 @@ impl SimulatedDaemon {
         self.deaf.is_some_and(|until| now < until) || self.mute.is_some_and(|from| from <= now)
     }
 
-    /// It hears again, or no more.
+    /// It receives events again, or no more.
     pub(super) fn hear_again(&mut self, now: Timestamp) {
         let ends = |until: &mut Timestamp| *until <= now;
         if self.hears_from.take_if(ends).is_some() {
@@ -248,7 +242,6 @@ impl SimulatedDaemon {
         }
     }
 
-    /// Nothing but the disk can wake it.
     pub(super) fn is_quiet(&self) -> bool {
         let asks = [
             self.wake,
@@ -262,7 +255,7 @@ impl SimulatedDaemon {
         asks.iter().all(Option::is_none) && self.membership.next_at().is_none()
     }
 
-    /// When it does something though nothing happens.
+    /// When it acts even if nothing happens.
     pub(super) fn next_at(&self) -> Option<Timestamp> {
         match self.away {
             Some(away) => earliest([Some(away), self.membership.next_at()]),
@@ -295,7 +288,7 @@ impl SimulatedDaemon {
         failed && self.again.is_some_and(|again| now < again)
     }
 
-    /// The oracle of this server, and what it judges by.
+    /// The oracle of this server, and its input.
     pub(super) fn judged<'a>(
         &'a mut self,
         number: usize,
@@ -303,7 +296,7 @@ impl SimulatedDaemon {
         disk: &'a SimulatedDirectory,
         now: Timestamp,
     ) -> (&'a mut Oracle, Truth<'a>, JudgedServer<'a>) {
-        // Without its ledger it does not know what it let through a moment ago.
+        // Without its ledger it forgets which files it just released.
         let forgot = self.oracle.forgot_at;
         let knows = forgot.is_none_or(|at| now.duration_since(at).unsigned_abs() > LONGEST_LOOK);
         let truth = Truth::new(node.cluster(), self.state.rules());
@@ -336,12 +329,11 @@ impl SimulatedDaemon {
         (&mut self.oracle, truth, server)
     }
 
-    /// Its last word. Deciding what is decided changes nothing, so this is what the last decision said.
+    /// Its last status. Repeating a decision changes nothing, so this is the status of the last decision.
     pub(super) fn status(&mut self) -> Option<Status> {
         self.decided.map(|at| self.state.decide(at).status)
     }
 
-    /// The time as Windrow's wall clock has it.
     pub(super) fn wall(&self, now: Timestamp) -> Timestamp {
         match self.skew.is_zero() {
             true => now,
@@ -349,7 +341,6 @@ impl SimulatedDaemon {
         }
     }
 
-    /// Asks the state what has to be watched now.
     pub(super) fn refresh_interests(&mut self) {
         let interests = self.state.interests();
         if *self.interests != interests {
@@ -357,14 +348,13 @@ impl SimulatedDaemon {
         }
     }
 
-    /// What was not heard now is reported again a little later.
+    /// Missed events are reported again a little later.
     pub(super) fn listen_again(&mut self, now: Timestamp) {
         self.heard = None;
         self.relist = earliest([self.relist, Some(now + RETRY)]);
     }
 }
 
-/// The earliest of these times.
 pub(super) fn earliest<const N: usize>(times: [Option<Timestamp>; N]) -> Option<Timestamp> {
     times.into_iter().flatten().min()
 }

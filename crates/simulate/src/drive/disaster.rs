@@ -1,4 +1,4 @@
-//! What goes wrong around Windrow, and Windrow's own death.
+//! The faults around Windrow, and Windrow's own death.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +16,20 @@ use super::daemon::RETRY;
 const READ_ONLY: Duration = Duration::from_secs(5 * 60);
 const AWAY: Duration = Duration::from_secs(30 * 60);
 const MASKED: Duration = Duration::from_secs(60 * 60);
-/// How long RKE2 looks at no file, at most.
+/// How long RKE2 does not scan the directory, at most.
 const STALLS: Duration = Duration::from_secs(15 * 60);
 /// How long a file is gone whose marker stays ten minutes.
 const GONE: Duration = Duration::from_secs(8 * 60);
-/// One that a person holds is gone for so much longer: its marker stays.
+/// A file that a user holds is gone for this much longer: its marker stays.
 const GONE_BY_HAND: Duration = Duration::from_secs(11 * 60);
-/// How much of a file is there when its writing was cut off: no document that RKE2 takes is this short.
+/// Length of a file whose writing was interrupted: every document that RKE2 accepts is longer.
 const CUT: usize = 10;
 
 impl Drive<'_> {
-    /// Windrow dies and is started again.
     pub(super) fn crash(&mut self, who: usize, now: Timestamp) {
         self.record_fault(who, "Windrow dies");
         self.daemons[who].oracle.reports.die();
-        // Nobody can know then that the next datastore is not the first one.
+        // Then Windrow cannot know that the next datastore is not the first one.
         let is_between = self.daemons[who].membership.is_between();
         if self.dice.throw(self.faults.ledger_lost) && !is_between {
             self.record_fault(who, "the ledger is destroyed");
@@ -47,7 +46,6 @@ impl Drive<'_> {
         (daemon.wake, daemon.died) = (Some(now + RETRY), true);
     }
 
-    /// What goes wrong around Windrow.
     pub(super) fn disaster(&mut self, who: usize, now: Timestamp) {
         if self.dice.throw(self.faults.clock) {
             let day = 24 * 3600;
@@ -72,7 +70,7 @@ impl Drive<'_> {
             self.record_fault(who, &format!("RKE2's unit is masked for {masked:?}"));
             self.reboot(who, masked, now);
         }
-        // What RKE2 gets of a file while Windrow cannot hold it is no fault of Windrow's.
+        // If RKE2 gets a file while Windrow cannot hold it, that is not Windrow's fault.
         let is_held = now > self.whole_at && self.daemons[who].troubles.is_empty();
         if is_held && self.dice.throw(self.faults.read_only) {
             let until = now + self.dice.up_to(READ_ONLY);
@@ -167,7 +165,7 @@ impl Drive<'_> {
         self.node.reboot_later(who, masked);
         self.daemons[who].begin_boot(now);
         self.crash(who, now);
-        // yip writes its files again at every boot. What a person took away stays away here.
+        // yip writes its files again at every boot. A file that a user removed stays away here.
         let (disk, moved) = (&mut self.disks[who], &self.daemons[who].moved);
         for (path, file) in self.known.disks[who].iter() {
             let is_moved = moved.get(path).is_some_and(|place| place != path);
@@ -180,7 +178,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Another version takes over. It has the ledger and the markers as they were written, and nothing else.
+    /// Another version takes over. It only has the ledger and the markers in their written form.
     fn upgrade(&mut self, who: usize, now: Timestamp) {
         self.record_fault(who, "Windrow is upgraded");
         let disk = &mut self.disks[who];
@@ -193,12 +191,12 @@ impl Drive<'_> {
         }
         let saved = &mut self.daemons[who].saved;
         let text = serde_json::to_vec(&**saved).unwrap_or_default();
-        // One that cannot be read is as good as none.
+        // An unreadable one counts as missing.
         *saved = serde_json::from_slice::<Ledger>(&text)
             .unwrap_or_default()
             .into();
         self.daemons[who].oracle.reports.forget();
-        // It reads every file for itself.
+        // It reads every file itself.
         self.daemons[who].state = self.known.states[who].clone();
         self.restart_daemon(who, now);
         self.daemons[who].wake = Some(now);
@@ -207,13 +205,13 @@ impl Drive<'_> {
     fn touch_a_file(&mut self, who: usize, now: Timestamp) {
         let files = &self.known.disks[who];
         let moved = self.daemons[who].moved.clone();
-        // What is gone for good does not come back.
+        // A permanently removed file does not come back.
         let firsts = files.manifests().map(|(path, _)| path);
         let places = firsts.map(|first| (first, moved.get(first).map_or(first, String::as_str)));
         let is_there = |(_, path): &(&str, &str)| self.disks[who].get(path).is_some();
         let places: Vec<(&str, &str)> = places.filter(is_there).collect();
         let paths: Vec<&str> = places.iter().map(|(_, path)| *path).collect();
-        // What a person holds is touched more often than others.
+        // A file that a user holds is changed more often than others.
         let held = self.daemons[who].oracle.held_by_hand().next();
         let held = held.and_then(|held| paths.iter().find(|path| **path == held.as_str()).copied());
         let held = held.filter(|_| self.dice.throw(2));
@@ -248,7 +246,7 @@ impl Drive<'_> {
                     self.record_fault(who, &format!("somebody removes {marker}"));
                     self.disks[who].remove(marker);
                     let daemon = &mut self.daemons[who];
-                    // A process that has seen it remembers what it said.
+                    // A process that has read it remembers its content.
                     if daemon.seen.is_none() {
                         let oracle = &mut daemon.oracle;
                         oracle.forget_unwritten(&self.disks[who], &daemon.saved);

@@ -1,4 +1,4 @@
-//! The fail-safe: while Windrow cannot run, it lifts what may be lifted and lays down that it did.
+//! The fail-safe: while Windrow cannot run, it removes markers if that does no harm, and records each removal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use windrow_model::reasons::Code;
 
 use super::Drive;
 
-/// How long Windrow cannot run, at most: it is tried again every ten minutes.
+/// How long Windrow cannot run, at most: it is started again every ten minutes.
 const FAILS: Duration = Duration::from_secs(10 * 60);
-/// After how long at most what the changed file waits for comes.
+/// The latest time at which the requirements of the changed file are met.
 const COMES: Duration = Duration::from_secs(20 * 60);
 /// A file that Windrow has marked and not read yet.
 const MARKED: &str = "marked.yaml";
 
-/// What the fail-safe lays down of a marker that it removed: the release counts for the held content.
+/// The fail-safe's record of a marker that it removed: the release counts for the held content.
 #[derive(Debug, Clone)]
 pub(super) struct ReleaseRequest {
     file: ManifestPath,
     digest: SmolStr,
-    /// Could something not be read when it was last tried? Then it stays.
+    /// Did the last attempt fail to read something? Then the record stays.
     pub(super) is_late: bool,
 }
 
 impl Drive<'_> {
-    /// Windrow cannot run for a while, and the fail-safe lifts the holds that do no harm. Now and then Windrow ends just after it has marked a
-    /// new file, which is written again before it runs.
+    /// Windrow cannot run for a while, and the fail-safe ends the holds whose end does no harm. Now and then Windrow ends just
+    /// after it has marked a new file, which is written again before Windrow runs.
     pub(super) fn fail_safe(&mut self, who: usize, now: Timestamp) {
         let until = now + self.more.up_to(FAILS);
         self.record_fault(who, &format!("Windrow cannot run until {until}"));
-        // What the file waits for would be gone with a datastore.
+        // With a datastore, the requirements of the file would also be gone.
         let may_come = self.disks.len() == 1 && self.faults.replaced == 0;
         let is_marked = may_come && self.disks[who].get(MARKED).is_none();
         if is_marked && self.more.throw(2) {
@@ -52,7 +52,7 @@ impl Drive<'_> {
             self.record_fault(who, &format!("the fail-safe removes {marker}"));
             self.disks[who].remove(&marker);
             let daemon = &mut self.daemons[who];
-            // It counts for what lies there now.
+            // It counts for the present content.
             let files = daemon.true_plan.files.iter();
             let is_of = |digest: &SmolStr| mark.digest.is_empty() || *digest == mark.digest;
             let let_go = files.filter(|file| file.name == mark.file.name() && is_of(&file.digest));
@@ -67,7 +67,7 @@ impl Drive<'_> {
         daemon.away = Some(until);
     }
 
-    /// Is there a hold that would do harm if it went, and whose marker may go?
+    /// Is there a hold whose end would do harm, and whose marker may be removed?
     fn judge_fail_safe(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let plan = Arc::clone(&daemon.true_plan);
@@ -114,7 +114,7 @@ impl Drive<'_> {
         self.node.appears_after(comes, secret);
     }
 
-    /// The daemon takes what the fail-safe laid down, before each decision.
+    /// The daemon reads the records of the fail-safe before each decision.
     pub(super) fn take_requests(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         let at = daemon.wall(now);
@@ -129,7 +129,7 @@ impl Drive<'_> {
             let released = BTreeMap::from([(file.clone(), digest.to_string())]);
             let entered = daemon.state.hold_or_release(file, &released, manual, at);
             request.is_late = matches!(entered, Err(OrderError::NotNow(_)));
-            // One whose file is gone or has changed is dropped. One marker hides every file of its name.
+            // A record whose file is gone or has changed is dropped. One marker hides every file of its name.
             if matches!(entered, Err(OrderError::Refused(_))) {
                 daemon.oracle.let_go.remove(&request.file);
             }
@@ -144,7 +144,7 @@ impl Drive<'_> {
     }
 }
 
-/// What the fail-safe lays down of a marker. Nothing is laid down of content that Windrow had not read.
+/// The fail-safe's record of a marker. It makes none for content that Windrow had not read.
 fn request(mark: &Mark) -> Option<ReleaseRequest> {
     let is_read = !mark.digest.is_empty();
     is_read.then(|| ReleaseRequest {

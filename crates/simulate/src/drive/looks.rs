@@ -1,4 +1,4 @@
-//! The oracle: whenever RKE2 looks at a directory, is what would do harm in the present cluster hidden?
+//! The oracle: whenever RKE2 scans a directory, are all files hidden that would do harm in the present cluster?
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::Drive;
 use super::oracle::{JudgedServer, Oracle};
 use super::truth::Truth;
 
-/// What lies in the directory for less, Windrow may not have marked yet; and a process that began less long ago may not have looked yet.
+/// A younger file may not be marked by Windrow yet, and a younger process may not have scanned the directory yet.
 const SOON: Duration = Duration::from_secs(10);
 
 impl Oracle {
-    /// RKE2 has looked at the directory and takes up these files.
+    /// RKE2 has scanned the directory and will apply these files.
     fn judge_shown(
         &mut self,
         truth: &Truth<'_>,
@@ -29,7 +29,7 @@ impl Oracle {
             let is_new = entry.is_none_or(|entry| {
                 is_recent(entry.mtime) || entry.reading(&file.path).sha256 != file.sha256
             });
-            // Somebody removed its marker, and Windrow cannot look at the directory to put it back.
+            // Its marker was removed, and Windrow cannot scan the directory to restore it.
             let entry = server.state.ledger().files.get(&file.path);
             let is_held = entry.is_some_and(|entry| {
                 entry.digest == file.digest && matches!(entry.state, FileStage::Held { .. })
@@ -37,14 +37,14 @@ impl Oracle {
             if server.is_directory_unread && is_held || self.is_unknown(server, file) {
                 continue;
             }
-            // Before Windrow could read it, it was RKE2's.
+            // RKE2 had it before Windrow could read it.
             let content = (file.path.clone(), file.digest.clone());
             let read_at = self.read_at.get(&content).copied();
             if is_new
                 || read_at.is_none_or(is_recent)
                 || file.owner.is_some()
                 || server.troubles.contains_key(&file.name)
-                // RKE2 may have begun its look before the disk took the marker.
+                // RKE2 may have begun its scan before the disk accepted the marker.
                 || self.not_made.get(&file.name).copied().is_some_and(is_recent)
                 || truth.has_applied(file)
                 || self.is_let_through(file)
@@ -71,7 +71,7 @@ impl Oracle {
 }
 
 impl Drive<'_> {
-    /// Judges the files that RKE2 takes up, if it has looked at the directory just now.
+    /// Judges the files that RKE2 will apply, if it has scanned the directory just now.
     pub(super) fn judge_look(&mut self, who: usize, now: Timestamp) {
         let passes = self.node.deploy_of(who).passes();
         let daemon = &mut self.daemons[who];

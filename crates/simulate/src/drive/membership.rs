@@ -1,4 +1,4 @@
-//! Which cluster a server's disk says that it belongs to, and datastores that are replaced.
+//! The cluster identity on a server's disk, and datastores that are replaced.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use super::Drive;
 use super::daemon::{RETRY, earliest};
 use crate::cluster::Snapshot;
 
-/// How late kube-apiserver hears of the daemon again, at most: the longest pause between two tries to connect.
+/// How late the daemon connects to kube-apiserver again, at most: the longest pause between two attempts.
 const RECONNECTS: Duration = Duration::from_secs(30);
-/// How long the daemon goes without a look at its directory (`staging.rescan`).
+/// How long the daemon does not scan its directory (`staging.rescan`).
 const RESCAN: Duration = Duration::from_secs(60);
-/// How long RKE2 answers from a datastore that is removed, at most.
+/// How long RKE2 answers from a removed datastore, at most.
 const LOSES: Duration = Duration::from_secs(60);
 
 /// The identity of a server's cluster on its disk.
 #[derive(Debug, Default)]
 pub(super) struct Membership {
-    /// What lies there now.
     pub(super) identity: ClusterIdentity,
-    /// What RKE2 writes when it starts.
+    /// The identity that RKE2 writes when it starts.
     next: Option<(Timestamp, ClusterIdentity)>,
-    /// The datastore is removed from the disk, and RKE2 stops and starts with this snapshot or without one. It answers until then.
+    /// The datastore is removed from the disk, and RKE2 stops and starts with this snapshot or without one. It answers until
+    /// then.
     losing: Option<(Timestamp, Option<Snapshot>)>,
     names: u32,
 }
@@ -34,17 +34,16 @@ impl Membership {
         earliest([next, self.losing.as_ref().map(|(at, _)| *at)])
     }
 
-    /// Does kube-apiserver answer from a datastore that is removed?
     pub(super) fn is_losing(&self) -> bool {
         self.losing.is_some()
     }
 
-    /// Was the datastore removed, and is there no new one yet?
+    /// Was the datastore removed, and does the new one not exist yet?
     pub(super) fn is_between(&self) -> bool {
         self.names > 0 && self.identity.datastore.is_none()
     }
 
-    /// RKE2 draws a name for its part in etcd.
+    /// RKE2 generates its member name in etcd.
     fn draw(&mut self, who: usize) -> ClusterIdentity {
         self.names += 1;
         ClusterIdentity {
@@ -68,14 +67,13 @@ impl Drive<'_> {
         }
     }
 
-    /// RKE2 writes what it writes when it starts.
     pub(super) fn write_identity(&mut self, who: usize, now: Timestamp) {
         let is_up = self.node.cluster().is_up_on(who);
         let is_alive = self.daemons[who].away.is_none();
         let membership = &mut self.daemons[who].membership;
         if is_up && membership.identity == ClusterIdentity::default() && membership.next.is_none() {
             membership.identity = membership.draw(who);
-            // The first one is told at once.
+            // The first one is reported at once.
             if is_alive {
                 self.tell_identity(who, now);
             }
@@ -86,7 +84,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The daemon looks once a minute, and every five seconds while kube-apiserver does not answer.
+    /// The daemon scans once a minute, and every five seconds while kube-apiserver does not answer.
     fn look_soon(&mut self, who: usize, now: Timestamp) {
         let late = match self.node.cluster().is_up_on(who) {
             true => self.more.up_to(RESCAN),
@@ -96,7 +94,7 @@ impl Drive<'_> {
         reads.look_at = earliest([reads.look_at, Some(now + late)]);
     }
 
-    /// What the daemon reads with each look at its directory.
+    /// The identity that the daemon reads with each scan of its directory.
     pub(super) fn tell_identity(&mut self, who: usize, now: Timestamp) {
         let daemon = &mut self.daemons[who];
         // A flight has no identities.
@@ -112,15 +110,15 @@ impl Drive<'_> {
         }
     }
 
-    /// A server's part in etcd is removed: its cluster starts empty, goes back to a snapshot, or takes it in again.
+    /// A server's member of etcd is removed: its cluster starts empty, is restored from a snapshot, or the server joins it again.
     pub(super) fn lose_datastore(&mut self, who: usize, now: Timestamp) {
         let membership = &self.daemons[who].membership;
         let daemon = &self.daemons[who];
         let api = &daemon.state.observation().api;
-        // Windrow asks every five seconds: until then it takes kube-apiserver for stopped.
+        // Windrow asks every five seconds: until then it assumes that kube-apiserver is stopped.
         let is_late = api.unreachable.is_some() && !api.refused;
         let is_heard = daemon.deaf.is_none() && daemon.reconnects.is_none() && !is_late;
-        // Nobody removes a datastore in the moment in which it answers for the first time.
+        // In practice a datastore is not removed at the moment of its first answer.
         let is_known = self.daemons[who].saved.datastore == membership.identity.datastore;
         let is_settled = is_heard
             && is_known
@@ -164,7 +162,7 @@ impl Drive<'_> {
         }
     }
 
-    /// RKE2 stops, and starts with what the disk has.
+    /// RKE2 stops, and starts with the content of the disk.
     fn stop_lost(&mut self, who: usize, now: Timestamp) {
         let losing = &mut self.daemons[who].membership.losing;
         let Some((_, snapshot)) = losing.take_if(|(at, _)| *at <= now) else {
@@ -173,7 +171,7 @@ impl Drive<'_> {
         let off = self.node.replace_datastore(snapshot);
         let daemon = &mut self.daemons[who];
         if daemon.knows_cluster() {
-            // Windrow knows already that the datastore is gone: what it or a person let go since then counts.
+            // Windrow already knows that the datastore is gone: releases by it or by a user since then count.
             let let_go = std::mem::take(&mut daemon.oracle.let_go);
             let let_through = std::mem::take(&mut daemon.oracle.let_through);
             daemon.oracle.enter_cluster(now);

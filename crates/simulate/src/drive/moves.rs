@@ -1,4 +1,4 @@
-//! A person who moves manifests to other directories, and deletes one of two that have the same name.
+//! A user who moves manifests to other directories, and deletes one of two files that have the same name.
 
 use windrow_model::manifest::{AddonName, ManifestPath, MarkerPath};
 use windrow_plan::{Plan, PlanFile, SatisfiedBy, rke2};
@@ -6,12 +6,12 @@ use windrow_plan::{Plan, PlanFile, SatisfiedBy, rke2};
 use super::Drive;
 use crate::files::base_name;
 
-/// Where files are moved to: RKE2 reads the one directory before the files of the manifests directory itself, and the other after most of them.
+/// Target directories: RKE2 reads `0/` before the files of the manifests directory itself, and `sub/` after most of them.
 const DIRECTORIES: [&str; 3] = ["", "0/", "sub/"];
 
 impl Drive<'_> {
-    /// A file is moved, and a marker beside it stays or is moved as well; or one of two files that have the same name is deleted. What is hidden
-    /// is moved more often than others.
+    /// A file is moved, and a marker next to it stays or is moved as well; or one of two files with the same name is deleted.
+    /// Hidden files are moved more often than others.
     pub(super) fn move_a_file(&mut self, who: usize) {
         let disk = &self.disks[who];
         let is_free = |path: &ManifestPath| {
@@ -59,7 +59,7 @@ impl Drive<'_> {
         moved.insert(first, target);
     }
 
-    /// A person names a file that was moved by the path of its marker, or by its own.
+    /// A user refers to a moved file by the path of its marker, or by its own.
     pub(super) fn place_of_moved(&mut self, who: usize, file: ManifestPath) -> ManifestPath {
         let (disk, moved) = (&self.disks[who], &self.daemons[who].moved);
         if moved.is_empty() || disk.get(&file).is_some() {
@@ -70,7 +70,7 @@ impl Drive<'_> {
         place.filter(|_| self.more.throw(2)).unwrap_or(file)
     }
 
-    /// The marker of Windrow's that lies beside a file, or where this file was before somebody moved it.
+    /// Windrow's marker next to a file, or next to the previous place of a file that a user moved.
     pub(super) fn marker_beside(&self, who: usize, path: &str) -> Option<MarkerPath> {
         let disk = &self.disks[who];
         let beside = ManifestPath::from(path).marker();
@@ -88,8 +88,8 @@ impl Drive<'_> {
     }
 }
 
-/// Does this file need what one of several files of an Addon brings, or bring it? RKE2 takes the objects of one of them away for the other, and
-/// in another order it would do so without an end.
+/// Does this file depend on one of several files of an Addon, or does such a file depend on it? RKE2 removes the objects of one
+/// of them for the other, and in another order it would do so forever.
 fn needs_its_place(plan: &Plan, path: &ManifestPath) -> bool {
     let is_shared = |addon: &AddonName| {
         let files = plan.files.iter();

@@ -1,7 +1,7 @@
-//! The oracle: was every file that RKE2 may have let through in time?
+//! The oracle: was every file that RKE2 may read released in time?
 //!
-//! It judges in every build, by what lies on the disk and by what is in the simulated cluster. What Windrow has heard, decided or
-//! written down does not count, but for the reason that it gives for a release.
+//! It judges in every build, by the content of the disk and of the simulated cluster. Windrow's events, decisions and records do
+//! not count, except for the reason that it gives for a release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,80 +21,68 @@ use super::written::Unwritten;
 use crate::files::{SimulatedDirectory, base_name};
 use crate::run::FileRelease;
 
-/// How long a file may be gone before a marker whose removal would do harm goes, too.
+/// How long a file may be gone before a marker whose removal would do harm is removed, too.
 const RETURN_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// What the oracle remembers of one server's directory.
+/// The oracle's memory of one server's directory.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
-    /// The content of every file that RKE2 may have, by path. A file that is gone stays: what was released stays released.
+    /// The content of every file that RKE2 may read, by path. A file that is gone stays: a release is permanent.
     pub(super) let_through: BTreeMap<ManifestPath, SmolStr>,
-    /// Files whose release was right when it was decided, and whose marker is still there: a disk may take its time. By content.
+    /// Files whose release was right when it was decided, and whose marker still exists: a disk may take its time. By content.
     pub(super) granted: BTreeMap<ManifestPath, SmolStr>,
-    /// Files that were let through and do not rely on what is applied with them, by content: they stay so.
+    /// Permanently released files, which do not rely on the files that are applied with them. By content.
     pub(super) for_good: BTreeMap<ManifestPath, SmolStr>,
-    /// Files that rely on what RKE2 applies before them, by content.
+    /// Files that rely on files that RKE2 applies before them, by content.
     pub(super) relied: BTreeMap<ManifestPath, SmolStr>,
-    /// The content of each file that a person let go last.
+    /// The content of each file that a user last released.
     pub(super) let_go: BTreeMap<ManifestPath, SmolStr>,
     /// When the ledger was last destroyed.
     pub(super) forgot_at: Option<Timestamp>,
-    /// Files that a person holds.
     pub(super) by_hand: BTreeSet<ManifestPath>,
-    /// When each content of a file was first seen.
+    /// When each content of a file first appeared.
     pub(super) first_seen: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
-    /// Since when files wait.
     pub(super) waits: Waits,
-    /// When the machine last booted.
     pub(super) boot_began: Option<Timestamp>,
     /// When kube-apiserver first answered here in this boot.
     pub(super) up_since: Option<Timestamp>,
-    /// The content of each file that RKE2 took, in whatever bytes.
+    /// The content of each file that RKE2 applied, independent of its exact bytes.
     pub(super) taken: BTreeSet<(ManifestPath, SmolStr)>,
-    /// Every release, in order.
     pub(super) releases: Vec<FileRelease>,
-    /// What Windrow said and was not so, each once.
+    /// The wrong statements of Windrow, without duplicates.
     pub(super) untrue: BTreeSet<String>,
     /// How many passes of RKE2 were judged.
     pub(super) passes: u64,
-    /// The cluster is another one, and Windrow does not know yet: what was let through before does not count.
+    /// The cluster is a different one, and Windrow does not know yet: earlier releases do not count.
     pub(super) is_lost: bool,
-    /// The events of all files.
     pub(super) reports: Reports,
     /// When Windrow first read each content of a file.
     pub(super) read_at: BTreeMap<(ManifestPath, SmolStr), Timestamp>,
-    /// Since when files are gone.
     pub(super) gone_since: BTreeMap<ManifestPath, Timestamp>,
     pub(super) unwritten: Unwritten,
-    /// When the disk last refused the marker of a name.
+    /// When the disk last rejected the marker of a name.
     pub(super) not_made: BTreeMap<BaseName, Timestamp>,
 }
 
-/// A server whose directory is judged.
 pub(super) struct JudgedServer<'a> {
-    /// Its number.
     pub(super) number: usize,
-    /// The plan of what lies in its directory, whatever Windrow could read of it.
+    /// The plan for the real content of its directory, including files that Windrow could not read.
     pub(super) plan: &'a Plan,
-    /// Does Windrow know which cluster it is in, and what is in each file?
+    /// Does Windrow know its cluster, and the content of each file?
     pub(super) is_told: bool,
     /// Do its reads fail now, and was nothing read since?
     pub(super) reads_fail: bool,
-    /// Could the directory itself not be read at the last look?
+    /// Could the directory itself not be read at the last scan?
     pub(super) is_directory_unread: bool,
-    /// Has this process read its directory?
     pub(super) has_looked: bool,
-    /// Files whose content it could not read.
     pub(super) unread: &'a BTreeSet<ManifestPath>,
-    /// Since when it has no answer any more, if it has none.
+    /// Since when it gets no answer any more; `None` if it does.
     pub(super) is_deaf_since: Option<Timestamp>,
-    /// The time by its clock.
     pub(super) wall: Timestamp,
-    /// The ledger before the decision.
     pub(super) before: &'a Ledger,
-    /// Has Windrow heard all that there is to hear?
+    /// Has Windrow received all events?
     pub(super) is_current: bool,
-    /// Since when has it heard of each change as it happened?
+    /// Since when has it received each change immediately?
     pub(super) listed: Timestamp,
     /// Does kube-apiserver answer there?
     pub(super) is_up: bool,
@@ -107,10 +95,10 @@ pub(super) struct JudgedServer<'a> {
     /// Is the node probed? Then the step is that of the whole node.
     pub(super) is_probed: bool,
     pub(super) disk: &'a SimulatedDirectory,
-    /// What RKE2 has found in the directory itself, where its look at those below is under way.
+    /// RKE2's view of the directory itself, while its scan of the subdirectories is in progress.
     pub(super) looking: Option<&'a SimulatedDirectory>,
     pub(super) state: &'a StagingState,
-    /// Markers that the disk did not take.
+    /// Markers that the disk did not accept.
     pub(super) troubles: &'a BTreeMap<BaseName, MarkerTrouble>,
 }
 
@@ -126,7 +114,7 @@ impl<'a> JudgedServer<'a> {
         }
     }
 
-    /// The file with the content that a marker was made for, where it is now: somebody may have moved it.
+    /// The present place of the file with the content for which a marker was made: a user may have moved it.
     fn file_of(&self, mark: &Mark) -> Option<&'a PlanFile> {
         let is_there = self.disk.get(&mark.file).is_some();
         let name = mark.file.name();
@@ -139,7 +127,7 @@ impl<'a> JudgedServer<'a> {
 }
 
 impl Oracle {
-    /// Looks at what was decided, before it is carried out.
+    /// Checks a decision before it is executed.
     pub(super) fn judge_decision(
         &mut self,
         truth: &Truth<'_>,
@@ -157,7 +145,7 @@ impl Oracle {
         self.waits
             .note(&plan.files, disk, server.is_up && has_answered, now);
         for file in &plan.files {
-            // Other content starts over, whatever was before.
+            // Other content starts over, regardless of the past.
             let is_other = |known: &SmolStr| *known != file.digest;
             if self.for_good.get(&file.path).is_some_and(is_other) {
                 self.for_good.remove(&file.path);
@@ -174,19 +162,19 @@ impl Oracle {
                 self.read_at.entry(seen.clone()).or_insert(now);
             }
             self.first_seen.entry(seen).or_insert(now);
-            // Held with another file of its name, it is decided again when that one is.
+            // A file that is held because of another file of its name is decided again together with that one.
             let entry = ledger.files.get(&file.path);
             let state = entry.map(|entry| &entry.state);
             if matches!(state, Some(FileStage::Held { code, .. }) if *code == Code::SameBaseName) {
                 self.for_good.remove(&file.path);
             }
-            // What is held once more is judged once more when it is released.
+            // A file that is held again is judged again when it is released.
             if server.has_ledger && matches!(state, Some(FileStage::Held { .. })) {
                 let dropped = self.granted.remove_entry(&file.path);
                 self.unwritten.granted.extend(dropped);
             }
         }
-        // Of content that is gone, and that Windrow may forget, it knows nothing when it comes back.
+        // Windrow may forget content that is gone, and then knows nothing about it when it comes back.
         self.read_at.retain(|(path, digest), _| {
             let mut files = plan.files.iter();
             match files.find(|file| file.path == *path) {
@@ -222,7 +210,6 @@ impl Oracle {
         }
     }
 
-    /// Is it Windrow's to do that?
     fn judge_action(
         &mut self,
         truth: &Truth<'_>,
@@ -257,7 +244,7 @@ impl Oracle {
             self.untrue
                 .insert(format!("{file} is held again: a person let it go"));
         }
-        // What a person holds starts over: whoever lets the name go may do so while a file of it is gone.
+        // A file that a user holds starts over: a user may release the name while a file of it is gone.
         if mark.code == Code::HeldByHand {
             let name = mark.file.name();
             self.for_good.retain(|file, _| file.name() != name);
@@ -268,7 +255,6 @@ impl Oracle {
         }
     }
 
-    /// May this marker go?
     fn judge_goes(
         &mut self,
         truth: &Truth<'_>,
@@ -292,7 +278,7 @@ impl Oracle {
                 .disk
                 .manifests()
                 .any(|(path, _)| base_name(path) == name.as_str())
-            // The marker may be left of a release that a full disk kept from ending.
+            // The marker may be left from a release that a full disk interrupted.
             && !self.is_content_let_through(&mark.file, &mark.digest)
         {
             let file = &mark.file;
@@ -309,7 +295,7 @@ impl Oracle {
         }
     }
 
-    /// The marker of what was applied once says so as long as the cluster has it: its release would start the file again.
+    /// The marker of a file that is applied once says so as long as the cluster has it: its release would apply the file again.
     fn judge_once(
         &mut self,
         truth: &Truth<'_>,
@@ -337,7 +323,8 @@ impl Oracle {
         }
     }
 
-    /// What was let through because of what RKE2 applies before it is not held again once RKE2 has applied that: it is about to reach the file.
+    /// A file that was released because RKE2 applies its requirements first is not held again after RKE2 has applied those: RKE2
+    /// is about to reach the file.
     fn judge_hold_again(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, mark: &Mark) {
         if self.relied.get(&mark.file) != Some(&mark.digest) || on_purpose(mark.code) {
             return;
@@ -359,7 +346,7 @@ impl Oracle {
             .requirements()
             .filter(|one| truth.lacks(one, server.view()));
         let knows = server.is_current && server.is_up;
-        // After a failure, Windrow may wait for what the file needs.
+        // After a failure, Windrow may wait for the file's requirements.
         let seen = self
             .first_seen
             .get(&(mark.file.clone(), mark.digest.clone()));
@@ -371,7 +358,7 @@ impl Oracle {
         }
     }
 
-    /// A marker goes: is it written down that its file was let through?
+    /// When a marker is removed, does the ledger record the release of its file?
     pub(super) fn judge_lift(
         &mut self,
         marker: &MarkerPath,
@@ -382,7 +369,7 @@ impl Oracle {
         let name = marker.hides();
         for file in plan.files.iter().filter(|file| file.name == name) {
             let in_force = state.ledger().files.get(&file.path);
-            // What a person asks for lies on the disk until it was carried out.
+            // An order of a user is on the disk until it has been executed.
             if in_force.is_some_and(|entry| entry.manual.is_some()) {
                 continue;
             }
@@ -399,7 +386,6 @@ impl Oracle {
         }
     }
 
-    /// Has Windrow ever read what is in the file now?
     pub(super) fn has_read(&self, file: &PlanFile) -> bool {
         let content = (file.path.clone(), file.digest.clone());
         self.read_at.contains_key(&content)
@@ -409,7 +395,7 @@ impl Oracle {
         self.let_go.get(&file.path) == Some(&file.digest)
     }
 
-    /// Could a file not be read, and does the ledger not know what is in it? It is RKE2's until it is read.
+    /// Could a file not be read, and does the ledger not have its content? RKE2 may apply it until Windrow reads it.
     pub(super) fn is_unknown(&self, server: &JudgedServer<'_>, file: &PlanFile) -> bool {
         let entry = server.state.ledger().files.get(&file.path);
         let is_unread = !self.has_read(file)
@@ -418,30 +404,26 @@ impl Oracle {
         is_unread && entry.is_none_or(|entry| entry.digest != file.digest)
     }
 
-    /// The files that a person holds.
     pub(super) fn held_by_hand(&self) -> impl Iterator<Item = &ManifestPath> {
         self.by_hand.iter()
     }
 
-    /// A person lets a name go: a hold by hand counts for all files of it.
+    /// A user releases a name: a hold by hand counts for all files of it.
     pub(super) fn forget_held_by_hand(&mut self, name: &BaseName) {
         self.by_hand.retain(|file| file.name() != *name);
     }
 
-    /// A new process of Windrow begins.
     pub(super) fn restart(&mut self, now: Timestamp) {
         self.waits.restart(now);
         self.relied.clear();
         self.recall_written();
     }
 
-    /// The machine boots.
     pub(super) fn begin_boot(&mut self, now: Timestamp) {
         (self.boot_began, self.up_since) = (Some(now), None);
         self.waits.begin_boot();
     }
 
-    /// The ledger was destroyed.
     pub(super) fn forget(&mut self, now: Timestamp) {
         self.forgot_at = Some(now);
         self.waits.forget();
@@ -450,7 +432,7 @@ impl Oracle {
         self.unwritten = Unwritten::default();
     }
 
-    /// A process or a marker is gone: what a person holds is what stands in the ledger on the disk, and in the markers.
+    /// A process or a marker is gone: then only the ledger on the disk and the markers tell which files a user holds.
     pub(super) fn forget_unwritten(&mut self, disk: &SimulatedDirectory, saved: &Ledger) {
         let written = |file: ManifestPath| {
             let entry = saved.files.get(&file);
@@ -468,14 +450,14 @@ impl Oracle {
         self.by_hand = by_hand.into_iter().filter_map(written).collect();
     }
 
-    /// Looks at the directory after a decision was carried out: which files may RKE2 have that it could not have before?
+    /// Checks the directory after a decision was executed: which files may RKE2 read that it could not read before?
     pub(super) fn judge_releases(
         &mut self,
         truth: &Truth<'_>,
         server: &JudgedServer<'_>,
         now: Timestamp,
     ) {
-        // What was let through in another cluster is judged once Windrow is told.
+        // Releases in another cluster are judged when Windrow learns of the change.
         if self.is_lost {
             return;
         }
@@ -496,14 +478,14 @@ impl Oracle {
             {
                 continue;
             }
-            // Somebody removed its marker, and Windrow cannot look at the directory to put it back.
+            // Its marker was removed, and Windrow cannot scan the directory to restore it.
             let is_held = entry.is_some_and(|entry| {
                 entry.digest == file.digest && matches!(entry.state, FileStage::Held { .. })
             });
             if server.is_directory_unread && is_held {
                 continue;
             }
-            // Windrow wanted to hold it, and could not.
+            // Windrow tried to hold it, and failed.
             let trouble = server.troubles.get(&file.name);
             if matches!(trouble, Some(MarkerTrouble::NotMade(_))) {
                 continue;
@@ -516,7 +498,7 @@ impl Oracle {
                 FileStage::Released { cause } | FileStage::Applied { cause } => Some(cause),
                 FileStage::Held { .. } => None,
             });
-            // What it relies on may be hidden or gone again: then it has to be held, too.
+            // The file that it relies on may be hidden or gone again: then it has to be held, too.
             let relies = entry.is_some_and(|entry| {
                 let cause = Cause::SamePass;
                 entry.state == FileStage::Released { cause }
@@ -525,9 +507,9 @@ impl Oracle {
                 true => self.relied.insert(file.path.clone(), file.digest.clone()),
                 false => self.relied.remove(&file.path),
             };
-            // What was released stays so, also after a process that could not read the ledger held it.
+            // A release is permanent, even if a process that could not read the ledger held the file in between.
             let was_for_good = self.for_good.get(&file.path) == Some(&file.digest);
-            // Windrow may not have read what is there now.
+            // Windrow may not have read the present content.
             let is_released =
                 cause.is_some() && entry.is_some_and(|entry| entry.digest == file.digest);
             if is_released && !relies && server.is_saved {
@@ -555,7 +537,7 @@ impl Oracle {
                 !relies && (was_for_good || self.granted.get(&file.path) == Some(&file.digest));
             let unmet = match is_granted {
                 true => Vec::new(),
-                // What nobody let go has no reason at all.
+                // A file without a release has no reason at all.
                 false => {
                     let counts = |cause: &Cause| *cause != Cause::ByHand || self.is_let_go(file);
                     truth.unmet(file, cause.filter(counts), view)
@@ -576,7 +558,7 @@ impl Oracle {
     }
 }
 
-/// Does a deadline let a file go that was held before?
+/// Does a deadline release a file that was held before?
 fn has_yielded(server: &JudgedServer<'_>, file: &PlanFile) -> bool {
     let state = |ledger: &Ledger| {
         let entry = ledger.files.get(&file.path);

@@ -1,4 +1,4 @@
-//! A person who holds files and lets them go.
+//! A user who holds files and releases them.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::Drive;
 use super::daemon::{RETRY, earliest};
 use crate::files::base_name;
 
-/// What a person asks for. It lies on the disk until it was carried out.
+/// An order of the user. It is on the disk until it has been executed.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) file: ManifestPath,
     pub(super) hold: bool,
-    /// When, by the node's clock.
+    /// Time by the node's clock.
     at: Timestamp,
     /// The daemon has read it, and knows the file.
     pub(super) is_taken: bool,
@@ -34,10 +34,10 @@ impl Order {
 }
 
 impl Drive<'_> {
-    /// Holds a file of this server or lets one go; first of all the one that is held. What is kept on purpose is left alone.
+    /// Holds a file of this server, or releases one, preferably the held one. Files that are held on purpose do not change.
     pub(super) fn a_person_asks(&mut self, who: usize, now: Timestamp) {
         let daemon = &self.daemons[who];
-        // A flight has what a person asks for of a real daemon alone.
+        // Only a real daemon writes orders into a flight.
         if daemon.asked.is_some() || daemon.tape.is_some() {
             return;
         }
@@ -49,17 +49,17 @@ impl Drive<'_> {
             let staged = files.filter(|file| {
                 file.owner.is_none() && file.hold.is_none() && !file.apply_once && !file.harmful
             });
-            // Who lets go what does harm brings the harm about.
+            // A user who releases a file that does harm causes that harm.
             let staged = staged.filter(|file| {
                 file.skipped.is_none() && !file.requirements().any(Requirement::harms)
             });
-            // A directory that cannot be read may be listed as a file.
+            // An unreadable directory may be listed as a file.
             let staged = staged.filter(|file| self.disks[who].get(&file.path).is_some());
             let paths: Vec<ManifestPath> = staged.map(|file| file.path.clone()).collect();
             self.dice.chance().pick(&paths).cloned()
         });
         if let Some(file) = file {
-            // What waits may be let go as well, by one in four.
+            // Once in four times, a waiting file may be released as well.
             let hold = held.is_none() && !self.dice.throw(4);
             let verb = if hold { "holds" } else { "releases" };
             self.record_fault(who, &format!("somebody {verb} {file}"));
@@ -73,7 +73,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Another file of the name is gone just now, and comes back, every other time.
+    /// Every other time, another file of the name is gone at that moment, and comes back.
     fn take_namesake_away(&mut self, who: usize, file: &ManifestPath, now: Timestamp) {
         let files = self.known.disks[who].manifests();
         let is_other =
@@ -88,7 +88,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Nothing is held by hand any more.
+    /// Ends every hold by hand.
     pub(super) fn release_by_hand(&mut self, who: usize, now: Timestamp) {
         let daemon = &self.daemons[who];
         let asked = daemon.asked.as_ref();
@@ -102,12 +102,12 @@ impl Drive<'_> {
             let daemon = &mut self.daemons[who];
             daemon.oracle.forget_held_by_hand(&file.name());
             daemon.asked = Some(Order::new(file, false, daemon.wall(now)));
-            // A file that is just being written again is there by then.
+            // A file that is being written again exists by then.
             daemon.wake = earliest([daemon.wake, Some(now + RETRY)]);
         }
     }
 
-    /// Tells the daemon what a person asks for, as it reads that before each decision.
+    /// Passes an order to the daemon, which reads orders before each decision.
     pub(super) fn take_order(&mut self, who: usize, now: Timestamp) {
         self.take_requests(who, now);
         let daemon = &mut self.daemons[who];
@@ -126,16 +126,16 @@ impl Drive<'_> {
         let entered = daemon.state.hold_or_release(&file, &nothing, manual, now);
         let is_taken = match entered {
             Ok(()) => true,
-            // What cannot be read now is asked for again.
+            // An order that cannot be read now is repeated.
             Err(OrderError::NotNow(_)) => return,
-            // There is no such file. One that is held is let go when it is there again.
+            // There is no such file. A held one is released when it exists again.
             Err(OrderError::Refused(why)) if !hold => {
                 self.judge_refusal(who, &file, &why);
                 false
             }
             Err(OrderError::Refused(_)) => {
                 daemon.asked = None;
-                // An earlier process may have written it down.
+                // An earlier process may have recorded it.
                 if order.is_taken {
                     daemon.oracle.by_hand.insert(file);
                     let (disk, saved) = (&self.disks[who], &daemon.saved);
@@ -154,10 +154,10 @@ impl Drive<'_> {
         daemon.asked = Some(Order { is_taken, ..order });
     }
 
-    /// A release counts for the name: it is refused only if no file of this name is there, or somebody else's marker hides it.
+    /// A release counts for the name: it is rejected only if no file of this name exists, or a foreign marker hides it.
     fn judge_refusal(&mut self, who: usize, file: &ManifestPath, why: &str) {
         let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
-        // It does not know the directory as it is.
+        // It does not know the present directory.
         let has_looked = daemon.seen == Some(disk.generation()) && daemon.is_told();
         let is_there = disk.namesakes(&file.name()).next().is_some();
         if has_looked && is_there && disk.skipped_by(file).is_none() {
@@ -166,7 +166,7 @@ impl Drive<'_> {
         }
     }
 
-    /// What was asked for is done, and on the disk.
+    /// The order has been executed, and that is on the disk.
     pub(super) fn order_is_done(&mut self, who: usize) {
         let (daemon, disk) = (&mut self.daemons[who], &self.disks[who]);
         // A ledger that cannot be read yet is not written either.
@@ -175,7 +175,7 @@ impl Drive<'_> {
             daemon.requests.retain(|request| request.is_late);
         }
         let is_taken = daemon.asked.as_ref().is_some_and(|order| order.is_taken);
-        // What cannot be read keeps its marker until it can be.
+        // An unreadable file keeps its marker until it can be read.
         let is_unread = daemon.reads.look_at.is_some();
         if !is_taken || is_unread || !is_saved || !daemon.troubles.is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! The oracle: what counts in the present cluster, and what is so of files that are gone or that another server applied.
+//! The oracle: the releases that count in the present cluster, and the true state of files that are gone or that another server
+//! applied.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +13,16 @@ use super::oracle::{JudgedServer, Oracle};
 use super::truth::Truth;
 use super::written::Unwritten;
 
-/// RKE2 takes at most this long from its look at the directory to the last file that it found.
+/// RKE2 takes at most this long from its scan of the directory to the last file of that scan.
 const LONGEST_PASS: SignedDuration = SignedDuration::from_mins(5);
 
 impl Oracle {
-    /// Was this content let through in the present cluster?
+    /// Was this content released in the present cluster?
     pub(super) fn is_let_through(&self, file: &PlanFile) -> bool {
         self.is_content_let_through(&file.path, &file.digest)
     }
 
-    /// The same of the content of this checksum.
+    /// The same for the content with this checksum.
     pub(super) fn is_content_let_through(&self, path: &ManifestPath, digest: &SmolStr) -> bool {
         let known = [
             &self.for_good,
@@ -32,12 +33,12 @@ impl Oracle {
         !self.is_lost && known.iter().any(|known| known.get(path) == Some(digest))
     }
 
-    /// The datastore is another one. Windrow cannot know yet.
+    /// The datastore is a different one. Windrow cannot know yet.
     pub(super) fn lose_cluster(&mut self) {
         self.is_lost = true;
     }
 
-    /// Windrow is told that its cluster is another one: everything is decided again, but for what a person holds.
+    /// Windrow learns that its cluster is a different one: everything is decided again, except for the files that a user holds.
     pub(super) fn enter_cluster(&mut self, now: Timestamp) {
         self.is_lost = false;
         self.waits.enter_cluster();
@@ -53,14 +54,14 @@ impl Oracle {
         }
         self.unwritten = Unwritten::default();
         self.taken.clear();
-        // All is decided once more, and reported.
+        // Everything is decided and reported again.
         self.reports.forget();
         for seen in self.first_seen.values_mut() {
             *seen = now;
         }
     }
 
-    /// A file that was moved is the same file, as long as its name and its content are the same: what was let through stays so.
+    /// A moved file is the same file, as long as its name and its content are the same, and its release stays.
     pub(super) fn follow_moved(&mut self, server: &JudgedServer<'_>) {
         let disk = server.disk;
         for file in &server.plan.files {
@@ -78,7 +79,7 @@ impl Oracle {
                 if let Some(seen) = self.first_seen.get(&content(before)).copied() {
                     self.first_seen.entry(content(&file.path)).or_insert(seen);
                 }
-                // What relies on the files before it is decided again.
+                // A file that relies on the files before it is decided again.
                 if self.relied.get(before) != Some(&file.digest) {
                     self.reports.follow(before, &file.path);
                 }
@@ -108,7 +109,7 @@ impl Oracle {
         }
     }
 
-    /// A file that RKE2 had before its marker was in place: not one that another server applied.
+    /// A file that RKE2 had before its marker was in place, unless another server applied it.
     pub(super) fn judge_escaped(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>) {
         for file in &server.plan.files {
             let cause = |ledger: &Ledger| {
@@ -122,7 +123,7 @@ impl Oracle {
                 )
             };
             let before = server.before.files.get(&file.path);
-            // One of a pass that began before its marker was made, or another server: an Addon does not say.
+            // The file of a pass that began before its marker was made, or of another server: an Addon does not show which.
             let was_held = before
                 .is_some_and(|entry| server.wall.duration_since(entry.first_seen) > LONGEST_PASS);
             let is_new = was_held && cause(server.state.ledger()) && !cause(server.before);

@@ -1,5 +1,5 @@
-//! The probes of the server that founds the cluster: asked each minute, answered by the simulated cluster, now and then not at all or
-//! late. The oracle of what is said of the node goes by what each of them would have found, at every moment.
+//! The probes of the server that founds the cluster: they run each minute, and the simulated cluster answers, now and then late
+//! or not at all. The oracle for the state of the node uses the results that each probe would have had at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,31 +15,28 @@ use crate::chance::Chance;
 use crate::node::SimulatedNode;
 use crate::probes::counted_probes;
 
-/// How often each is asked.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// When something was last so.
+/// When something was last true.
 #[derive(Debug, Default)]
 struct LastTrue {
     passed: Option<Timestamp>,
     failed: Option<Timestamp>,
 }
 
-/// A daemon's probes.
 pub(super) struct Probing {
     specs: Vec<ProbeSpec>,
     chance: Chance,
-    /// The boot of the machine.
     boot: u32,
-    /// Since when this process asks; `None` before it does.
+    /// Since when this process probes; `None` before it does.
     since: Option<Timestamp>,
     next: Timestamp,
     late: Vec<(usize, ProbeOutcome)>,
-    /// What each would have found.
+    /// The result that each probe would have had.
     truth: Vec<LastTrue>,
-    /// When an answer was last missing, or said nothing.
+    /// When an answer was last missing, or without a result.
     unclear: Option<Timestamp>,
-    /// Was the node called Ready in this boot? By this process; and as the ledger on the disk has it.
+    /// Was the node called Ready in this boot? By this process, and according to the ledger on the disk.
     was_ready: bool,
     is_saved_as_ready: bool,
 }
@@ -65,7 +62,7 @@ impl Probing {
         self.next
     }
 
-    /// A new process begins, with the ledger on the disk or, where that was destroyed, without.
+    /// A new process begins, with the ledger on the disk, or without it if it was destroyed.
     pub(super) fn restart(&mut self, now: Timestamp, has_ledger: bool) {
         self.since = None;
         self.next = now;
@@ -74,23 +71,22 @@ impl Probing {
         self.was_ready = self.is_saved_as_ready;
     }
 
-    /// The machine boots.
     pub(super) fn reboot(&mut self) {
         self.boot += 1;
         (self.was_ready, self.is_saved_as_ready) = (false, false);
     }
 
-    /// It was decided how the node is, which this process remembers.
+    /// Records a decision about the node's state, which this process remembers.
     pub(super) fn decided(&mut self, readiness: Readiness) {
         self.was_ready |= has_arrived(readiness);
     }
 
-    /// What it remembers is on the disk.
+    /// The memory of the process is on the disk.
     pub(super) fn saved(&mut self) {
         self.is_saved_as_ready |= self.was_ready;
     }
 
-    /// What the cluster is like now.
+    /// Records the present state of the cluster.
     pub(super) fn look(&mut self, node: &SimulatedNode, now: Timestamp) {
         for (spec, truth) in self.specs.iter().zip(&mut self.truth) {
             match node.answer_probe(spec.id.as_str()) {
@@ -101,7 +97,6 @@ impl Probing {
         }
     }
 
-    /// Asks, if it is time to.
     fn ask(&mut self, node: &SimulatedNode, unanswered: u64, now: Timestamp) -> Vec<ClusterEvent> {
         if now < self.next {
             return Vec::new();
@@ -141,8 +136,7 @@ impl Probing {
         events.into_iter().map(ClusterEvent::Node).collect()
     }
 
-    /// Is what is said of the node so? `is_heard`: it has heard all that kube-apiserver, which
-    /// answers, has to say.
+    /// Is the statement about the node true? `is_heard`: Windrow has received everything from kube-apiserver, which answers.
     pub(super) fn judge(
         &self,
         status: &Status,
@@ -217,14 +211,14 @@ fn has_arrived(readiness: Readiness) -> bool {
     matches!(readiness, Readiness::Ready | Readiness::Degraded)
 }
 
-/// How long the answers to a probe stand for what is so.
+/// How long the answers to a probe count as true.
 fn believed(spec: &ProbeSpec) -> SignedDuration {
     let long = (spec.period + spec.timeout) * (spec.fall.max(spec.rise) + 1);
     SignedDuration::try_from(long).unwrap_or(SignedDuration::MAX)
 }
 
 impl Drive<'_> {
-    /// Asks the probes; true when there is anything new.
+    /// Runs the probes; true if there are new results.
     pub(super) fn probe(&mut self, who: usize, now: Timestamp) -> bool {
         let daemon = &mut self.daemons[who];
         let wall = daemon.wall(now);
@@ -240,13 +234,13 @@ impl Drive<'_> {
         news
     }
 
-    /// At the end everything is asked often enough: what is said then is what is so. After that nobody asks any more.
+    /// At the end every probe runs often enough that the statement has to be the truth. After that, no probe runs any more.
     pub(super) fn judge_probed(&mut self, now: Timestamp) {
         for daemon in &mut self.daemons {
             let Some(mut probing) = daemon.probing.take() else {
                 continue;
             };
-            // What is decided for that is carried out by nobody.
+            // Nothing executes this decision.
             let mut state = daemon.state.clone();
             let mut at = daemon.wall(now);
             let most = probing.specs.iter().map(|spec| spec.rise.max(spec.fall));

@@ -1,4 +1,4 @@
-//! What a daemon reads of its directory, and reads that fail: the simulation's picture of the program's scan.
+//! A daemon's reads of its directory, and failing reads: the simulation's version of the program's scan.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::daemon::{RETRY, earliest};
 
 /// How long reads fail, at most.
 const FAILS: Duration = Duration::from_secs(3 * 60);
-/// What cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Unreadable {
     /// The content of one file.
@@ -24,37 +23,32 @@ enum Unreadable {
     Below(String),
     /// The manifests directory itself.
     Directory,
-    /// Markers.
     Markers,
 }
 
-/// What a daemon reads, and what it could not read.
+/// The state of a daemon's reads, and of those that failed.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     fails: Option<(Unreadable, &'static str, Timestamp)>,
-    /// Has this process read its directory?
     pub(super) has_looked: bool,
-    /// Has this process read every marker of a look?
     pub(super) has_read_markers: bool,
-    /// Could the directory itself not be read at the last look?
+    /// Could the directory itself not be read at the last scan?
     pub(super) is_directory_unread: bool,
-    /// When it looks at its directory though nothing happened in it.
+    /// When it scans its directory even if nothing changed in it.
     pub(super) look_at: Option<Timestamp>,
-    /// Files whose content was not read as it is now.
+    /// Files whose present content was not read.
     pub(super) unread: BTreeSet<ManifestPath>,
-    /// Files that the next look reads though nothing changed in them.
+    /// Files that the next scan reads even if nothing changed in them.
     again: BTreeSet<ManifestPath>,
 }
 
 impl Reads {
-    /// Do reads fail now?
     pub(super) fn fail(&self, now: Timestamp) -> bool {
         self.fails
             .as_ref()
             .is_some_and(|(_, _, until)| now < *until)
     }
 
-    /// Is a look due though nothing happened?
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         self.look_at.is_some_and(|at| at <= now)
     }
@@ -68,12 +62,12 @@ impl Reads {
         self.look_at = None;
     }
 
-    /// Which files the next look has to read though nothing changed in them.
+    /// Does the next scan have to read this file even if nothing changed in it?
     pub(super) fn reads_again(&self, path: &ManifestPath) -> bool {
         self.again.contains(path)
     }
 
-    /// Makes of a look at the directory what the daemon gets of it; `None` when the directory itself cannot be read.
+    /// Reduces a scan of the directory to the readable parts; `None` if the directory itself cannot be read.
     pub(super) fn look(&mut self, mut directory: Directory, now: Timestamp) -> Option<Directory> {
         self.look_at = self.look_at.filter(|at| now < *at);
         let is_read = |file: &FileChange| file.content.is_some();
@@ -97,7 +91,7 @@ impl Reads {
             (self.has_looked, self.has_read_markers) = (true, true);
             return Some(directory);
         };
-        // What cannot be read is tried again soon.
+        // Failed reads are retried soon.
         self.look_at = earliest([self.look_at, Some(now + RETRY)]);
         self.has_read_markers |= matches!(what, Unreadable::File(_) | Unreadable::Files);
         match what {
@@ -109,7 +103,7 @@ impl Reads {
                 let lost = directory.files.iter().map(|file| file.path.clone());
                 let lost: Vec<ManifestPath> = lost.filter(|path| is_below(path)).collect();
                 self.unread.extend(lost.iter().cloned());
-                // The names are gone from what the scan knows.
+                // The scan loses these names.
                 self.again.extend(lost);
                 directory.files.retain(|file| !is_below(&file.path));
                 directory.markers.retain(|marker| !is_below(&marker.path));
@@ -143,7 +137,7 @@ impl Reads {
         Some(directory)
     }
 
-    /// The files that are read at this look cannot be.
+    /// Makes the reads of these files fail in this scan.
     fn spoil(&mut self, directory: &mut Directory, why: &str, fails: impl Fn(&str) -> bool) {
         for file in &mut directory.files {
             let is_bytes = matches!(file.content.as_deref(), Some(FileContent::Bytes(_)));
@@ -203,7 +197,7 @@ impl Drive<'_> {
             },
             _ => Unreadable::File(path.clone()),
         };
-        // A process that has not looked yet knows none of its files.
+        // A process that has not scanned yet knows none of its files.
         let cause = chance.below(4) * u64::from(self.daemons[who].reads.has_looked);
         self.record_fault(who, &format!("{why} for {what:?} until {until}"));
         let daemon = &mut self.daemons[who];

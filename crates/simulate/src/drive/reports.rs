@@ -1,7 +1,7 @@
-//! The oracle: is each event reported exactly once, and does the status announce what then happens?
+//! The oracle: is each event reported exactly once, and are the announcements of the status correct?
 //!
-//! Events must match the lists of the status, and deadlines the unmet requirements in the cluster. Windrow itself uses the ledger for both:
-//! the oracle does not read it.
+//! Events must match the lists of the status, and deadlines the unmet requirements in the cluster. Windrow itself uses the ledger
+//! for both: the oracle does not read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::waits::{Bounds, Longest, SLACK};
 /// A released file is late when RKE2 has not applied it after this time.
 const LATE: Duration = Duration::from_secs(5 * 60);
 
-/// The list of the status that has a file.
+/// The list of the status that contains a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
     Held,
@@ -39,11 +39,10 @@ struct Reported {
     is_gone: bool,
 }
 
-/// The events of all files.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     files: BTreeMap<ManifestPath, Reported>,
-    /// Since when the daemon has known all of its files without a break.
+    /// Since when the daemon has known all of its files without interruption.
     since: Option<Timestamp>,
 }
 
@@ -53,7 +52,7 @@ impl Reports {
         *self = Self::default();
     }
 
-    /// A file was moved. What is said of one that waits starts again.
+    /// A file was moved. The reports about a waiting file start again.
     pub(super) fn follow(&mut self, before: &ManifestPath, path: &ManifestPath) {
         let reported = self.files.get(before).cloned();
         if let Some(mut reported) = reported.filter(|reported| reported.listed != Listed::Held) {
@@ -62,7 +61,7 @@ impl Reports {
         }
     }
 
-    /// The daemon dies between two actions: that a file has vanished may be reported once more, since its marker is still there.
+    /// The daemon dies between two actions: it may report again that a file has vanished, since its marker still exists.
     pub(super) fn die(&mut self) {
         self.files.retain(|_, reported| !reported.is_gone);
     }
@@ -119,7 +118,7 @@ impl Oracle {
         let others: BTreeSet<&ManifestPath> = others.map(|held| &held.file).collect();
         for file in &server.plan.files {
             let path = &file.path;
-            // Once somebody else's marker is gone, Windrow goes on where it was.
+            // After a foreign marker is gone, Windrow continues where it was.
             if others.contains(path) {
                 continue;
             }
@@ -141,14 +140,14 @@ impl Oracle {
                 digest: file.digest.clone(),
                 listed,
                 since: known.as_ref().map_or(now, |known| known.since),
-                // What was reported before is not known at first.
+                // At first, the earlier reports are unknown.
                 is_overdue: known.map_or(is_overdue, |known| known.is_overdue)
                     || codes.contains(&Code::Overdue),
                 is_gone: false,
             };
             self.reports.files.insert(path.clone(), reported);
         }
-        // A marker that the disk keeps is taken for news at the next look.
+        // A marker that the disk keeps counts as a change at the next scan.
         let stays = |path: &ManifestPath| server.troubles.contains_key(&path.name());
         self.reports.files.retain(|path, _| !stays(path));
         let is_there =
@@ -170,7 +169,7 @@ impl Oracle {
         }
     }
 
-    /// Does the status say of a time what then is so?
+    /// Are the announced times of the status correct?
     pub(super) fn judge_times(
         &mut self,
         truth: &Truth<'_>,
@@ -213,7 +212,7 @@ impl Oracle {
             let began = self.waits.process.at.map_or(up, |began| began.max(up));
             let since = |from: Timestamp| now.duration_since(from.max(began)).unsigned_abs();
             let waited = since(known.since);
-            // What was released before the records began may have been so for long.
+            // Files that were released before the records began may have been released for long.
             let is_since = Some(known.since) != self.reports.since;
             let most = since(if is_since { known.since } else { began });
             if released.late.is_some() && most + SLACK < LATE {
@@ -228,7 +227,7 @@ impl Oracle {
         }
     }
 
-    /// Are deadline and `overdue` those of what the file lacks?
+    /// Do the deadline and `overdue` match the missing requirements of the file?
     fn judge_hold_times(
         &mut self,
         truth: &Truth<'_>,
@@ -263,7 +262,7 @@ impl Oracle {
             .filter(keeps)
             .map(|requirement| requirement.deadline.unwrap_or(staging.overdue_after))
             .collect();
-        // Whether RKE2 could apply some of the file depends on what comes in the same pass, too.
+        // Whether RKE2 could apply a part of the file also depends on the other files of the same pass.
         let may_be_hopeless = Truth::is_each_lacking(file, |one| truth.lacks(one, view));
         let path = &file.path;
         let mut problems: BTreeSet<String> = BTreeSet::new();
@@ -278,7 +277,7 @@ impl Oracle {
                     .map(|requirement| Bounds::of(requirement, view, false))
                     .collect(),
             };
-            // What comes in the same pass adds nothing.
+            // Requirements that come in the same pass add nothing.
             let surely = bounds.iter().zip(&lacks).filter(|(_, one)| !one.at_once);
             let least = match file.refused {
                 Some(_) => Some(staging.refused_deadline),
@@ -316,7 +315,7 @@ impl Oracle {
     }
 }
 
-/// Is a file held for what it lacks, or for what RKE2 would refuse?
+/// Is a file held for a missing requirement, or for a rejection by RKE2?
 fn waits_for_needs(held: &HeldFile) -> bool {
     let others = [
         Code::MarkerStays,
@@ -329,7 +328,6 @@ fn waits_for_needs(held: &HeldFile) -> bool {
         || held.code == Code::HeldRefused
 }
 
-/// Describes an error in the events of one file.
 fn problem_of(
     file: &PlanFile,
     known: Option<&Reported>,
@@ -347,7 +345,7 @@ fn problem_of(
         return Some(format!("has several events of one decision: {codes:?}"));
     }
     let is_right = match (was, listed) {
-        // Nothing was held before, or it is not known what was reported.
+        // Nothing was held before, or the earlier reports are unknown.
         (None, Listed::Held) => released + applied == 0,
         (None, Listed::Released) => held + applied == 0,
         (None, Listed::Applied) => held + released == 0,

@@ -1,4 +1,4 @@
-//! The oracle sees what Windrow does wrong.
+//! The oracle detects Windrow's errors.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn first_vm() -> Setup {
     Setup::first_vm(Timestamp::constant(1_767_225_600, 0))
 }
 
-/// The files that were let through too early.
+/// The files that were released too early.
 fn early(run: &Run) -> Vec<&str> {
     let early = run.releases.iter().filter(|one| !one.unmet.is_empty());
     early.map(|release| release.file.as_str()).collect()
@@ -264,7 +264,7 @@ fn a_cause_that_windrow_makes_up_excuses_nothing_that_does_harm() {
 
 #[test]
 fn readiness_is_judged_by_all_that_it_depends_on() {
-    // The chart is Ready when its Job has completed; the Job is an object of its own.
+    // The chart is Ready when its Job has completed; the Job is a separate object.
     let file = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: after\n  namespace: default\n  annotations: \
          {windrow.dev/depends-on: helm.cattle.io/namespaces/kube-system/HelmChart/store}\n";
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: store, namespace: \

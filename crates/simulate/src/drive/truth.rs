@@ -1,4 +1,4 @@
-//! What is so in the simulated cluster and directory, whatever anybody has heard of it: what the oracle judges by.
+//! The true state of the simulated cluster and directory, which the oracle uses: it does not depend on Windrow's events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use crate::reading::FileReading;
 pub(super) struct DirectoryView<'a> {
     pub(super) disk: &'a SimulatedDirectory,
     pub(super) state: &'a StagingState,
-    /// The plan of what lies there, whatever Windrow could read of it.
+    /// The plan for the real content of the directory, including files that Windrow could not read.
     pub(super) plan: &'a Plan,
     /// The time by Windrow's clock.
     pub(super) wall: Timestamp,
-    /// What RKE2 has found in the directory itself, where its look at those below is under way.
+    /// RKE2's view of the directory itself, while its scan of the subdirectories is in progress.
     pub(super) looking: Option<&'a SimulatedDirectory>,
-    /// Is the question of now, and not of a pass that may be under way or of what Windrow has not heard? Then what RKE2 has applied is not
-    /// applied by it.
+    /// Does the question concern the present only, and neither a pass in progress nor events that Windrow has not received? Then
+    /// RKE2 does not apply again the files that it has applied.
     pub(super) is_fresh: bool,
 }
 
-/// RKE2's look at the directories is over by then (`times::SLOW_WALK`).
+/// Within this time RKE2's scan of the directories has ended (`times::SLOW_WALK`).
 pub(super) const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
 impl DirectoryView<'_> {
-    /// Does the ledger say that the file which brings this was let through a moment ago? A disk may have kept its marker for longer.
+    /// Does the ledger say that the file with this object was just released? A disk may have kept its marker for longer.
     fn was_just_let_through(&self, requirement: &Requirement) -> bool {
         let SatisfiedBy::File { file, .. } = requirement.satisfied_by else {
             return false;
@@ -47,7 +47,7 @@ impl DirectoryView<'_> {
         })
     }
 
-    /// What the pass finds whose look at the directory is under way, where it finds the file below it.
+    /// The objects of the pass whose scan of the directory is in progress, if it finds the file in a subdirectory.
     fn under_way(
         &self,
         file: &ManifestPath,
@@ -58,7 +58,7 @@ impl DirectoryView<'_> {
         }
         let looking = self.looking?;
         let mut found = looking.with_lower(self.disk);
-        // What was written since then a marker of the daemon's hides at first (`provisional_hold`), which is not played here.
+        // At first, a marker of the daemon hides files that were written since (`provisional_hold`). That is not simulated here.
         let news = self.disk.manifests();
         for (path, entry) in news.filter(|(path, _)| looking.get(path).is_none()) {
             found.put_again(path, entry, entry.mtime);
@@ -67,7 +67,7 @@ impl DirectoryView<'_> {
         is_found.then_some(found)
     }
 
-    /// Has Windrow decided to let the file through that brings this? The disk may not have taken it.
+    /// Has Windrow decided to release the file with this object? The disk may not have executed it.
     pub(super) fn lets_bringer_through(&self, requirement: &Requirement) -> bool {
         let SatisfiedBy::File { file, .. } = requirement.satisfied_by else {
             return false;
@@ -77,7 +77,7 @@ impl DirectoryView<'_> {
     }
 }
 
-/// The cluster as it is, whatever anybody has heard of it, and whether kube-apiserver answers or not.
+/// The true state of the cluster, independent of Windrow's events and of whether kube-apiserver answers.
 pub(super) struct Truth<'a> {
     pub(super) cluster: &'a SimulatedCluster,
     rules: &'a RuleSet,
@@ -98,7 +98,7 @@ impl<'a> Truth<'a> {
         addon.is_some_and(|addon| addon.seen.checksum == sha256)
     }
 
-    /// Has this server applied what RKE2 last applied of this file?
+    /// Has this server applied RKE2's last applied content of this file?
     pub(super) fn has_applied_here(&self, file: &PlanFile, server: usize) -> bool {
         let addon = self.cluster.addons.get(&file.addon);
         addon.is_some_and(|addon| addon.appliers.contains(&server))
@@ -109,7 +109,7 @@ impl<'a> Truth<'a> {
         self.cluster.failures.get(&file.addon()).map(|one| one.at)
     }
 
-    /// Has RKE2 the objects of another file of the same Addon?
+    /// Does RKE2 have the objects of another file of the same Addon?
     pub(super) fn is_overtaken(&self, file: &PlanFile) -> bool {
         let addon = self.cluster.addons.get(&file.addon);
         addon.is_some_and(|addon| !addon.seen.is_of(&file.path))
@@ -121,7 +121,7 @@ impl<'a> Truth<'a> {
         addon.is_some_and(|addon| addon.seen.is_of(&file.path))
     }
 
-    /// Has RKE2 applied some content of this path to its end, and no other file of its Addon since?
+    /// Has RKE2 applied some content of this path completely, and no other file of its Addon since?
     pub(super) fn has_taken(&self, file: &ManifestPath) -> bool {
         let addon = self.cluster.addons.get(&file.addon());
         addon.is_some_and(|addon| !addon.seen.checksum.is_empty() && addon.seen.is_of(file))
@@ -131,19 +131,19 @@ impl<'a> Truth<'a> {
     pub(super) fn failed_with_other(&self, file: &ManifestPath) -> bool {
         let failure = self.cluster.failures.get(&file.addon());
         let named = format!("/server/manifests/{file}\" failed: ");
-        // What RKE2 says of a file that it cannot parse names no file.
+        // RKE2's message about a file that it cannot parse does not name the file.
         let names_a_file = |message: &str| message.contains(" manifest at \"");
         failure.is_some_and(|failure| {
             names_a_file(&failure.message) && !failure.message.contains(&named)
         })
     }
 
-    /// Has RKE2 applied this file, whatever was in it?
+    /// Has RKE2 applied this file with any content?
     pub(super) fn has_addon(&self, file: &ManifestPath) -> bool {
         self.cluster.addons.contains_key(&file.addon())
     }
 
-    /// What the file requires and lacks, so that this cause does not excuse its release.
+    /// The missing requirements of the file, if this cause does not excuse its release.
     pub(super) fn unmet(
         &self,
         file: &PlanFile,
@@ -157,10 +157,10 @@ impl<'a> Truth<'a> {
             .requirements()
             .filter(|requirement| requirement.tier == Tier::Required && requirement.takes_part())
             .filter(|requirement| match cause {
-                // A person or the settings: Windrow had no say.
+                // A user or the settings decided, not Windrow.
                 Some(Cause::ByHand) => false,
                 Some(Cause::Off) => view.state.settings().staging.enabled,
-                // A deadline ends a wait that does no harm when it ends too early, and of which RKE2 can apply some; no other.
+                // A deadline may only end a wait whose early end does no harm, for a file that RKE2 can apply in part.
                 Some(Cause::Yielded) if requirement.inferred => is_hopeless,
                 Some(Cause::Yielded) => requirement.on_deadline == OnDeadline::Keep,
                 Some(Cause::SamePass) => !brought(requirement),
@@ -173,7 +173,8 @@ impl<'a> Truth<'a> {
             .collect()
     }
 
-    /// Does RKE2's next pass bring what a requirement lacks before it reaches the file? Each object of a file may need the same: a namespace.
+    /// Does RKE2's next pass create the target of a requirement before it reaches the file? Each object of a file may need the
+    /// same namespace.
     fn brought_before<'v>(
         &'v self,
         needs: &'v [Need],
@@ -206,7 +207,7 @@ impl<'a> Truth<'a> {
         view.is_fresh && Self::is_each_lacking(file, |one| self.is_lacking(one, view))
     }
 
-    /// Has each object of the file a requirement of RKE2's own that is missing?
+    /// Does each object of the file have a missing requirement of RKE2 itself?
     pub(super) fn is_each_lacking(file: &PlanFile, lacks: impl Fn(&Requirement) -> bool) -> bool {
         let mut documents = file.documents.iter();
         !file.documents.is_empty()
@@ -217,21 +218,20 @@ impl<'a> Truth<'a> {
             })
     }
 
-    /// Is it missing?
     pub(super) fn lacks(&self, requirement: &Requirement, view: DirectoryView<'_>) -> bool {
-        // Objects of a kind without namespaces need none, whatever their manifest says.
+        // Objects of a kind without namespaces need none, regardless of their manifest.
         let own_kind = requirement.own_namespace_of.as_ref();
         let is_needless = own_kind.is_some_and(|kind| self.cluster.serves(kind) == Some(false));
         requirement.takes_part() && !is_needless && !self.is_met(&view.plan.needs[requirement.need])
     }
 
-    /// Is it missing, and does nothing bring it that Windrow lets through as well?
+    /// Is it missing, and does no other released file create it?
     pub(super) fn is_lacking(&self, requirement: &Requirement, view: DirectoryView<'_>) -> bool {
         self.lacks(requirement, view) && !view.lets_bringer_through(requirement)
     }
 
     fn is_met(&self, need: &Need) -> bool {
-        // Whether an object works is what its controller has done, not what Windrow makes of its status.
+        // Whether an object works depends on the actions of its controller, not on Windrow's view of its status.
         if let (NeedTarget::Object(object), NeedCondition::Ready) = (&need.target, &need.condition)
             && let Some(is_ready) = controllers::is_ready(self.cluster, object)
         {
@@ -242,7 +242,7 @@ impl<'a> Truth<'a> {
         state == NeedState::Met
     }
 
-    /// All that a verdict on the target may depend on, as it is now.
+    /// The complete present state on which a verdict on the target may depend.
     fn observation_for(&self, target: &NeedTarget) -> Observation {
         let mut observation = Observation::default();
         match target {
@@ -281,8 +281,8 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// Will RKE2's next pass over this directory have created what is needed by the time that it reaches the file? Of files that share an Addon the
-/// last takes away what those before brought. `is_done` says of which files RKE2 has nothing left to apply.
+/// Will RKE2's next pass over this directory have created the required object when it reaches the file? If files share an Addon,
+/// the last one removes the objects of the earlier ones. `is_done` selects the files that RKE2 does not have to apply any more.
 pub(super) fn is_brought_before(
     disk: &SimulatedDirectory,
     file: &ManifestPath,
@@ -303,7 +303,6 @@ pub(super) fn is_brought_before(
     last.into_values().any(|brings| brings)
 }
 
-/// Does a file define the kind of one of its own objects?
 pub(super) fn brings_own_kind(disk: &SimulatedDirectory, file: &ManifestPath) -> bool {
     let Some(reading) = disk.get(file).map(|entry| entry.reading(file)) else {
         return false;

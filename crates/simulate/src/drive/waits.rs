@@ -16,12 +16,12 @@ use super::oracle::{JudgedServer, Oracle};
 use super::truth::{DirectoryView, Truth};
 use crate::files::SimulatedDirectory;
 
-/// What a request that is refused or lost may delay: it is asked again after five seconds.
+/// The delay that a rejected or lost request can cause: it is sent again after five seconds.
 pub(super) const SLACK: Duration = Duration::from_secs(60);
 
-/// A process looks at the cluster for this long before a deadline that ran out without it counts.
+/// A process reads the cluster for this long before a deadline that ran out without it counts.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
-/// From the next start in a boot on, this look ends when the file has waited twice as long as it should.
+/// From this start in a boot on, that time ends when the file has waited twice as long as it should.
 const MOST_STARTS: u32 = 3;
 
 /// A process of Windrow, or a boot.
@@ -33,10 +33,10 @@ pub(super) struct Began {
     pub(super) up: Option<Timestamp>,
 }
 
-/// Since when what waits has waited, as far as Windrow can know: a process that dies leaves what it has written.
+/// Since when waiting files have waited, as far as Windrow can know: a process that dies leaves only its written records.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// When each content began to be there without a break.
+    /// When the present content of each file appeared, without interruption since.
     pub(super) there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
     pub(super) process: Began,
     /// Deadlines count within one boot, over restarts of Windrow.
@@ -48,7 +48,7 @@ pub(super) struct Waits {
     hidden_at: BTreeMap<ManifestPath, Timestamp>,
 }
 
-/// What a new process would know.
+/// The knowledge of a new process.
 #[derive(Debug, Default)]
 struct Written {
     there: BTreeMap<ManifestPath, (SmolStr, Timestamp)>,
@@ -57,7 +57,6 @@ struct Written {
 }
 
 impl Waits {
-    /// A new process of Windrow begins.
     pub(super) fn restart(&mut self, now: Timestamp) {
         self.there.clone_from(&self.written.there);
         (self.boot, self.starts) = (self.written.boot, self.written.starts + 1);
@@ -73,7 +72,7 @@ impl Waits {
         (self.written.boot, self.written.starts) = (Began::default(), 0);
     }
 
-    /// The ledger is on the disk. It says nothing of these unknown contents.
+    /// The ledger is on the disk. It contains nothing about these unknown contents.
     pub(super) fn note_saved(&mut self, is_unknown: impl Fn(&ManifestPath, &SmolStr) -> bool) {
         self.written.there.clone_from(&self.there);
         self.written
@@ -82,24 +81,22 @@ impl Waits {
         (self.written.boot, self.written.starts) = (self.boot, self.starts);
     }
 
-    /// The ledger was destroyed.
     pub(super) fn forget(&mut self) {
         self.written = Written::default();
     }
 
-    /// Did the process begin so short a time ago?
     pub(super) fn began_within(&self, time: Duration, now: Timestamp) -> bool {
         let began = self.process.at;
         began.is_some_and(|began| now.duration_since(began).unsigned_abs() < time)
     }
 
-    /// Everything begins to wait: the cluster is another one.
+    /// Everything begins to wait: the cluster is a different one.
     pub(super) fn enter_cluster(&mut self) {
         self.there.clear();
         (self.boot.up, self.process.up) = (None, None);
     }
 
-    /// Takes in what lies in the directory now, and whether kube-apiserver answers.
+    /// Records the present content of the directory, and whether kube-apiserver answers.
     pub(super) fn note(
         &mut self,
         files: &[PlanFile],
@@ -118,7 +115,7 @@ impl Waits {
                 self.hidden_at.insert(file.path.clone(), now);
             }
             let known = self.there.get(&file.path);
-            // Windrow has no part in a file that somebody else's marker hides.
+            // Windrow does not handle a file that a foreign marker hides.
             if known.is_none_or(|(digest, _)| *digest != file.digest)
                 || disk.skipped_by(&file.path).is_some()
             {
@@ -128,7 +125,7 @@ impl Waits {
         }
     }
 
-    /// When a file's wait ends at the latest that began at `since` and may last for `longest`.
+    /// The latest end of a file's wait that began at `since` and may last for `longest`.
     pub(super) fn latest_end(
         &self,
         file: &PlanFile,
@@ -160,35 +157,34 @@ impl Waits {
         end.max(latest) + released
     }
 
-    /// Did an earlier process write down that this content waits?
+    /// Did an earlier process record that this content waits?
     fn is_of_earlier(&self, file: &PlanFile) -> bool {
         let there = self.there.get(&file.path);
         there.map(|(_, since)| *since) < self.process.at
     }
 
-    /// When kube-apiserver first answered this process, for what came in it: no earlier one has looked since.
+    /// When kube-apiserver first answered this process, for a file that came in it: no earlier process has checked it since.
     pub(super) fn answered_for_new(&self, file: &PlanFile) -> Option<Timestamp> {
         self.process.up.filter(|_| !self.is_of_earlier(file))
     }
 
-    /// Has this process looked at the cluster before it ended a wait of an earlier one?
+    /// Has this process read the cluster before it ended a wait of an earlier one?
     fn has_looked(&self, file: &PlanFile, now: Timestamp) -> bool {
         !self.is_of_earlier(file) || self.process.up.is_some_and(|up| now >= up + FIRST_LOOK)
     }
 }
 
-/// Between which times a file may be held for one thing that it lacks; there is no end to what is kept.
+/// The earliest and the latest end of a hold for one missing requirement; a kept file has no end.
 pub(super) struct Bounds {
     pub(super) least: Duration,
     pub(super) most: Option<Longest>,
 }
 
-/// How long a file may be held at most.
 #[derive(Debug, Clone)]
 pub(super) struct Longest {
-    /// As long as any file.
+    /// The limit of any file.
     held: Duration,
-    /// And then from the release of the file that it comes after.
+    /// An additional limit, from the release of the file that it comes after.
     released: Duration,
     after: Option<ManifestPath>,
 }
@@ -211,7 +207,7 @@ impl Bounds {
         }
     }
 
-    /// Of a requirement that is not met. `is_hopeless`: RKE2 could apply nothing of the file.
+    /// The bounds of an unmet requirement. `is_hopeless`: RKE2 could apply nothing of the file.
     pub(super) fn of(
         requirement: &Requirement,
         view: DirectoryView<'_>,
@@ -272,7 +268,7 @@ impl Bounds {
 }
 
 impl Oracle {
-    /// Was the last of its deadlines over when a file was let through because of one?
+    /// If a deadline released a file, was it the last of its deadlines?
     pub(super) fn judge_wait(
         &mut self,
         truth: &Truth<'_>,
@@ -286,13 +282,13 @@ impl Oracle {
             return;
         };
         let seen = self.boot_began.map_or(seen, |began| began.max(seen));
-        // Before kube-apiserver answers nothing is lost by holding.
+        // Before kube-apiserver answers, holding does no harm.
         let waited = now.duration_since(seen.max(self.up_since.unwrap_or(now)));
         let least = match &file.refused {
             Some(_) => staging.refused_deadline,
-            // A file that Windrow could not read may bring what the file requires: it cannot know.
+            // A file that Windrow could not read may contain the requirements of the file: Windrow cannot know.
             None if !server.unread.is_empty() => staging.advisory_deadline,
-            // What Windrow has not heard of, it may take for missing or for there: any of its requirements may be the last.
+            // If Windrow has not received an event, it may be wrong about the object: any of its requirements may be the last.
             None if !(server.is_current && server.is_up) => {
                 let view = server.view();
                 let waits = file
@@ -339,8 +335,8 @@ impl Oracle {
         }
     }
 
-    /// Is it advice on what RKE2 was given a moment ago? What comes in the same pass is not waited for, nor what lies in a file that Windrow
-    /// could not read.
+    /// Is it advice on a file that RKE2 just got? Windrow does not wait for objects of the same pass, nor for those in a file
+    /// that it could not read.
     fn is_hasty(truth: &Truth<'_>, server: &JudgedServer<'_>, one: &Requirement) -> bool {
         let staging = &server.state.settings().staging;
         let short = one.deadline.unwrap_or(staging.advisory_deadline);
@@ -362,7 +358,7 @@ impl Oracle {
             && truth.lacks(one, server.view())
     }
 
-    /// Is a file held longer than any of its deadlines says?
+    /// Is a file held longer than all of its deadlines allow?
     pub(super) fn judge_long_waits(
         &mut self,
         truth: &Truth<'_>,
@@ -371,18 +367,18 @@ impl Oracle {
         now: Timestamp,
     ) {
         let staging = &server.state.settings().staging;
-        // What cannot be read keeps its marker for a while.
+        // An unreadable file keeps its marker for a while.
         if server.reads_fail {
             return;
         }
-        // Of what it asked before it knows what was so then.
+        // It knows the answers of earlier requests.
         let is_deaf = server.is_deaf_since.is_some();
         let has_answer = self.waits.process.up.is_some();
         if has_answer && !(server.is_up && server.is_current) && !is_deaf {
             return;
         }
         let knows = has_answer && !is_deaf;
-        // It is not recorded what an earlier process of this boot knew, and a ledger may not be read yet.
+        // The knowledge of earlier processes of this boot is not recorded, and a ledger may not be read yet.
         let begins_again = !knows && self.waits.boot.up.is_some() || !server.has_ledger;
         let process = self.waits.process.at.filter(|_| begins_again);
         let is_judged = |held: &&HeldFile| {
@@ -404,7 +400,7 @@ impl Oracle {
                 None => (staging.blind_deadline, server.is_deaf_since),
             };
             let there = self.waits.there.get(&file.path).map(|(_, since)| *since);
-            // What it could not read at first waits from then on.
+            // Files that were unreadable at first wait from the time when they were read.
             let content = (file.path.clone(), file.digest.clone());
             let read = self.read_at.get(&content).copied();
             let answered = self.waits.answered_for_new(file);
@@ -428,7 +424,8 @@ impl Oracle {
 }
 
 impl Truth<'_> {
-    /// How long a file may be held at most by each thing that it lacks, where Windrow `knows` what is there; `None` where one of them keeps the file.
+    /// How long each missing requirement may hold a file at most, if Windrow `knows` the present objects; `None` if one of them
+    /// keeps the file.
     fn longest_waits(
         &self,
         file: &PlanFile,
@@ -438,12 +435,12 @@ impl Truth<'_> {
         if file.refused.is_some() {
             return Some(vec![view.state.settings().staging.refused_deadline.into()]);
         }
-        // Before kube-apiserver answers nothing is known to be there.
+        // Before kube-apiserver answers, all objects are unknown.
         let lacks = |one: &Requirement| match knows {
             true => self.lacks(one, view),
             false => one.takes_part(),
         };
-        // Nothing of a file is known to be hopeless then either.
+        // Then no part of a file is certainly hopeless either.
         let is_hopeless = knows && Self::is_each_lacking(file, lacks);
         let lacks = file.requirements().filter(|one| lacks(one));
         lacks

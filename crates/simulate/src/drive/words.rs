@@ -1,4 +1,4 @@
-//! The oracle: is what Windrow says so, and would a new process say the same?
+//! The oracle: are Windrow's statements true, and would a new process make the same ones?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::truth::Truth;
 use super::{Drive, ROUNDS};
 use crate::watch::Watch;
 
-/// Codes of files that are held for what they are, or for their marker: nothing of the cluster ends that.
+/// Codes of files that are held for their own content, or for their marker: nothing in the cluster ends these holds.
 const WAITS_FOR_NO_NEED: [Code; 5] = [
     Code::HeldRefused,
     Code::MarkerStays,
@@ -24,7 +24,7 @@ const WAITS_FOR_NO_NEED: [Code; 5] = [
 ];
 
 impl Oracle {
-    /// Does the status say what is so? It is judged when Windrow has nothing more to do: then the disk is as it decided.
+    /// Is the status true? It is judged when Windrow has nothing more to do: then the disk matches its decisions.
     pub(super) fn judge_status(
         &mut self,
         truth: &Truth<'_>,
@@ -32,7 +32,7 @@ impl Oracle {
         status: &Status,
         now: Timestamp,
     ) {
-        // What is in the directory is not known then.
+        // Then the content of the directory is unknown.
         if server.reads_fail {
             return;
         }
@@ -50,14 +50,14 @@ impl Oracle {
         }
     }
 
-    /// What is held is hidden, and nothing else is.
+    /// Held files are hidden, and no others.
     fn judge_markers(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
         let hidden: BTreeSet<&str> = server.disk.hidden().collect();
         let is_hidden = |file: &ManifestPath| hidden.contains(file.name().as_str());
         let is_there = |path: &ManifestPath| {
             let below = format!("{path}/");
             let mut paths = server.disk.iter().map(|(path, _)| path);
-            // A directory that cannot be read is listed, too.
+            // An unreadable directory is listed, too.
             server.disk.get(path).is_some() || paths.any(|other| other.starts_with(&below))
         };
         for file in lists(staging, false).into_keys() {
@@ -76,7 +76,7 @@ impl Oracle {
         // Without its ledger and the marker it does not know of the hold.
         for file in self.by_hand.iter().filter(|_| server.has_ledger) {
             let fails = server.troubles.contains_key(&file.name());
-            // It counts for the name, wherever a file of it was moved.
+            // The hold counts for the name, even if its file was moved.
             let is_there = server.disk.namesakes(&file.name()).next().is_some();
             if is_there && !is_hidden(file) && !fails {
                 self.untrue
@@ -98,7 +98,7 @@ impl Oracle {
         }
     }
 
-    /// What Windrow's markers say is so of the content that they hide.
+    /// Windrow's markers describe the content that they hide correctly.
     fn judge_marks(&mut self, server: &JudgedServer<'_>, staging: &StagingStatus) {
         let files = &server.plan.files;
         let marks = server.disk.iter().filter_map(|(_, entry)| entry.mark());
@@ -114,7 +114,7 @@ impl Oracle {
         }
     }
 
-    /// What is said of each file is what RKE2's Addons and the cluster's objects show.
+    /// The status of each file matches RKE2's Addons and the cluster's objects.
     fn judge_addons(
         &mut self,
         truth: &Truth<'_>,
@@ -152,7 +152,7 @@ impl Oracle {
             let file = plan.files.iter().find(|file| file.path == failed.file);
             let seen = file.map(|file| (file.path.clone(), file.digest.clone()));
             let seen = seen.and_then(|seen| self.first_seen.get(&seen));
-            // Whoever lists again hears of old failures: by a clock that was set they may be new.
+            // A new list contains old failures, which may appear new if the clock was set.
             let is_exact = |seen: &&Timestamp| server.is_on_time || **seen > server.listed;
             let seen = seen.filter(is_exact);
             if seen.is_some_and(|seen| truth.failed_at(&failed.file) < Some(*seen)) {
@@ -183,7 +183,7 @@ impl Oracle {
         }
     }
 
-    /// All is settled when there is nothing left to do, and only then.
+    /// Everything is settled when there is nothing left to do, and only then.
     fn judge_settled(
         &mut self,
         truth: &Truth<'_>,
@@ -236,11 +236,11 @@ impl Oracle {
 }
 
 impl Oracle {
-    /// Manifests are being staged as long as one of them waits, fails or is to be applied, and then no more.
+    /// The step is the staging of manifests as long as one of them waits, fails or is to be applied, and no longer.
     fn judge_step(&mut self, truth: &Truth<'_>, server: &JudgedServer<'_>, status: &Status) {
         let staging = &status.staging;
         let files = &server.plan.files;
-        // RKE2 has the objects of another file of the same Addon, and takes this one when it is written again.
+        // RKE2 has the objects of another file of the same Addon, and applies this one when it is written again.
         let is_overtaken = |path: &ManifestPath| {
             let mut others = files.iter().filter(|other| other.path != *path);
             // It may have been moved since.
@@ -265,7 +265,7 @@ impl Oracle {
 }
 
 impl Drive<'_> {
-    /// At the end: a new process of Windrow, with what is on the disk and in the cluster, has nothing to do and says the same.
+    /// At the end: a new process of Windrow, with the same disk and cluster, has nothing to do and makes the same statements.
     pub(super) fn judge_restarts(&mut self, now: Timestamp) {
         for who in 0..self.daemons.len() {
             let daemon = &mut self.daemons[who];
@@ -299,7 +299,7 @@ impl Drive<'_> {
                 }
             }
             let (before, after) = (&before.staging, &decision.status.staging);
-            // Failures have the cluster's time: whether they were before a release cannot be told where the clock was set.
+            // Failures have the cluster's time. If the clock was set, Windrow cannot tell whether they were before a release.
             let lists = |staging| lists(staging, clock_was_set);
             let has_failed = !before.failed.is_empty() || !after.failed.is_empty();
             let settles = before.settled == after.settled || (clock_was_set && has_failed);
@@ -314,7 +314,7 @@ impl Drive<'_> {
     }
 }
 
-/// In which list each file stands.
+/// The list of each file.
 fn lists(staging: &StagingStatus, clock_was_set: bool) -> BTreeMap<&ManifestPath, &'static str> {
     let failed = if clock_was_set { "released" } else { "failed" };
     let mut lists = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Servers whose part in etcd is removed: the cluster starts empty, goes back to a snapshot, or takes the server in again.
+//! Servers whose member of etcd is removed: the cluster starts empty, is restored from a snapshot, or takes the server in again.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::super::timer::Timer;
 use super::super::times;
 use super::SimulatedNode;
 
-/// What an operator needs from the stop of RKE2 to its start, at least.
+/// The minimum time that an operator needs from the stop of RKE2 to its start.
 const BRISK: Duration = Duration::from_secs(5);
 
 impl SimulatedNode {
-    /// Is it a cluster of one server, and RKE2 alone?
+    /// Is it a cluster of one server that runs RKE2 only?
     pub(crate) fn is_alone(&self) -> bool {
         self.servers.len() == 1 && self.scenario.harvester.is_none()
     }
@@ -29,7 +29,8 @@ impl SimulatedNode {
         off
     }
 
-    /// `rm -rf server/db` on a server whose cluster goes on without it and takes it in again. RKE2 starts after the returned time.
+    /// `rm -rf server/db` on a server whose cluster continues without it and takes it in again. RKE2 starts after the returned
+    /// time.
     pub(crate) fn rejoin(&mut self, server: usize) -> Duration {
         let (off, start) = self.draw_outage();
         self.cluster.agenda.outage(Duration::ZERO, |timer| {
@@ -66,7 +67,7 @@ impl SimulatedNode {
         cluster.after(off + start, Timer::ApiReady(server));
     }
 
-    /// An object that something outside the manifests makes after a while.
+    /// An object that something outside the manifests creates after a while.
     pub(crate) fn appears_after(
         &mut self,
         after: Duration,

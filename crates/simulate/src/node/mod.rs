@@ -1,5 +1,5 @@
-//! The simulated node: API server, deploy controller, platform and controllers under one clock. With
-//! several servers there is one cluster, and a deploy controller on each of them.
+//! The simulated node: API server, deploy controller, platform and controllers under one clock. Several servers form one cluster,
+//! with a deploy controller on each of them.
 
 mod members;
 mod outcome;
@@ -24,9 +24,7 @@ use super::times;
 
 pub use outcome::{BootstrapOutcome, BootstrapVerdict};
 
-/// The manifests directories of the servers.
 pub trait Disks {
-    /// That of one server.
     fn disk_of(&self, server: usize) -> &SimulatedDirectory;
 }
 
@@ -42,7 +40,7 @@ impl Disks for [SimulatedDirectory] {
     }
 }
 
-/// What whoever writes the directories has to know.
+/// An event that affects the writer of the directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     /// RKE2 starts on a server and rewrites its HelmCharts.
@@ -51,7 +49,6 @@ pub(super) enum Signal {
     Restarts(usize),
 }
 
-/// The simulated node.
 #[derive(Debug, Clone)]
 pub struct SimulatedNode {
     cluster: SimulatedCluster,
@@ -63,14 +60,13 @@ pub struct SimulatedNode {
     signals: Vec<Signal>,
 }
 
-/// A node of the cluster.
 #[derive(Debug, Clone)]
 struct ServerNode {
     name: String,
-    /// None for the first one.
+    /// `None` for the first one.
     role: Option<JoinRole>,
     deploy: DeployController,
-    /// Its kube-apiserver has answered, or is on its way to.
+    /// Its kube-apiserver has answered, or is about to.
     started: bool,
 }
 
@@ -80,7 +76,7 @@ impl SimulatedNode {
         Self::fleet(scenario, &[], seed)
     }
 
-    /// The same with others that join it: how each is called, and what it is.
+    /// The same with other nodes that join it, each with its name and role.
     pub fn fleet(mut scenario: Scenario, joins: &[(&str, JoinRole)], seed: u64) -> Self {
         let mut cluster = SimulatedCluster::new(scenario.start, Chance::new(seed).branch(1));
         cluster.addresses = scenario.harvester.is_some();
@@ -131,12 +127,11 @@ impl SimulatedNode {
         }
     }
 
-    /// When something happens next.
     pub fn next_event_at(&self) -> Option<Timestamp> {
         self.cluster.agenda.next_at()
     }
 
-    /// Lets everything happen that is due until `now`.
+    /// Processes all events that are due until `now`.
     pub fn advance<D: Disks + ?Sized>(&mut self, now: Timestamp, disks: &D) {
         while let Some((at, timer)) = self.cluster.agenda.due(now) {
             self.cluster.now = at;
@@ -178,7 +173,7 @@ impl SimulatedNode {
             Timer::Step(number) => self.platform.step(number, cluster),
             Timer::Rancherd(step) => {
                 self.platform.rancherd(step, cluster);
-                // Nodes that join find the cluster by Rancher.
+                // Nodes that join find the cluster through Rancher.
                 if step == RancherdStep::Rancher {
                     self.agents_join();
                 }
@@ -237,14 +232,14 @@ impl SimulatedNode {
         }
     }
 
-    /// Harvester makes servers of the nodes that joined, once it has come up.
+    /// Harvester promotes the nodes that joined to servers, after it has come up.
     fn promote(&mut self) {
         if self.platform.is_up() {
             self.join(JoinRole::Promoted);
         }
     }
 
-    /// Nodes that are no servers, or not yet, join side by side: no agent waits for another.
+    /// Nodes that are not servers, or not yet, join in parallel: no agent waits for another.
     fn agents_join(&mut self) {
         for (number, node) in self.servers.iter().enumerate() {
             if node.role.is_some_and(|role| role != JoinRole::Server) {
@@ -254,7 +249,7 @@ impl SimulatedNode {
         }
     }
 
-    /// Servers of this role start, one after the other: etcd takes one new member at a time (etcd v3.5, membership
+    /// Servers of this role start, one after the other: etcd accepts one new member at a time (etcd v3.5, membership
     /// `DefaultMaxLearners`).
     fn join(&mut self, role: JoinRole) {
         let mut after = Duration::ZERO;
@@ -277,13 +272,13 @@ impl SimulatedNode {
         }
     }
 
-    /// A machine restarts now: what is in etcd stays, its deploy controller forgets everything and
-    /// will apply every file again. When it is the only server, nothing else goes on.
+    /// A machine restarts now: the content of etcd stays, and its deploy controller forgets everything and will apply every file
+    /// again. If it is the only server, everything else stops.
     pub fn reboot(&mut self, server: usize) {
         self.reboot_later(server, Duration::ZERO);
     }
 
-    /// The same, and RKE2 starts only so long after the machine.
+    /// The same, but RKE2 starts only this long after the machine.
     pub(super) fn reboot_later(&mut self, server: usize, masked: Duration) {
         let alone = self.servers.len() == 1;
         let cluster = &mut self.cluster;
@@ -324,7 +319,7 @@ impl SimulatedNode {
         }
     }
 
-    /// RKE2 looks at its manifests directory so much later.
+    /// Postpones RKE2's next scan of its manifests directory.
     pub(super) fn stall(&mut self, server: usize, length: Duration) {
         let cluster = &mut self.cluster;
         cluster
@@ -332,12 +327,11 @@ impl SimulatedNode {
             .postpone(length, |timer| *timer == Timer::Deploy(server));
     }
 
-    /// Signals that were not handed out yet.
+    /// Takes the pending signals.
     pub(super) fn signals(&mut self) -> Vec<Signal> {
         std::mem::take(&mut self.signals)
     }
 
-    /// The API server.
     pub fn cluster(&self) -> &SimulatedCluster {
         &self.cluster
     }
@@ -347,17 +341,14 @@ impl SimulatedNode {
         &self.servers[0].deploy
     }
 
-    /// The same of any server.
     pub(crate) fn deploy_of(&self, server: usize) -> &DeployController {
         &self.servers[server].deploy
     }
 
-    /// Everything that happened so far.
     pub fn log(&self) -> &[Happening] {
         &self.cluster.log
     }
 
-    /// How much the deploy controller did.
     pub fn counts(&self) -> DeployCounts {
         self.cluster.counts
     }
@@ -368,12 +359,12 @@ impl SimulatedNode {
         self.cluster.on = 0;
     }
 
-    /// The cluster as it is, and what happened in it.
+    /// The cluster in its present state, and its log.
     pub(super) fn into_parts(self) -> (Vec<Happening>, SimulatedCluster) {
         self.cluster.into_log()
     }
 
-    /// Stands for everything that a watch could tell: as long as it is the same there is no news.
+    /// Changes whenever a watch could report something: an equal value means no news.
     pub(super) fn pulse(&self, server: usize) -> (u64, u64, bool) {
         let cluster = &self.cluster;
         (

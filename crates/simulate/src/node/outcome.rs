@@ -1,4 +1,4 @@
-//! What came of a bootstrap, and whether anything can still come of it.
+//! The outcome of a bootstrap, and whether it can still change.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::super::timer::{RancherdStep, Timer};
 use super::super::{lacking, operators};
 use super::{Disks, JoinRole, ServerNode, SimulatedNode};
 
-/// Servers that took an Addon from one another this often will go on doing so.
+/// Servers that took an Addon from one another this often will continue to do so.
 const QUARREL: u32 = 6;
 
 /// Where a bootstrap ended, or stands.
@@ -56,8 +56,8 @@ pub struct BootstrapOutcome {
 }
 
 impl SimulatedNode {
-    /// Can nothing change any more unless the files change? What is left is tried over and over, and each was tried since
-    /// the last change.
+    /// Can nothing change any more unless the files change? The remaining files are retried forever, and each was tried since the
+    /// last change.
     pub fn is_settled<D: Disks + ?Sized>(&self, disks: &D) -> bool {
         let idle = self.servers.iter().enumerate().all(|(number, server)| {
             !server.started || server.deploy.is_idle(&self.cluster, disks.disk_of(number))
@@ -87,7 +87,7 @@ impl SimulatedNode {
         all_idle || !self.quarrels().is_empty()
     }
 
-    /// Addons that servers go on taking from one another.
+    /// Addons that servers take from one another forever.
     fn quarrels(&self) -> Vec<&AddonName> {
         let taken = self.cluster.taken.iter();
         taken
@@ -96,7 +96,7 @@ impl SimulatedNode {
             .collect()
     }
 
-    /// Has RKE2 applied this file as it is now?
+    /// Has RKE2 applied the present content of this file?
     pub fn has_applied(&mut self, path: &str, files: &SimulatedDirectory) -> bool {
         files
             .get(path)
@@ -111,7 +111,6 @@ impl SimulatedNode {
             .is_some_and(|addon| addon.seen.checksum == reading.sha256)
     }
 
-    /// What came of it so far.
     pub fn outcome<D: Disks + ?Sized>(&mut self, disks: &D) -> BootstrapOutcome {
         let (applied, unapplied) = self.applied(disks.disk_of(0));
         let mut missing = self.missing_on(0, disks.disk_of(0), &unapplied);
@@ -169,13 +168,12 @@ impl SimulatedNode {
         }
     }
 
-    /// Does RKE2 apply the manifests of this node?
     pub(crate) fn applies_manifests(&self, server: usize) -> bool {
         let role = self.servers.get(server).and_then(|server| server.role);
         role.is_none_or(JoinRole::applies_manifests)
     }
 
-    /// Files that RKE2 has applied as they are in this directory, and those that it has not.
+    /// The files of this directory whose present content RKE2 has applied, and those that it has not.
     pub(crate) fn applied(
         &mut self,
         files: &SimulatedDirectory,
@@ -190,7 +188,7 @@ impl SimulatedNode {
         (applied, unapplied)
     }
 
-    /// What is not done of what a node has to do.
+    /// The unfinished work of a node.
     fn missing_on(
         &self,
         number: usize,
@@ -208,7 +206,7 @@ impl SimulatedNode {
                 JoinRole::Witness => "a witness",
                 _ => "an agent",
             };
-            // What lies on a server as well is applied from there.
+            // A file that a server also has is applied from there.
             return unapplied
                 .iter()
                 .map(|path| {
@@ -247,7 +245,7 @@ impl SimulatedNode {
         }
     }
 
-    /// The circle in which Harvester and a machine wait for each other.
+    /// The circle in which Harvester and a VM wait for each other.
     fn proof(&self) -> Vec<String> {
         let machines: Vec<String> = self
             .cluster

@@ -1,11 +1,11 @@
-//! What a virtual machine needs to run, and who makes it.
+//! The requirements of a virtual machine, and their sources.
 
 use serde_json::json;
 use windrow_harvester::HarvesterVersion;
 
 use super::*;
 
-/// How a machine ends on a Harvester of this version that takes its disk from a claim of which there is no manifest.
+/// The verdict on a Harvester of this version with a VM whose disk is a claim without a manifest.
 fn without_a_claim(
     version: (u32, u32, u32),
     change: impl Fn(&mut serde_json::Value),
@@ -78,7 +78,7 @@ fn harvester_makes_no_claim_before_the_image_that_its_template_names_is_there() 
     assert!(matches!(ends, BootstrapVerdict::Stuck { .. }), "{ends:?}");
 }
 
-/// How a Harvester ends with a machine that names a network, and what is not known of it.
+/// The verdict on a Harvester with a VM that refers to a network, and the assumptions.
 fn of_a_network(more: &[serde_json::Value]) -> (BootstrapVerdict, Vec<String>) {
     let [mut machine, claim] = machine_with_a_disk("Always");
     machine["spec"]["template"]["spec"]["networks"] =

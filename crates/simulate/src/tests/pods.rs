@@ -1,4 +1,4 @@
-//! What kube-apiserver asks of a Pod that a manifest creates.
+//! The checks of kube-apiserver for a Pod of a manifest.
 
 use serde_json::json;
 
@@ -10,10 +10,10 @@ fn pod(spec: serde_json::Value) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
 }
 
-/// How RKE2 ends with these objects, and what is not known of it.
+/// The verdict on RKE2 with these objects, and the assumptions.
 fn of(objects: &[serde_json::Value]) -> (BootstrapVerdict, Vec<String>) {
     let mut files = SimulatedDirectory::new();
-    // The Pod comes first: what it needs may follow.
+    // The Pod comes first: its requirements may follow.
     for (number, object) in objects.iter().enumerate() {
         file(
             &mut files,
@@ -35,7 +35,7 @@ fn refusal(objects: &[serde_json::Value]) -> String {
     }
 }
 
-/// What a Pod names, what kube-apiserver says where it is not there, and how it is made.
+/// A reference of a Pod, the message of kube-apiserver if its target is missing, and how the target is created.
 fn named() -> [(serde_json::Value, &'static str, serde_json::Value); 3] {
     [
         (
@@ -99,7 +99,7 @@ fn a_quota_of_processors_or_memory_refuses_pods_that_do_not_say_how_much_they_ta
     let refused = refusal(&[counted.clone(), pod(json!({}))]);
     let says = "failed quota: most: must specify cpu for: web; limits.memory for: web";
     assert!(refused.ends_with(says), "{refused}");
-    // A limit is a request, too, and a range gives both.
+    // A limit also counts as a request, and a range sets both.
     let of_containers = json!({"type": "Container", "default": {"cpu": "1", "memory": "1Gi"}});
     let ends = of(&[limits(of_containers), counted.clone(), pod(json!({}))]);
     assert_eq!(ends.0, BootstrapVerdict::Complete);

@@ -68,7 +68,7 @@ spec:
     )
 }
 
-/// Eleven files: one needs a kind that a later file brings, three need kinds that do not exist yet.
+/// Eleven files: one needs a kind that a later file defines, three need kinds that do not exist yet.
 fn storm() -> Setup {
     let plain: Vec<(String, String)> = (1..=6)
         .map(|number| {
@@ -94,7 +94,6 @@ fn storm() -> Setup {
     rke2(&files)
 }
 
-/// When something first happened.
 fn when(run: &Run, test: impl Fn(&HappeningKind) -> bool) -> Option<Timestamp> {
     run.log.iter().find(|one| test(&one.what)).map(|one| one.at)
 }
@@ -149,7 +148,6 @@ fn with_windrow_nothing_fails_and_nothing_is_applied_twice() {
 }
 
 /// Rook's and MetalLB's published manifests in a directory: `cluster.yaml` comes before the definitions that it needs.
-/// definitions that it needs.
 fn rook_like() -> Setup {
     let cluster = custom("CephCluster", "rook-ceph");
     let common = config_maps(["role", "binding", "account"]);
@@ -357,7 +355,7 @@ pub(crate) fn timeline(run: &Run) -> String {
     lines.join("\n")
 }
 
-/// The scenarios of the seeds: a bit of everything that can complete.
+/// The scenarios of the seeds: various features that can complete.
 fn fixed_scenarios() -> Vec<(&'static str, Setup)> {
     let mut late = storm();
     late.scenario.arrivals.push(Arrival {

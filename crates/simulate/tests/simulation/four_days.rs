@@ -1,8 +1,8 @@
-//! Four days of one daemon's core on a simulated node that never comes to rest: nothing that it keeps, asks or writes grows.
+//! Four days of one daemon's core on a simulated node that never comes to rest: its memory, requests and writes do not grow.
 //!
-//! A file changes each half minute, and others come for a while; definitions and namespaces go and come
-//! back; watches end, are refused for minutes, the machine restarts, the process does, it stands still for an hour, and the wall
-//! clock is set by up to a day. The second two days are compared with the first two: single days differ by a fifth, as chance has it.
+//! A file changes each half minute, and others come for a while; definitions and namespaces go and come back; watches end, are
+//! rejected for minutes, the machine restarts, the process does, it pauses for an hour, and the wall clock is set by up to a day.
+//! The second two days are compared with the first two: single days differ by a fifth, as chance has it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::bootstraps::{custom, definition};
 
 const HOURS: usize = 96;
 const FILES: u64 = 50;
-/// Files that come for five minutes, under other names each time for two hours.
+/// Files that appear for five minutes, under different names each time for two hours.
 const PASSING: u64 = 24;
 const STEP: Duration = Duration::from_secs(30);
-/// At most this many decisions may follow from one another.
+/// Limit on the consecutive decisions.
 const ROUNDS: usize = 20;
 
-/// What one hour took.
+/// The costs of one hour.
 #[derive(Debug, Default, Clone, Copy)]
 struct Hour {
     decisions: usize,
@@ -32,7 +32,7 @@ struct Hour {
     actions: usize,
     reported: usize,
     flight: usize,
-    /// The most that there was at a time, in this hour.
+    /// The maximum at any time in this hour.
     ledger: usize,
     observation: usize,
     interests: usize,
@@ -53,7 +53,6 @@ const FIGURES: [Figure; 9] = [
     ("bytes of the status", |hour| hour.status),
 ];
 
-/// A daemon's core, the disk and the node.
 struct Machine {
     node: SimulatedNode,
     disk: SimulatedDirectory,
@@ -98,7 +97,7 @@ impl Machine {
         now + self.skew
     }
 
-    /// Another process, which knows what is on the disk.
+    /// A new process, which only has the content of the disk.
     fn restart(&mut self, now: Timestamp) {
         self.state = self
             .state
@@ -110,7 +109,7 @@ impl Machine {
         self.recorder.start_over();
     }
 
-    /// The time passes up to `until`, with whatever the daemon does in it; or without the daemon.
+    /// The time passes up to `until`, with the actions of the daemon in it, or without the daemon.
     fn pass(&mut self, mut now: Timestamp, until: Timestamp, stands_still: bool) {
         while now < until {
             let wake = self.wake.filter(|_| !stands_still);
@@ -155,7 +154,7 @@ impl Machine {
             .hour
             .interests
             .max(interests.objects.len() + interests.kinds.len());
-        // A refusal is said once; then the watch lists again.
+        // A rejection is reported once; then the watch lists again.
         let events = match std::mem::take(&mut self.is_refused) {
             true => self.watch.refused(&interests, "503"),
             false => self.watch.poll(self.node.cluster(), &interests),
@@ -196,7 +195,7 @@ impl Machine {
         !decision.actions.is_empty()
     }
 
-    /// How large is what is kept?
+    /// Measures the size of the stored state.
     fn weigh(&mut self, now: Timestamp) {
         let at = self.wall(now);
         let status = self.state.decide(at).status;
@@ -212,7 +211,8 @@ impl Machine {
     }
 }
 
-/// The file of a number as it is now. Of ten, one brings a kind, one a namespace, three need them, and one needs what never comes.
+/// The present file of a number. Among ten files, one defines a kind, one creates a namespace, three need them, and one has a
+/// requirement that is never met.
 fn content(number: u64, turn: u64) -> String {
     let group = number / 10 % 4;
     match number % 10 {

@@ -1,4 +1,4 @@
-//! What is rare in a drawn directory, and what it waits for.
+//! Rare features of a drawn directory, and their requirements.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use windrow_simulate::{Arrival, Chance, DirectoryChange, Setup};
 
 use crate::scenarios::{Drawn, object};
 
-/// The file that RKE2 refuses, where there is one.
+/// The file that RKE2 rejects, if there is one.
 pub(crate) const REFUSED: &str = "refused.yaml";
-/// A file of which RKE2 can apply some, and one of which it can apply nothing: their kinds never come.
+/// A file that RKE2 can apply in part, and one that it cannot apply at all: their kinds never come.
 pub(crate) const PARTLY: &str = "partly.yaml";
 pub(crate) const HOPELESS: &str = "hopeless.yaml";
-/// Files that share an Addon begin so.
+/// Prefix of files that share an Addon.
 pub(crate) const PAIR: &str = "pair.";
-/// It needs what one of these brings and another may take away.
+/// It needs an object that one of these creates and another may remove.
 pub(crate) const AFTER_PAIR: &str = "pairs.yaml";
-/// It waits, and is taken away for good.
+/// It waits, and is removed permanently.
 pub(crate) const AWAY: &str = "away.yaml";
 /// It waits for an object that never comes, of a kind that gets another scope.
 pub(crate) const WAITS_MOVED: &str = "waits-moved.yaml";
-/// It needs what somebody has deleted, which comes again.
+/// It needs an object that a user has deleted, and that comes again.
 pub(crate) const AFTER_GONE: &str = "gone-needs.yaml";
 
-/// Puts a file on each server from the start; where there is but one, some come late.
+/// Puts a file on each server from the start; if there is only one server, some come late.
 fn put(setup: &mut Setup, path: &str, text: String, chance: &mut Chance) {
     if setup.joins.is_empty() && chance.one_in(4) {
         return change(setup, path, Some(text), chance.below(600));
@@ -35,7 +35,7 @@ fn put(setup: &mut Setup, path: &str, text: String, chance: &mut Chance) {
     setup.files.write(path.to_owned(), text, start);
 }
 
-/// Writes a file after this many seconds, or takes it away.
+/// Writes or removes a file after this many seconds.
 fn change(setup: &mut Setup, path: &str, text: Option<String>, after: u64) {
     setup.changes.push(DirectoryChange {
         after: Duration::from_secs(after),
@@ -45,13 +45,13 @@ fn change(setup: &mut Setup, path: &str, text: Option<String>, after: u64) {
     });
 }
 
-/// Is there but one server, and RKE2 alone?
+/// Is there only one server, without Harvester?
 fn is_simple(setup: &Setup) -> bool {
     setup.joins.is_empty() && setup.scenario.harvester.is_none()
 }
 
-/// What is rare, and does not touch the rest: a file that RKE2 refuses, two files of one Addon, an object that comes and goes, a file of
-/// RKE2's own, somebody else's marker.
+/// Rare features that do not affect the rest: a file that RKE2 rejects, two files of one Addon, an object that comes and goes, a
+/// file of RKE2 itself, a foreign marker.
 pub(crate) fn draw(drawn: &mut Drawn, chance: &mut Chance) {
     let setup = &mut drawn.setup;
     let start = setup.scenario.start;
@@ -111,7 +111,7 @@ pub(crate) fn draw(drawn: &mut Drawn, chance: &mut Chance) {
     }
 }
 
-/// Two Secrets from outside: one is there, goes and comes again, and the other comes some time.
+/// Two Secrets from outside: one exists, is removed and comes again, and the other comes at some time.
 fn come_and_go(arrivals: &mut Vec<Arrival>, chance: &mut Chance) {
     let secret = |name: &str| ObjectRef::namespaced("", "Secret", "default", name);
     let mut after = 0;
@@ -143,7 +143,7 @@ fn never(name: &str) -> String {
     format!("apiVersion: never.example.com/v1\nkind: Never\nmetadata: {{name: {name}}}\n")
 }
 
-/// An object that comes from outside, and one that goes.
+/// An object that comes from outside, and one that is removed.
 fn comes(object: ObjectRef, after: u64) -> Arrival {
     let json = match object.kind.as_str() {
         "Namespace" => serde_json::json!({"apiVersion": "v1", "kind": "Namespace",
@@ -165,13 +165,13 @@ fn goes(object: ObjectRef, after: u64) -> Arrival {
     }
 }
 
-/// More that is rare: what RKE2 can apply some of, or nothing; a file with two deadlines; what two files of one Addon bring; what somebody deletes
-/// before a file comes that needs it; a file that goes and comes back while what it needs does.
+/// More rare features: objects that RKE2 can apply in part, or not at all; a file with two deadlines; the objects of two files of
+/// one Addon; a deletion before a file comes that needs the object; a file that goes and comes back while its requirements do.
 pub(crate) fn draw_waits(drawn: &mut Drawn, chance: &mut Chance) {
     if !is_simple(&drawn.setup) {
         return;
     }
-    // Where RKE2 applies all again in each pass, files of one Addon take each other's objects without an end.
+    // If RKE2 applies everything again in each pass, files of one Addon take each other's objects forever.
     let has = |setup: &Setup, name: &str| {
         let mut paths = setup.files.iter().map(|(path, _)| path);
         let mut changes = setup.changes.iter().map(|change| change.path.as_str());
@@ -186,7 +186,7 @@ pub(crate) fn draw_waits(drawn: &mut Drawn, chance: &mut Chance) {
                 never("partly")
             );
             put(&mut drawn.setup, PARTLY, text, chance);
-            // Somebody else hides it for a while.
+            // A foreign marker hides it for a while.
             let marker = format!("{PARTLY}.skip");
             let from = 200 + chance.below(400);
             let text = Some("somebody else\n".to_owned());
@@ -213,7 +213,8 @@ pub(crate) fn draw_waits(drawn: &mut Drawn, chance: &mut Chance) {
     }
 }
 
-/// Advice on what never comes yields soon; a namespace that a file brings which waits itself is worth a longer wait. RKE2 could apply some of it.
+/// Advice on an object that never comes yields soon; a namespace from a file which waits itself is worth a longer wait. RKE2
+/// could apply some of it.
 fn draw_two_deadlines(setup: &mut Setup, chance: &mut Chance) {
     let advised = annotated(
         "two",
@@ -230,7 +231,7 @@ fn draw_two_deadlines(setup: &mut Setup, chance: &mut Chance) {
     setup.scenario.arrivals.push(comes(secret, after));
 }
 
-/// A file that waits is taken away for good.
+/// A waiting file is removed permanently.
 fn draw_taken_away(setup: &mut Setup, chance: &mut Chance) {
     let text = annotated("away", "depends-on: /namespaces/default/Secret/never");
     setup.files.write(AWAY, text, setup.scenario.start);
@@ -239,7 +240,7 @@ fn draw_taken_away(setup: &mut Setup, chance: &mut Chance) {
     }
 }
 
-/// One of two files of a name brings a namespace, and the other may have to wait.
+/// One of two files of a name creates a namespace, and the other may have to wait.
 fn draw_after_pair(setup: &mut Setup, chance: &mut Chance) {
     let other = ["sub/pair.yaml", "pair.more.yaml"][chance.below(2) as usize];
     let (waits, _) = object(chance.below(1000) + 100, chance, &[]);
@@ -253,7 +254,7 @@ fn draw_after_pair(setup: &mut Setup, chance: &mut Chance) {
     put(setup, AFTER_PAIR, in_namespace("after", "pair"), chance);
 }
 
-/// Somebody deletes a namespace that a file has brought, another file comes that needs it, and it comes again.
+/// A user deletes a namespace that a file has created, another file comes that needs it, and it comes again.
 fn draw_after_gone(setup: &mut Setup, chance: &mut Chance) {
     let start = setup.scenario.start;
     let gone = ObjectRef::cluster("", "Namespace", "gone");
@@ -269,7 +270,7 @@ fn draw_after_gone(setup: &mut Setup, chance: &mut Chance) {
     arrivals.push(comes(gone, needs_after + chance.below(600)));
 }
 
-/// A file goes, what it needs goes, and the file comes back with something else in it; what it needs comes again later.
+/// A file goes, its requirement goes, and the file comes back with other content; its requirement comes again later.
 fn draw_again(setup: &mut Setup, chance: &mut Chance) {
     let secret = ObjectRef::namespaced("", "Secret", "default", "again");
     let text = |number: u64| {
@@ -303,7 +304,7 @@ fn draw_again(setup: &mut Setup, chance: &mut Chance) {
     }
 }
 
-/// A file waits, and brings a namespace that another one needs in a directory that RKE2 looks at later.
+/// A file waits, and contains a namespace that another one needs in a directory that RKE2 reads later.
 fn draw_across(setup: &mut Setup, chance: &mut Chance) {
     let waits = annotated("across", "depends-on: /namespaces/default/Secret/across");
     let text = format!("{waits}---\n{}", namespace("across"));
@@ -315,7 +316,7 @@ fn draw_across(setup: &mut Setup, chance: &mut Chance) {
     setup.scenario.arrivals.push(arrival);
 }
 
-/// A workload names an object that a later file brings: both may go in the same pass. What needs a later namespace may not.
+/// A workload names an object of a later file: both may be applied in the same pass. A file that needs a later namespace may not.
 fn draw_named(setup: &mut Setup, chance: &mut Chance) {
     let workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: named, namespace: default}\nspec:\n  template:\n    spec: {serviceAccountName: named}\n";
     put(setup, "named.yaml", workload.to_owned(), chance);
@@ -327,7 +328,8 @@ fn draw_named(setup: &mut Setup, chance: &mut Chance) {
     put(setup, "named-first.yaml", needs, chance);
 }
 
-/// A kind gets another version before the object comes that a file waits for, or another scope: then a file needs no namespace any more.
+/// A kind gets another version before the object comes that a file waits for, or another scope: then a file needs no namespace
+/// any more.
 pub(crate) fn draw_moves(drawn: &mut Drawn, chance: &mut Chance) {
     let setup = &mut drawn.setup;
     if !is_simple(setup) || !chance.one_in(4) {
@@ -360,7 +362,7 @@ pub(crate) fn draw_moves(drawn: &mut Drawn, chance: &mut Chance) {
         let object = "apiVersion: example.com/v1\nkind: Moved\nmetadata: {name: moved, namespace: nowhere}\n";
         put(setup, "moved.yaml", object.to_owned(), chance);
         arrivals.push(moved(false));
-        // Somebody waits for an object of the kind.
+        // A file waits for an object of the kind.
         let waits = annotated(
             "waits-moved",
             "depends-on: example.com/namespaces/default/Moved/never (exists)",

@@ -1,4 +1,4 @@
-//! What must hold at the end of every run.
+//! Conditions that must hold at the end of every run.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use windrow_simulate::{BootstrapVerdict, Faults, Happening, HappeningKind, Run, 
 use crate::bootstraps::position;
 use crate::oddities;
 
-/// What must hold at the end of every run, whatever faults occurred. `kept` are files that stay held on purpose.
+/// Conditions that must hold at the end of every run, regardless of its faults. `kept` are files that stay held on purpose.
 pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
     let is_done = match &run.outcome.verdict {
         BootstrapVerdict::Complete => true,
-        // What RKE2 refuses, and one of two that take each other's objects away.
+        // The file that RKE2 rejects, and one of two that take each other's objects away.
         BootstrapVerdict::Stuck { missing } => missing.iter().all(|what| is_lost(what)),
         _ => false,
     };
@@ -45,13 +45,13 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
         let FileContent::Bytes(bytes) = &**file.content() else {
             continue;
         };
-        // What a person holds stays held when it is taken away.
+        // A file that a user holds stays held when it is removed.
         let is_asked = name_of(held) == oddities::AWAY && was_held_by_hand(run, held);
         if Mark::parse(bytes).is_some() && !is_kept(held) && !is_asked {
             return Err(format!("{path} is left"));
         }
     }
-    // What a person let go is held again where the ledger was lost since.
+    // A file that a user released is held again if the ledger was lost since.
     let may_go = |path: &str| {
         is_released_by_hand(run, path)
             || was_let_go_blindly(run, path)
@@ -79,7 +79,7 @@ pub(crate) fn check(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Str
     Ok(())
 }
 
-/// Nothing was said that is not so, and nothing was let through too early.
+/// Windrow made no wrong statement, and released nothing too early.
 pub(crate) fn check_oracle(run: &Run) -> Result<(), String> {
     let joined = run.joined.iter();
     let untrue = joined.clone().flat_map(|node| &node.untrue);
@@ -96,7 +96,7 @@ pub(crate) fn check_oracle(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// The name of a file in whichever directory it is: files may be moved.
+/// The name of a file in any directory: files may be moved.
 fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
@@ -125,7 +125,7 @@ fn was_held_by_hand(run: &Run, path: &str) -> bool {
     position(run, is_said).is_some()
 }
 
-/// Was it released by the blind deadline, which ends a hold that does no harm? The oracle has judged that.
+/// Was it released by the blind deadline, which ends a hold whose end does no harm? The oracle has judged that.
 fn was_let_go_blindly(run: &Run, path: &str) -> bool {
     let mut releases = run.releases.iter();
     path == oddities::HOPELESS
@@ -133,14 +133,14 @@ fn was_let_go_blindly(run: &Run, path: &str) -> bool {
             .any(|release| name_of(&release.file) == path && release.cause == Some(Cause::Yielded))
 }
 
-/// Did a person remove its marker, and RKE2 apply it before Windrow could put the marker back?
+/// Did a user remove its marker, and RKE2 apply it before Windrow could restore the marker?
 fn was_shown_to_rke2(run: &Run, path: &str) -> bool {
     let is_removed = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if is_about(fault, "somebody removes ", path, ".skip"));
     let is_applied = |what: &HappeningKind| matches!(what, HappeningKind::Applied { file } if name_of(file) == path);
     position(run, is_removed).is_some() && position(run, is_applied).is_some()
 }
 
-/// Did a person or the fail-safe let it go that was to stay held?
+/// Did a user or the fail-safe release a file that should have stayed held?
 fn is_released_by_hand(run: &Run, path: &str) -> bool {
     let is_released = |fault: &str| {
         is_about(fault, "somebody releases ", path, "")
@@ -151,7 +151,7 @@ fn is_released_by_hand(run: &Run, path: &str) -> bool {
     position(run, is_said).is_some()
 }
 
-/// Does this path, or a sentence that begins with one, tell of a file that RKE2 cannot have applied in the end?
+/// Does this path, or a sentence that begins with one, refer to a file that RKE2 cannot have applied in the end?
 fn is_lost(path: &str) -> bool {
     let lost = [
         oddities::REFUSED,
@@ -165,8 +165,8 @@ fn is_lost(path: &str) -> bool {
     lost.iter().any(|lost| name_of(file).starts_with(lost))
 }
 
-/// RKE2 itself says whether a file was let through too early: it fails with none that Windrow says lacks nothing. While other things go
-/// wrong it may.
+/// RKE2 itself shows whether a file was released too early: it fails with none for which Windrow reports no missing requirement.
+/// During other faults it may.
 fn check_failures(setup: &Setup, run: &Run) -> Result<(), String> {
     let start = setup.scenario.start;
     let is_fault = |one: &Happening| matches!(one.what, HappeningKind::Fault { .. });
@@ -200,7 +200,7 @@ fn check_failures(setup: &Setup, run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// When the last failed read of a run ends: what began before lasts a few minutes longer than all other faults.
+/// When the last failed read of a run ends: faults that began before last a few minutes longer than all others.
 fn reads_fail_until(run: &Run) -> Option<Timestamp> {
     let until = run.log.iter().filter_map(|one| match &one.what {
         HappeningKind::Fault { fault } => {
@@ -213,15 +213,15 @@ fn reads_fail_until(run: &Run) -> Option<Timestamp> {
     until.max()
 }
 
-/// The longest of Windrow's deadlines, a poll of RKE2's, and what RKE2 takes.
+/// The longest of Windrow's deadlines, a poll of RKE2, and RKE2's own time.
 const LONGEST_WAIT: Duration = Duration::from_secs(35 * 60);
 
-/// Is nothing held longer than the longest deadline once everything has come and nothing goes wrong any more?
+/// After everything has come and all faults have ended, is nothing held longer than the longest deadline?
 fn check_delay(setup: &Setup, run: &Run) -> Result<(), String> {
     let start = setup.scenario.start;
     let calm = start + Faults::ALL.until;
     let changes = setup.changes.iter().map(|one| start + one.after);
-    // What waits for the platform is applied when that has come up, and a daemon that is stopped does nothing.
+    // A file that waits for the platform is applied after that has come up, and a stopped daemon does nothing.
     let counts = |one: &Happening| match &one.what {
         HappeningKind::Platform { .. } | HappeningKind::ApiReady | HappeningKind::Served { .. } => {
             Some(one.at)
@@ -245,13 +245,14 @@ fn check_delay(setup: &Setup, run: &Run) -> Result<(), String> {
     }
 }
 
-/// Was one of two files of an Addon deleted after RKE2 had applied it? RKE2 applies the other one only when that is written again.
+/// Was one of two files of an Addon deleted after RKE2 had applied it? RKE2 applies the other one only when that is written
+/// again.
 fn is_left_by_deleted(run: &Run, staging: &StagingStatus) -> bool {
     let is_deleted = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("somebody deletes "));
     !staging.released.is_empty() && position(run, is_deleted).is_some()
 }
 
-/// Everything is done: does every server's last word say so?
+/// If everything is done, does the last status of every server say so?
 fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), String> {
     for server in 0..=setup.joins.len() {
         let Some((_, _, Some(status))) = run.results_of(server) else {
@@ -259,7 +260,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         };
         let staging = &status.staging;
         let is_kept = |file: &str| is_of(kept, file);
-        // Nobody wants to have a pipe there, or what RKE2 refuses or can never apply.
+        // The directory should have no pipe, and no file that RKE2 rejects or can never apply.
         let fails = [oddities::PARTLY, oddities::REFUSED];
         let fails = fails.into_iter().filter(|name| {
             run.files
@@ -271,7 +272,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let failed = staging.failed.iter().map(|one| &one.file);
         let released = staging.released.iter().map(|one| &one.file);
         let mut left = held.chain(failed).chain(released).map(|file| file.as_str());
-        // The fail-safe may have let them go.
+        // The fail-safe may have released them.
         let waits = is_kept("pipe.yaml")
             || run.files.is_hidden(oddities::HOPELESS)
             || run.files.is_hidden(oddities::WAITS_MOVED)
@@ -280,7 +281,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let fails_still = !fails.is_empty() || !staging.failed.is_empty();
         let is_settled = staging.settled != (waits || fails_still);
         let may_stay = |file: &str| is_kept(file) || name_of(file) == oddities::AFTER_PAIR;
-        // What a person let go that was to stay held fails as it would have.
+        // A file that a user released although it was to stay held fails in the same way.
         let failed = staging.failed.iter().map(|one| one.file.as_str());
         let failed: Vec<&str> = failed.filter(|file| !may_stay(file)).collect();
         let released: Vec<&str> = staging
@@ -295,7 +296,7 @@ fn check_last_word(setup: &Setup, kept: &[String], run: &Run) -> Result<(), Stri
         let held = staging.held.iter();
         let held = held.filter(|held| !may_stay(&held.file) && !foreign(&held.file));
         let held: Vec<_> = held.map(|held| (held.file.as_str(), held.code)).collect();
-        // Failures have the cluster's time. Where Windrow's clock was set, they may be of before, or of a day to come.
+        // Failures have the cluster's time. If Windrow's clock was set, they may appear too old, or in the future.
         let set = |what: &HappeningKind| matches!(what, HappeningKind::Fault { fault } if fault.starts_with("the wall clock"));
         let is_said = match position(run, set) {
             None => names_of(&failed) == fails && is_settled,

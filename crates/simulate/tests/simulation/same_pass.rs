@@ -1,4 +1,5 @@
-//! No later than RKE2 alone: what RKE2 applies in one pass by the order of the names, Windrow lets it apply in one pass.
+//! No later than RKE2 without Windrow: if the order of the names lets RKE2 apply files in one pass, Windrow also releases them in
+//! one pass.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ fn secret(name: &str, namespace: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
 }
 
-/// In how many passes everything was applied.
+/// The number of passes until everything was applied.
 fn passes(run: &Run) -> usize {
     let applied = |what: &HappeningKind| matches!(what, HappeningKind::Applied { .. });
     let last = run.log.iter().rposition(|one| applied(&one.what));
@@ -91,7 +92,7 @@ fn published_files_take_as_many_passes_as_rke2_alone_and_none_fails_or_repeats()
     }
 }
 
-/// Files that each either bring one thing or need some, with names that say nothing about it.
+/// Files that each either create one object or need some, with names that do not show the dependencies.
 fn drawn(seed: u64, with_kinds: bool) -> Setup {
     let mut chance = Chance::new(seed ^ 0xBA5E);
     let mut texts = Vec::new();
@@ -193,7 +194,7 @@ fn with_faults_nothing_is_let_through_before_what_it_relies_on() {
     });
 }
 
-/// kube-apiserver takes longer over some definitions than the rule reckons with.
+/// kube-apiserver takes longer for some definitions than the rule expects.
 #[test]
 fn with_definitions_that_are_served_late_no_more_fails_than_without_windrow_and_all_is_applied() {
     let faults = Faults {
@@ -235,7 +236,7 @@ fn with_definitions_that_are_served_late_no_more_fails_than_without_windrow_and_
     );
 }
 
-/// The file that brings the namespace goes, is skipped by somebody, and changes, all before RKE2 starts and after.
+/// The file with the namespace is removed, gets a foreign marker, and changes, all before RKE2 starts and after.
 #[test]
 fn what_was_relied_on_and_is_gone_is_waited_for() {
     for after in [1, 20, 36, 40, 45, 50, 55, 60] {
@@ -266,17 +267,17 @@ fn what_was_relied_on_and_is_gone_is_waited_for() {
     }
 }
 
-/// A directory with files that kube-apiserver refuses for a while, and files that rely on them.
+/// A directory with files that kube-apiserver rejects for a while, and files that rely on them.
 struct Refusals {
     setup: Setup,
-    /// Files that require a refused one. kube-apiserver refuses none of their own objects.
+    /// Files that require a rejected one. kube-apiserver rejects none of their own objects.
     relying: BTreeSet<String>,
-    /// Does the refusal never end?
+    /// Is the rejection permanent?
     is_permanent: bool,
 }
 
-/// A webhook that fails closed and whose Deployment is ready later, or a policy whose parameter that Deployment writes, or nobody. A quota, a
-/// bare Pod behind its PriorityClass, and a definition that converts by the webhook.
+/// A webhook that fails closed and whose Deployment becomes ready later, or a policy whose parameter that Deployment writes, or
+/// nothing does. A quota, a bare Pod with its PriorityClass, and a definition that converts with the webhook.
 fn drawn_with_refusals(seed: u64) -> Refusals {
     let mut chance = Chance::new(seed ^ 0xADD);
     let hook = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: hook, namespace: space-0}\nspec:\n  selector: {matchLabels: {app: hook}}\n  template:\n    metadata: {labels: {app: hook}}\n    spec: {containers: [{name: hook, image: hook}]}\n";
@@ -299,7 +300,8 @@ fn drawn_with_refusals(seed: u64) -> Refusals {
         "  scope:",
         "  conversion:\n    strategy: Webhook\n    webhook:\n      conversionReviewVersions: [v1]\n      clientConfig: {service: {name: hook, namespace: space-0}}\n  scope:",
     );
-    // In a namespace that is there: in a new one, kube-apiserver refuses a Pod until the account `default` is there, which is not simulated.
+    // In an existing namespace: in a new one, kube-apiserver rejects a Pod until the account `default` exists, which is not
+    // simulated.
     let pod = |name: &str, more: &str| {
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  containers:\n  - name: main\n    image: main\n{more}"
@@ -398,7 +400,7 @@ fn if_webhooks_policies_and_quotas_refuse_only_refused_files_fail_and_no_more_th
         let may_stay = alone.outcome.verdict != BootstrapVerdict::Complete;
         let problem = match () {
             () if !more.is_empty() => Some(format!("only with Windrow RKE2 fails with {more:?}")),
-            // A deadline ends a wait that never would.
+            // A deadline ends a wait that would never end otherwise.
             () if !early.is_empty() && !is_permanent => Some(format!(
                 "{early:?} were let through and rely on a refused file"
             )),

@@ -1,7 +1,7 @@
-//! Manifests directories drawn by seed: definitions, objects of their kinds, namespaces, workloads and what depends on
-//! them, spread over files whose names say nothing about what needs what. Everything in them can work in the end,
-//! except what is held on purpose. Files may need each other in circles, which RKE2 solves by trying again, but a
-//! person's annotation always points to earlier files.
+//! Manifests directories drawn by seed: definitions, objects of their kinds, namespaces, workloads and what depends on them,
+//! spread over files whose names do not show the dependencies. Everything in them can work in the end, except what is held on
+//! purpose. Files may need each other in circles, which RKE2 solves by trying again, but a user's annotation always points to
+//! earlier files.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,21 +19,19 @@ use crate::oddities;
 
 /// A directory, and the files in it that stay held on purpose.
 pub(crate) struct Drawn {
-    /// The node and its directory.
     pub(crate) setup: Setup,
-    /// Files that only a person may release.
+    /// Files that only a user may release.
     pub(crate) kept: Vec<String>,
 }
 
 const KINDS: u64 = 5;
 const NAMESPACES: u64 = 3;
 
-/// Draws a directory.
 pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
     let mut chance = Chance::new(seed ^ 0x5EED);
     let mut texts: Vec<String> = vec![String::new(); 3 + chance.below(8) as usize];
     let mut arrivals = Vec::new();
-    // The first files bring things, the others depend on what is in files before them.
+    // The first files create objects, the others depend on objects of earlier files.
     let bringing = 1 + chance.below(texts.len() as u64 - 1) as usize;
     let put = |texts: &mut Vec<String>, chance: &mut Chance, text: &str| {
         let file = chance.below(bringing as u64) as usize;
@@ -41,7 +39,7 @@ pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
         texts[file].push_str(text);
     };
     for kind in 0..KINDS {
-        // Every kind is brought once: by a file, or later from outside.
+        // Every kind has one source: a file, or a later addition from outside.
         match chance.below(3) {
             0 => arrivals.push(Arrival {
                 after: Duration::from_secs(chance.below(900)),
@@ -91,7 +89,8 @@ pub(crate) fn draw(seed: u64, rules: &RuleSet, start: Timestamp) -> Drawn {
     drawn
 }
 
-/// One node in four is Harvester's, with a preset storage network or without, and one cluster in four has a second server with the same files.
+/// One node in four is Harvester's, with a preset storage network or without, and one cluster in four has a second server with
+/// the same files.
 fn draw_platform(setup: &mut Setup, chance: &mut Chance) {
     let (start, arrivals) = (setup.scenario.start, setup.scenario.arrivals.clone());
     let is_harvester = chance.one_in(4);
@@ -104,7 +103,7 @@ fn draw_platform(setup: &mut Setup, chance: &mut Chance) {
         setup.scenario.arrivals = arrivals;
     }
     if chance.one_in(4) {
-        // At each boot yip writes the files of the image again, on the server that boots: no file is another one by then.
+        // At each boot yip writes the files of the image again, on the server that boots: no file has changed by then.
         let files = &setup.files;
         setup
             .changes
@@ -134,7 +133,7 @@ fn place(
     let mut files = SimulatedDirectory::new();
     let mut changes = Vec::new();
     let mut kept = Vec::new();
-    // The file that is written with more in it, and when.
+    // The file that is written again with more content, and when.
     let grows = chance.below(2 * texts.len() as u64) as usize;
     for (number, text) in texts.into_iter().enumerate() {
         let folder = if chance.one_in(5) { "sub/" } else { "" };
@@ -200,7 +199,7 @@ fn definition(kind: u64) -> String {
     )
 }
 
-/// One object, and the reference by which a later one may depend on it.
+/// One object, and the reference with which a later one may depend on it.
 pub(crate) fn object(number: u64, chance: &mut Chance, earlier: &[&str]) -> (String, String) {
     let (api, group, kind) = match chance.below(5) {
         0 => ("v1", "", "ConfigMap".to_owned()),

@@ -46,7 +46,7 @@ pub(crate) fn judge(
     check(setup, kept, &run).map_err(broken)
 }
 
-/// The same for a run that cannot be complete: only what the oracle saw counts.
+/// The same for a run that cannot be complete: only the findings of the oracle count.
 pub(crate) fn judge_oracle(name: &str, run: Run) -> Result<(), BrokenRule> {
     let broken = |problem| BrokenRule {
         problem: format!("{name}, seed {}: {problem}", run.seed),
@@ -55,7 +55,7 @@ pub(crate) fn judge_oracle(name: &str, run: Run) -> Result<(), BrokenRule> {
     check_oracle(&run).map_err(broken)
 }
 
-/// The same, and a problem that the test itself has seen.
+/// The same, and a problem that the test itself has found.
 pub(crate) fn judge_with(name: &str, run: Run, problem: Option<String>) -> Result<(), BrokenRule> {
     match problem {
         Some(problem) => Err(BrokenRule {
@@ -66,13 +66,13 @@ pub(crate) fn judge_with(name: &str, run: Run, problem: Option<String>) -> Resul
     }
 }
 
-/// What a run broke, and how it came to that.
+/// A broken rule, and the run that broke it.
 pub(crate) struct BrokenRule {
     problem: String,
     timeline: String,
 }
 
-/// Tries every seed, and then tells of all that break a rule: how the first came to that, and how to replay it.
+/// Tries every seed, and then reports all that break a rule: the run of the first, and how to replay it.
 pub(crate) fn for_all_seeds(mut test: impl FnMut(u64) -> Result<(), BrokenRule>) {
     const MOST: usize = 20;
     let broken = seeds().filter_map(|seed| test(seed).err());
