@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Is an address in the network of another one, whose prefix has this many bits?
+/// Whether `address` is in the network of `own`, whose prefix has `prefix` bits.
 pub fn is_in_network(address: IpAddr, own: IpAddr, prefix: u8) -> bool {
     let (differ, length) = match (address, own) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {

@@ -1,7 +1,7 @@
 //! Names of container images.
 
-/// A name with what may be left out, as containerd keeps it: the registry, `library` and the tag (distribution's
-/// `reference.ParseDockerRef`). Beside a digest a tag says nothing.
+/// Completes a name as containerd does: with the registry, `library` and the tag (distribution's
+/// `reference.ParseDockerRef`). A tag next to a digest has no effect.
 pub fn full_name(image: &str) -> String {
     let is_registry = |part: &str| {
         part == "localhost" || part.contains(|ch: char| ".:".contains(ch) || ch.is_uppercase())

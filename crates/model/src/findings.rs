@@ -1,4 +1,4 @@
-//! What was found wrong: the type that every check makes and every outlet shows, with the place or the evidence that proves it.
+//! Findings: the type that every check returns and every command shows, with the place or the evidence for it.
 
 use std::fmt;
 
@@ -21,7 +21,6 @@ pub struct Location {
 }
 
 impl Location {
-    /// A whole file.
     pub fn file(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -29,7 +28,6 @@ impl Location {
         }
     }
 
-    /// A line of a file.
     pub fn line(file: impl Into<String>, line: u32) -> Self {
         Self {
             file: file.into(),
@@ -63,11 +61,10 @@ pub struct Finding {
     pub incident: Option<Box<Incident>>,
 }
 
-/// How many places of a finding are named.
 const PLACES: usize = 3;
 
 impl Finding {
-    /// In a line: its first places, how many more there are, and the message.
+    /// One line: the first places, the number of the other places, and the message.
     pub fn line(&self) -> String {
         let places = self.at.iter().take(PLACES).map(ToString::to_string);
         let places = places.collect::<Vec<_>>().join(", ");
@@ -78,8 +75,9 @@ impl Finding {
         }
     }
 
-    /// Does it say that something is not known? What objects lack is only a notice where something else may bring it, what the
-    /// installer still needs where it may be asked for by hand; what may be brought is a warning where a file cannot do without it.
+    /// Whether the finding reports something that Windrow cannot determine. A missing dependency of an object is a
+    /// notice if something else may provide it. A dependency of an installer is a warning if it may be requested by
+    /// hand, and so is one that may still be provided if a file cannot do without it.
     pub fn is_unknown(&self) -> bool {
         match self.code {
             Code::RoleWithoutProvider | Code::ClaimWithoutClass => {
@@ -110,11 +108,11 @@ impl<'f> AdvisedFinding<'f> {
     }
 }
 
-/// Writes findings into a document, each with what to do about it.
+/// Writes findings into a document, each with its advice.
 ///
 /// # Errors
 ///
-/// Those of the serializer.
+/// The serializer's errors.
 pub fn serialize_advised<S: Serializer>(
     findings: &[Finding],
     serializer: S,
@@ -143,13 +141,13 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// Where its page is, for people.
+    /// The address of its page.
     pub fn page(&self) -> String {
         documentation_page(&self.documentation)
     }
 }
 
-/// Where a page of the documentation is, for people: one of ours below `docs/`, or an address.
+/// The address of a documentation page: one of ours below `docs/`, or a full address.
 pub fn documentation_page(documentation: &str) -> String {
     match documentation.contains("://") {
         true => documentation.to_owned(),
@@ -157,7 +155,7 @@ pub fn documentation_page(documentation: &str) -> String {
     }
 }
 
-/// Most characters of a value in short. What controllers say is seldom as long.
+/// Most characters of a shortened value. Messages of controllers are seldom as long.
 const LONGEST_IN_SHORT: usize = 500;
 
 /// One thing that was seen.
@@ -172,7 +170,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// What stands in a field of an object.
+    /// The value of a field of an object.
     pub fn new(
         object: impl Into<String>,
         field: impl Into<String>,
@@ -185,7 +183,7 @@ impl Evidence {
         }
     }
 
-    /// For people: with the beginning of a value that is long.
+    /// Shortens a long value to its beginning.
     pub fn in_short(&self) -> Self {
         Self {
             value: cut(&*self.value, LONGEST_IN_SHORT),

@@ -2,12 +2,12 @@
 
 const NAME: &str = "only letters, digits, `-`, `_` and `.` are allowed there, it must begin and end with a letter or digit, and 63 characters are the most";
 
-/// Why this is not a value of a label.
+/// Why kube-apiserver rejects this as the value of a label.
 pub fn label_value_error(value: &str) -> Option<&'static str> {
     (!value.is_empty() && !is_qualified(value)).then_some(NAME)
 }
 
-/// Why this is no key of a label or annotation.
+/// Why kube-apiserver rejects this as the key of a label or annotation.
 pub fn label_key_error(key: &str) -> Option<&'static str> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -29,12 +29,11 @@ fn is_qualified(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// A label of RFC 1123.
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_label_of_any_length(text)
 }
 
-/// A DNS name in lower case, a subdomain of RFC 1123: of its labels only the whole has a bound.
+/// A DNS name in lower case, a subdomain of RFC 1123. Only the whole name has a maximum length, not its labels.
 pub fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label_of_any_length)
 }

@@ -1,7 +1,7 @@
-//! Characters that a reader does not see as they are: of terminals, browsers and logs.
+//! Characters that terminals, browsers and logs do not show as they are.
 
-/// Does a character control something, reorder the text beside it, or take no room? C0 and C1, and Unicode's format
-/// characters (`Cf`), line separators and fillers.
+/// Whether a character controls something, reorders the text around it, or takes no room. These are C0 and C1, and
+/// Unicode's format characters (`Cf`), line separators and fillers.
 pub fn is_hidden(one: char) -> bool {
     one.is_control()
         || matches!(

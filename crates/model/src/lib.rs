@@ -1,21 +1,23 @@
-//! Bytes become documents, documents become objects with file and line, as RKE2 reads them; and the words that all crates share.
+//! Reads bytes into documents, and documents into objects with file and line, as RKE2 does. Also has the terms that all
+//! crates share.
 //!
-//! - [`manifest`]: manifests, and manifests inside other files (cloud-init, yip, Harvester's configuration, archives), with limits.
+//! - [`manifest`]: manifests, and manifests inside other files (cloud-init, yip, Harvester's configuration, archives),
+//!   with limits.
 //! - [`reasons`]: the one table of reason codes with severity, text, advice and message id.
 //! - [`container_image`]: names of container images.
-//! - [`findings`]: what is wrong, with the line or the evidence that proves it.
-//! - [`grammars`]: which names and labels Kubernetes takes.
+//! - [`findings`]: problems, with the line or the evidence for them.
+//! - [`grammars`]: the names and labels that Kubernetes accepts.
 //! - [`hidden`]: characters that control, reorder or hide.
 //! - [`object`]: parts of Kubernetes objects that several crates read.
 //! - [`quantity`]: amounts, as Kubernetes reads them.
-//! - [`redact`]: takes secrets out of whatever leaves the node.
+//! - [`redact`]: removes secrets from everything that leaves the node.
 //! - [`suggest`]: "did you mean".
-//! - [`text`]: texts of others, fit to be shown.
+//! - [`text`]: shortens and formats text of other programs for display.
 //!
 //! May know: how RKE2, cloud-init, yip and Harvester's installer read files. Knows no rules, no plan, no cluster.
 //!
-//! Invariants: every object keeps the line it came from; nothing that was not understood is dropped in silence; what does not fit into
-//! the limits is named; no input panics.
+//! Invariants: every object keeps its line in the file. Everything that Windrow does not understand is reported, and so
+//! is everything that exceeds the limits. No input panics.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

@@ -1,19 +1,19 @@
 //! Kubernetes quantities (`100m`, `1.5Gi`, `1e3`), as apimachinery reads them (pkg/api/resource, `ParseQuantity`).
 
-/// Whether kube-apiserver takes this for a quantity. Digits may lack: `Ki` is 0.
+/// Whether kube-apiserver accepts this as a quantity. Digits may be absent: `Ki` is 0.
 pub fn is_quantity(text: &str) -> bool {
     Quantity::parse(text).is_some()
 }
 
-/// A quantity in billionths, the least that Kubernetes counts in, rounded away from zero; `None` for what is none, and for what is
-/// too large to be compared.
+/// A quantity in billionths, Kubernetes' smallest unit, rounded away from zero; `None` for an invalid quantity, or one
+/// that is too large to compare.
 pub fn billionths(text: &str) -> Option<i128> {
     let quantity = Quantity::parse(text)?;
     let amount = i128::try_from(quantity.billionths()?).ok()?;
     Some(if quantity.negative { -amount } else { amount })
 }
 
-/// A quantity in thousandths, rounded away from zero: enough for processors, and no less for bytes.
+/// A quantity in thousandths, rounded away from zero: precise enough for processors, and at least the value for bytes.
 pub fn milli(text: &str) -> Option<i128> {
     let billionths = billionths(text)?;
     let amount = i128::try_from(billionths.unsigned_abs().div_ceil(1_000_000)).ok()?;
@@ -63,7 +63,7 @@ impl<'t> Quantity<'t> {
             // Go reads 64 bits and keeps the lower half.
             _ => Unit::Ten(suffix.strip_prefix(['e', 'E'])?.parse::<i64>().ok()? as i32),
         };
-        // Where it computes at length, it wants a digit: `Ki` is 0, and `Pi` is an error.
+        // In its long computation apimachinery requires a digit: `Ki` is 0, and `Pi` is an error.
         let has_digit = !whole.is_empty() || !fraction.is_empty();
         let is_read = match unit {
             _ if has_digit => true,
@@ -96,7 +96,7 @@ impl<'t> Quantity<'t> {
         let amount = match scale {
             Some(scale) if power < 0 => number.div_ceil(scale),
             Some(scale) => number.checked_mul(scale)?,
-            // Less than the least is the least.
+            // Smaller values become the smallest one.
             None if power < 0 => 1,
             None => return None,
         };
@@ -108,7 +108,7 @@ impl<'t> Quantity<'t> {
 mod tests {
     use super::*;
 
-    /// What `ParseQuantity` of apimachinery 0.36 made of them.
+    /// The results of apimachinery 0.36's `ParseQuantity`.
     #[test]
     fn quantities_are_read_as_kubernetes_reads_them() {
         for (text, billionth, thousandth) in [
@@ -139,7 +139,7 @@ mod tests {
                 500_000_000,
                 500,
             ),
-            // What is less than can be counted is rounded away from zero.
+            // A value below the smallest unit is rounded away from zero.
             ("5n", 5, 1),
             ("1.5n", 2, 1),
             ("-1.5n", -2, -1),
@@ -147,7 +147,7 @@ mod tests {
             ("-1500u", -1_500_000, -2),
             ("1e-99", 1, 1),
             (".112345678912Mi", 117_802_982_610_830, 117_802_983),
-            // Digits may lack, and mean nothing then.
+            // Digits may be absent, and mean nothing then.
             ("Ki", 0, 0),
             (".", 0, 0),
             ("-", 0, 0),

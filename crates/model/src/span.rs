@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// As people say it, in two units at most, rounded down: `40 s`, `3 h`, `2 d 4 h`.
+/// In at most two units, rounded down: `40 s`, `3 h`, `2 d 4 h`.
 pub fn span(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -15,7 +15,7 @@ pub fn span(seconds: u64) -> String {
     }
 }
 
-/// A duration as Windrow's files have it: `1m20s`, `4s500ms`.
+/// A duration in the form of Windrow's files: `1m20s`, `4s500ms`.
 pub fn duration_text(duration: Duration) -> String {
     let (seconds, ms) = (duration.as_secs(), duration.subsec_millis());
     let parts = [

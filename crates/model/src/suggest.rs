@@ -4,9 +4,10 @@ use std::fmt;
 
 use strsim::damerau_levenshtein;
 
-/// A wrong value that is so near to one of a field's closed list that it was meant to be this one.
+/// A wrong value that is so similar to one of a field's closed list that it was probably meant as this one.
 ///
-/// It is the only way in which a message may quote a value of a manifest. Any other value may be a secret in the wrong place.
+/// This is the only case in which a message may quote a value of a manifest. Any other value may be a secret in the
+/// wrong place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slip<'v> {
     written: &'v str,
@@ -14,7 +15,7 @@ pub struct Slip<'v> {
 }
 
 impl<'v> Slip<'v> {
-    /// The slip, if the value resembles one of those that the field takes.
+    /// The slip, if the value resembles one that the field accepts.
     pub fn find(written: &'v str, allowed: impl Iterator<Item = &'v str>) -> Option<Self> {
         let meant = nearest(written, allowed)?;
         Some(Self { written, meant })
@@ -28,7 +29,7 @@ impl fmt::Display for Slip<'_> {
     }
 }
 
-/// The name that was most likely meant, if one is near enough.
+/// The name that was most likely meant, if one is similar enough.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wrong = folded(wrong);
     names
@@ -44,7 +45,7 @@ pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<
         .map(|(_, name)| name)
 }
 
-/// Case and separators are what people get wrong first; they count for nothing here.
+/// Ignores case and separators, the most common mistakes.
 fn folded(name: &str) -> String {
     name.chars()
         .filter(|letter| !"-_. ".contains(*letter))

@@ -1,4 +1,4 @@
-//! Texts of others, fit to be shown.
+//! Shortens and formats text of other programs for display.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Not more than `most` characters, and an ellipsis where there were more.
+/// At most `most` characters, with an ellipsis if there were more.
 pub fn cut(text: impl Into<String>, most: usize) -> String {
     let mut text = text.into();
     if let Some((end, _)) = text.char_indices().nth(most) {
@@ -46,8 +46,7 @@ pub fn fit(text: &str, width: usize) -> String {
         .collect()
 }
 
-/// How long something has lasted, for people: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative, even when a clock was
-/// set back.
+/// How long something has lasted: `12s`, `4m12s`, `2h05m`, `3d4h`. Never negative, even when a clock was set back.
 pub fn lasted(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);

@@ -1,44 +1,42 @@
-//! How much memory values may take. It is counted before it is taken: 16 MiB of `[],` are five million
-//! lists, and an alias of eight bytes may stand for a megabyte.
+//! The memory that values may take, counted before it is allocated. 16 MiB of `[],` are five million lists, and an
+//! alias of eight bytes may expand to a megabyte.
 
 use super::{MapEntry, Node, NodeValue, Problem, ReadLimits};
 use crate::reasons::Code;
 use crate::text;
 
-/// Most problems that are reported of one file.
+/// Most problems that are reported for one file.
 pub const MOST_PROBLEMS: usize = 1000;
 
-/// What an allocation takes beside its bytes.
+/// Bytes that the allocator adds to each allocation.
 const OVERHEAD: usize = 16;
 
-/// The memory that one document may still take.
 pub(super) struct MemoryBudget {
     left: usize,
 }
 
-/// There is no more of it.
+/// No memory is left.
 pub(super) struct BudgetSpent;
 
 impl MemoryBudget {
-    /// `taken` is what the documents before it take.
+    /// `taken` is the memory that the documents before this one take.
     pub(super) fn new(limits: &ReadLimits, taken: usize) -> Self {
         Self {
             left: limits.expanded_bytes.saturating_sub(taken),
         }
     }
 
-    /// Takes bytes.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), BudgetSpent> {
         self.left = self.left.checked_sub(bytes).ok_or(BudgetSpent)?;
         Ok(())
     }
 
-    /// Takes what one more item makes a list grow by.
+    /// Takes the memory by which one more item makes a list grow.
     pub(super) fn grow<T>(&mut self, items: &Vec<T>) -> Result<(), BudgetSpent> {
         self.grow_by(items, 1)
     }
 
-    /// Takes what `more` items make a list grow by.
+    /// Takes the memory by which `more` items make a list grow.
     pub(super) fn grow_by<T>(&mut self, items: &Vec<T>, more: usize) -> Result<(), BudgetSpent> {
         let (needed, there) = (items.len() + more, items.capacity());
         if needed <= there {
@@ -47,12 +45,11 @@ impl MemoryBudget {
         self.take((needed.max(2 * there).max(4) - there) * size_of::<T>())
     }
 
-    /// Gives bytes back.
     pub(super) fn give(&mut self, bytes: usize) {
         self.left += bytes;
     }
 
-    /// Gives back what a finished list does not fill.
+    /// Gives back the unused capacity of a finished list.
     pub(super) fn trim<T>(&mut self, items: &mut Vec<T>) {
         let before = items.capacity();
         if items.len() <= before / 2 {
@@ -62,7 +59,6 @@ impl MemoryBudget {
     }
 }
 
-/// The memory behind a text.
 pub(super) fn memory_of_text(text: &str) -> usize {
     match text.len() {
         0 => 0,
@@ -70,7 +66,6 @@ pub(super) fn memory_of_text(text: &str) -> usize {
     }
 }
 
-/// The memory behind a value.
 pub fn memory_of_node(node: &Node) -> usize {
     match &node.value {
         NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => 0,
@@ -86,7 +81,7 @@ pub fn memory_of_node(node: &Node) -> usize {
     }
 }
 
-/// What is said of a document that would take more, by itself or together with those before it.
+/// The message about a document that exceeds the memory limit, alone or together with the documents before it.
 pub(super) fn exceeded(limits: &ReadLimits, taken: usize) -> String {
     let what = match taken {
         0 => "document",
@@ -102,7 +97,7 @@ pub(super) fn exceeded(limits: &ReadLimits, taken: usize) -> String {
     )
 }
 
-/// A size for people.
+/// A size, with its unit.
 pub(super) fn shown(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => {
@@ -115,7 +110,7 @@ pub(super) fn shown(bytes: u64) -> String {
     }
 }
 
-/// Keeps only the problems that are reported.
+/// Keeps only the problems that will be reported.
 pub(super) fn cut(problems: &mut Vec<Problem>) {
     const LONGEST: usize = 2000;
     if problems.len() > MOST_PROBLEMS {

@@ -1,24 +1,24 @@
-//! `data:` addresses, which have what they stand for inside (RFC 2397), read as Ignition reads them
-//! (`github.com/vincent-petithory/dataurl`, which it carries in v2.26).
+//! `data:` addresses, which contain their content (RFC 2397), read as Ignition reads them
+//! (`github.com/vincent-petithory/dataurl`, which v2.26 vendors).
 
 use percent_encoding::percent_decode;
 
 use super::encoding::decode_base64;
 
-/// What stands in it; `None` for any other address.
+/// The content; `None` for any other address.
 pub(super) fn decode(address: &str) -> Option<Result<Vec<u8>, String>> {
     let (kind, data) = match address.strip_prefix("data:")?.split_once(',') {
         Some(parts) => parts,
         None => return Some(Err("it has no `,` in front of its content".to_owned())),
     };
     Some(match kind.ends_with(";base64") {
-        // Nothing but base64: what is written with `%` in it is no base64 to Ignition.
+        // Only base64: to Ignition, text with a `%` is not valid base64.
         true => decode_base64(data.as_bytes()),
         false => decode_percent(data),
     })
 }
 
-/// Other than a browser, Ignition refuses a `%` without two digits behind it, and what is not ASCII.
+/// Unlike a browser, Ignition rejects a `%` without two digits after it, and characters that are not ASCII.
 fn decode_percent(data: &str) -> Result<Vec<u8>, String> {
     if let Some(at) = data.find(|ch: char| !ch.is_ascii()) {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! The digest by which content is known: of the objects, not of the bytes.
+//! The digest that identifies content. It covers the objects, not the bytes.
 
 use sha2::{Digest, Sha256};
 
@@ -6,15 +6,14 @@ use super::{MapEntry, Node, NodeValue, Object};
 
 const FULL: usize = 8192;
 
-/// SHA-256 over the canonical form of all objects: keys sorted, nothing of the formatting, and of
-/// a HelmChart nothing that RKE2 itself writes into the file.
+/// SHA-256 over the canonical form of all objects: with sorted keys, without formatting, and without the parts that
+/// RKE2 itself writes into the file of a HelmChart.
 pub(super) struct ContentDigest {
     hasher: Sha256,
     buffer: Vec<u8>,
 }
 
 impl ContentDigest {
-    /// Of no objects.
     pub(super) fn new() -> Self {
         Self {
             hasher: Sha256::new(),
@@ -22,7 +21,6 @@ impl ContentDigest {
         }
     }
 
-    /// One more object.
     pub(super) fn object(&mut self, object: &Object) {
         if object.id.group == "helm.cattle.io" && object.id.kind == "HelmChart" {
             self.node(&without_rke2(&object.node));
@@ -32,7 +30,6 @@ impl ContentDigest {
         self.byte(b'\n');
     }
 
-    /// The digest.
     pub(super) fn finish(mut self) -> String {
         self.hasher.update(&self.buffer);
         hex(&self.hasher.finalize())
@@ -54,7 +51,7 @@ impl ContentDigest {
         }
     }
 
-    /// Length first, so that no two different sequences of texts look alike.
+    /// Writes the length first, so that two different sequences of texts never give the same bytes.
     fn text(&mut self, mark: u8, text: &str) {
         self.byte(mark);
         self.bytes(&(text.len() as u64).to_le_bytes());
@@ -95,8 +92,8 @@ impl ContentDigest {
     }
 }
 
-/// RKE2 up to 1.35 rewrites HelmChart files when it starts: it sets `spec.set.global.*` and writes
-/// the whole object again, with an empty status and an empty creation time.
+/// Up to 1.35, RKE2 rewrites HelmChart files when it starts: it sets `spec.set.global.*` and writes the whole object
+/// again, with an empty status and an empty creation time.
 fn without_rke2(node: &Node) -> Node {
     let mut node = node.clone();
     remove(&mut node, |entry| entry.key == "status");
@@ -133,17 +130,15 @@ fn remove(node: &mut Node, unwanted: impl Fn(&MapEntry) -> bool) {
     }
 }
 
-/// Hex SHA-256 of bytes, as `Addon.spec.checksum` has it.
+/// Hex SHA-256 of bytes, in the form of `Addon.spec.checksum`.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&sha256(bytes))
 }
 
-/// SHA-256 of bytes.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Lower-case hexadecimal.
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let room = String::with_capacity(2 * bytes.len());

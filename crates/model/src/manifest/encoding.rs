@@ -1,4 +1,4 @@
-//! Base64 and gzip, for `!!binary` and for the encodings that cloud-init and Harvester take.
+//! Base64 and gzip, for `!!binary` and for the encodings that cloud-init and Harvester accept.
 
 use std::io::Read;
 
@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
-/// As Go's `base64.StdEncoding`, which RKE2 reads with: padding has to be there, and the bits that the last digit does not need do not
-/// count.
+/// Like Go's `base64.StdEncoding`, with which RKE2 reads: padding is required, and the unused bits of the last digit
+/// are ignored.
 const AS_GO: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// Decodes standard base64 with padding. Line breaks in it do not count.
+/// Decodes standard base64 with padding. Line breaks are ignored.
 pub fn decode_base64(text: &[u8]) -> Result<Vec<u8>, String> {
     let digits: Vec<u8> = text
         .iter()
@@ -32,7 +32,7 @@ pub fn decode_base64(text: &[u8]) -> Result<Vec<u8>, String> {
         })
 }
 
-/// The bytes as text, each one that is not UTF-8 as U+FFFD, as Go writes it into JSON.
+/// The bytes as text, with U+FFFD for each byte that is not UTF-8, as Go writes it into JSON.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -42,12 +42,12 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     text
 }
 
-/// Does it begin as gzip does (RFC 1952)?
+/// Whether the bytes begin like gzip (RFC 1952).
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// Unpacks gzip, at most `limit` bytes of it: a small file can hold a very large one.
+/// Unpacks at most `limit` bytes of gzip: a small file can hold a very large one.
 pub(super) fn gunzip(packed: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut decoder = flate2::read::MultiGzDecoder::new(packed);

@@ -1,7 +1,7 @@
-//! Manifests out of the files that bring them to a node: a Harvester configuration, cloud-init user
-//! data, a yip file, Ignition and Butane, a definition of Edge Image Builder.
+//! Extracts manifests from the files that carry them to a node: a Harvester configuration, cloud-init user data, a yip
+//! file, Ignition and Butane, a definition of Edge Image Builder.
 //!
-//! Problems inside are reported with the line of the *outer* file, as far as it is known.
+//! Problems inside are reported with the line of the *outer* file, as far as Windrow can determine it.
 
 mod addons;
 mod beside;
@@ -33,13 +33,13 @@ pub use super::file_kind::field;
 pub use super::file_kind::{FileKind, kind_of, recognise};
 use super::{Node, NodeValue, Problem, ReadLimits, json, split, yaml};
 
-/// Takes the manifests out of a file. `source` is the file's name, for messages. A file of plain
-/// manifests brings none: it is one.
+/// Extracts the manifests from a file. `source` is the file's name, for messages. A file of plain manifests gives an
+/// empty result: it is a manifest itself.
 pub fn extract(source: &str, text: &str, limits: &ReadLimits) -> Extraction {
     extract_beside(source, text, limits, &NothingBeside)
 }
 
-/// The same, with the files that lie beside it.
+/// Like [`extract`], with access to the files next to it.
 pub fn extract_beside(
     source: &str,
     text: &str,
@@ -51,8 +51,8 @@ pub fn extract_beside(
     extraction
 }
 
-/// The same for the parts of one file, each with its name and its text: they write together, so the last
-/// writer of a path counts in whichever part it stands.
+/// Like [`extract`] for the parts of one file, each with its name and its text. The parts write together, so the last
+/// writer of a path counts, in any part.
 pub fn extract_parts<'t>(
     parts: impl Iterator<Item = (&'t str, &'t str)>,
     limits: &ReadLimits,
@@ -64,7 +64,7 @@ pub fn extract_parts<'t>(
     extractions
 }
 
-/// What a text writes, in the order in which it stands there.
+/// The files that a text writes, in the order of the text.
 fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside) -> Extraction {
     let recognised = recognise(text);
     let kind = recognised.kind;
@@ -86,7 +86,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
         .problems
         .extend(unread::keys_of_another_kind(&recognised, &root));
     extraction.problems.extend(unread::repeated(kind, repeated));
-    // cloud-init takes nothing of two documents, and the others the first alone.
+    // cloud-init ignores a file with two documents, and the other readers use only the first document.
     if let Some(second) = split::split(text, 2).0.get(1) {
         extraction.problems.push(not_looked_at(
             second.line,
@@ -109,7 +109,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
     extraction
 }
 
-/// The file's value, and the keys that stand twice.
+/// The file's value, and its repeated keys.
 fn input(
     kind: FileKind,
     text: &str,

@@ -1,4 +1,4 @@
-//! Manifests inside other files, and where their mistakes are reported.
+//! Tests of manifests inside other files, and of the lines of their problems.
 
 use std::io::Write;
 
@@ -69,7 +69,7 @@ fn files_are_known_by_what_is_in_them() {
         ("apiVersion: v1\nkind: A\nstages: {}\n", FileKind::Manifests),
         ("# nothing\n", FileKind::Manifests),
         ("[1]\n", FileKind::Manifests),
-        // Mistakes do not hide what it is.
+        // Mistakes do not hide the kind of the file.
         (
             "os:\n\twriteFiles: []\ninstall: {}\n",
             FileKind::HarvesterConfig,

@@ -1,32 +1,27 @@
-//! What kind of file is this? Decided here, once for every verb, by the keys at its top. A first line
-//! alone decides nothing that a key contradicts: `#cloud-config` is a comment to YAML, and Harvester's
-//! installer and yip read files that begin with it.
+//! Recognises the kind of a file, once for all commands, by its top-level keys. A first line never outweighs a key:
+//! `#cloud-config` is a comment to YAML, and Harvester's installer and yip read files that begin with it.
 
 use super::{MapEntry, Node, NodeValue, ReadLimits};
 use super::{json, yaml};
 use crate::suggest::nearest;
 
-/// What kind of file a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Kubernetes manifests.
     Manifests,
     /// A Harvester configuration (`os.writeFiles`). The platform is then known.
     HarvesterConfig,
-    /// cloud-init user-data (`#cloud-config`, `write_files`).
     CloudInit,
     /// A yip file (`stages.<stage>[].files[]`), as on an Elemental system and in Harvester's `/oem`.
     Yip,
     /// An Ignition configuration (JSON, `ignition.version`).
     Ignition,
-    /// A Butane configuration (`variant`, `version`), of which an Ignition configuration is made.
+    /// A Butane configuration (`variant`, `version`), from which an Ignition configuration is made.
     Butane,
-    /// A definition of Edge Image Builder (`apiVersion` and `image`, and no `kind`).
+    /// A definition of Edge Image Builder (`apiVersion` and `image`, without `kind`).
     ImageBuilder,
 }
 
 impl FileKind {
-    /// In words.
     pub fn name(self) -> &'static str {
         match self {
             FileKind::Manifests => "Kubernetes manifests",
@@ -40,12 +35,12 @@ impl FileKind {
     }
 }
 
-/// How much a key tells of its file.
+/// How strongly a key indicates the kind of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyEvidence {
-    /// Enough by itself.
+    /// Sufficient without other keys.
     Alone,
-    /// Other files have it too. It counts after `#cloud-config`, or beside a key that tells enough.
+    /// Other kinds of files have it too. It counts after `#cloud-config`, or together with a sufficient key.
     WithOthers,
 }
 
@@ -69,7 +64,7 @@ const HARVESTER: &[(&str, KeyEvidence)] = &[
     ("kubeovnChartVersion", WithOthers),
 ];
 
-/// The keys of cloud-init whose files or commands are looked at here.
+/// The keys of cloud-init whose files or commands Windrow checks.
 pub(super) const CLOUD_INIT_READ: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
 
 /// cloud-init's other keys: `cloudinit/config/schemas/schema-cloud-config-v1.json`.
@@ -98,16 +93,15 @@ const BUTANE_VARIANTS: [&str; 6] = ["fcos", "fiot", "flatcar", "openshift", "r4e
 /// Kubernetes do, but no `kind`.
 const IMAGE_BUILDER: [&str; 3] = ["image", "operatingSystem", "embeddedArtifactRegistry"];
 
-/// What a text was taken for, and why.
+/// The recognised kind of a text, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecognisedKind {
-    /// What it was taken for.
     pub kind: FileKind,
-    /// The key that told, and its line.
+    /// The key that decided, and its line.
     key: Option<(String, u32)>,
-    /// What else it resembles, and the key and line that say so.
+    /// Another kind that it resembles, with its key and line.
     rival: Option<(FileKind, String, u32)>,
-    /// Has it as many keys of the one as of the other?
+    /// Whether both kinds have the same number of keys.
     tie: bool,
 }
 
@@ -121,13 +115,13 @@ impl RecognisedKind {
         }
     }
 
-    /// The line that says that it could as well be something else.
+    /// The line with which it could also be another kind.
     pub(super) fn tie(&self) -> Option<u32> {
         let (_, _, line) = self.rival.as_ref().filter(|_| self.tie)?;
         Some(*line)
     }
 
-    /// What the file was taken for, where a reader could take it for something else.
+    /// The recognised kind, if a reader could take it for another.
     pub fn where_ambiguous(&self) -> Option<String> {
         let (rival, key, line) = self.rival.as_ref()?;
         let because = match &self.key {
@@ -142,12 +136,12 @@ impl RecognisedKind {
     }
 }
 
-/// What kind of file is this? Tells even when the file has a mistake further down.
+/// Recognises the kind of a file, even if a later part of it has a mistake.
 pub fn kind_of(text: &str) -> FileKind {
     recognise(text).kind
 }
 
-/// The same, with the key that told.
+/// Like [`kind_of`], with the key that decided.
 pub fn recognise(text: &str) -> RecognisedKind {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let keys = match root(text) {
@@ -163,12 +157,12 @@ pub fn recognise(text: &str) -> RecognisedKind {
     decide(is_cloud_config(text), &keys)
 }
 
-/// The text's value, where it has one.
+/// The text's value, if it has one.
 fn root(text: &str) -> Option<Node> {
     let limits = ReadLimits::default();
     match yaml::parse(text, 1, &limits) {
         Ok(root) => root,
-        // Not all JSON is YAML to its reader.
+        // Some JSON is not YAML to the YAML reader.
         Err(_) if text.trim_start().starts_with('{') => {
             json::parse(text.trim_end(), 1, &limits, 0).ok()
         }
@@ -176,8 +170,8 @@ fn root(text: &str) -> Option<Node> {
     }
 }
 
-/// `install: true` and `os: linux` are keys of Helm values and of many others: the installer's have more below them. So have
-/// Ignition's and Edge Image Builder's, and Butane has few variants.
+/// `install: true` and `os: linux` are keys of Helm values and of many other files: the installer's keys contain
+/// further keys. The same is true of Ignition and Edge Image Builder, and Butane has few variants.
 fn is_other_s_word(entry: &MapEntry) -> bool {
     let is_word = matches!(
         entry.value.value,
@@ -194,10 +188,10 @@ fn is_other_s_word(entry: &MapEntry) -> bool {
             || exact.any(|section| entry.key == section))
 }
 
-/// The first keys at the top tell what a file is; more only take memory.
+/// The first top-level keys identify a file; more only take memory.
 const MOST_KEYS: usize = 10_000;
 
-/// The first keys at the top of a text that is no YAML.
+/// The first top-level keys of a text that is not valid YAML.
 fn keys_by_line(text: &str) -> Vec<(String, u32)> {
     let lines = (1..).zip(text.lines());
     lines
@@ -263,7 +257,7 @@ fn decide(header: bool, keys: &[(String, u32)]) -> RecognisedKind {
     }
 }
 
-/// Butane, Ignition or Edge Image Builder, whose keys no other kind has together.
+/// Butane, Ignition or Edge Image Builder, each with a combination of keys that no other kind has.
 fn of_other_tools(keys: &[(String, u32)]) -> Option<RecognisedKind> {
     let key = |wanted: &str| keys.iter().find(|(key, _)| key == wanted);
     let mut sections = IMAGE_BUILDER.into_iter();
@@ -280,7 +274,6 @@ fn of_other_tools(keys: &[(String, u32)]) -> Option<RecognisedKind> {
     }
 }
 
-/// All keys of cloud-init's.
 pub(super) fn cloud_init_keys() -> impl Iterator<Item = &'static str> {
     CLOUD_INIT_READ
         .into_iter()
@@ -291,31 +284,31 @@ pub(super) fn is_cloud_inits(key: &str) -> bool {
     cloud_init_keys().any(|known| known == key)
 }
 
-/// `write-files`, `writeFiles` and the like: no key of cloud-init, but what was meant.
+/// Whether the key is `write-files`, `writeFiles` or similar: unknown to cloud-init, but probably meant as
+/// `write_files`.
 pub(super) fn meant_write_files(key: &str) -> bool {
     nearest(key, ["write_files"].into_iter()).is_some()
 }
 
-/// Does cloud-init take this text for a cloud-config? It looks at how the text begins, without blank
-/// space and in any case (`cloudinit/handlers/__init__.py`, `type_from_starts_with`).
+/// Whether cloud-init accepts this text as a cloud-config. It compares the beginning of the text, without blank space
+/// and in any case (`cloudinit/handlers/__init__.py`, `type_from_starts_with`).
 pub(super) fn is_cloud_config(text: &str) -> bool {
     begins_with(text, "#cloud-config")
         && !begins_with(text, "#cloud-config-archive")
         && !begins_with(text, "#cloud-config-jsonp")
 }
 
-/// Does a text begin so, as cloud-init compares?
+/// Whether a text begins like this, as cloud-init compares.
 pub(super) fn begins_with(text: &str, beginning: &str) -> bool {
     let text = text.trim_start().as_bytes();
     text.get(..beginning.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(beginning.as_bytes()))
 }
 
-/// Does Harvester's installer read `written` as the key `name`, which is given in camelCase?
+/// Whether Harvester's installer reads `written` as the key `name`, in camelCase.
 ///
-/// `FuzzyNames` (`pkg/config/rename.go`) maps the name in lower case and in snake_case, each with and
-/// without the plural's ending; what is left is read by Go's `encoding/json`, in any case. A hyphen is
-/// in none of them.
+/// `FuzzyNames` (`pkg/config/rename.go`) maps the name in lower case and in snake_case, each with and without the
+/// plural's ending; the rest is read by Go's `encoding/json`, in any case. None of these forms has a hyphen.
 pub fn installer_reads(written: &str, name: &str) -> bool {
     if written.eq_ignore_ascii_case(name) {
         return true;
@@ -327,7 +320,7 @@ pub fn installer_reads(written: &str, name: &str) -> bool {
         .any(|name| written == snake_case(name) || written == name.to_lowercase())
 }
 
-/// A name that is given in camelCase, as people write it.
+/// The snake_case form of a camelCase name.
 pub fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for ch in name.chars() {
@@ -339,7 +332,7 @@ pub fn snake_case(name: &str) -> String {
     snake
 }
 
-/// The value of a key as Harvester's installer takes it; the last one counts. `name` is in camelCase.
+/// The value of a key as Harvester's installer reads it; the last one counts. `name` is in camelCase.
 pub fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let entries = node.entries().iter().rev();
     let mut found = entries.filter(|entry| installer_reads(&entry.key, name));
@@ -372,7 +365,7 @@ mod tests {
                 "#cloud-config\nSYSTEMSETTINGS: {}\n",
                 FileKind::HarvesterConfig,
             ),
-            // Values of a chart, and what a build service reads.
+            // Values of a chart, and a file that a build service reads.
             ("install: true\nreplicas: 2\n", FileKind::Manifests),
             ("os: linux\nlanguage: go\n", FileKind::Manifests),
             // RKE2's own configuration.
@@ -424,7 +417,7 @@ mod tests {
             ("apiVersion: v1\nimage: nginx\n", FileKind::Manifests),
             ("variant: dark\nversion: 2\n", FileKind::Manifests),
             ("ignition: true\n", FileKind::Manifests),
-            // Mistakes further down hide nothing.
+            // Later mistakes hide nothing.
             (
                 "variant: fcos\nversion: 1.5.0\nstorage:\n\tfiles: []\n",
                 FileKind::Butane,

@@ -1,7 +1,7 @@
-//! JSON with lines. A document whose first character is `{` is JSON to RKE2, and nothing else.
+//! JSON with lines. RKE2 reads a document whose first character is `{` only as JSON.
 //!
-//! The rules are those of Kubernetes' decoder: the last of one key wins, integers that fit stay
-//! integers, half a surrogate pair becomes U+FFFD.
+//! The rules are those of Kubernetes' decoder: the last of several equal keys wins, integers that fit stay integers,
+//! half a surrogate pair becomes U+FFFD.
 
 use serde_json::Number;
 
@@ -9,8 +9,8 @@ use super::budget::{self, BudgetSpent, MemoryBudget};
 use super::{MapEntry, Node, NodeValue, Problem, ReadLimits, node, template};
 use crate::reasons::Code;
 
-/// Reads one JSON value and nothing after it. Lines are counted from `first_line`.
-/// `taken` is the memory that the documents before it take.
+/// Reads exactly one JSON value. Lines are counted from `first_line`. `taken` is the memory that the documents before
+/// it take.
 pub(super) fn parse(
     text: &str,
     first_line: u32,
@@ -94,7 +94,7 @@ impl Parser<'_> {
         self
     }
 
-    /// What stands where something else was expected. A letter may be a secret's first.
+    /// Describes the unexpected text without quoting it: a letter may be the first of a secret.
     fn found(&self) -> &'static str {
         match self.peek() {
             None => "the text ends",

@@ -1,17 +1,16 @@
-//! Where on a node a file is written: into a manifests directory, into RKE2's or Windrow's own
-//! configuration, beside a manifests directory by a slip, or anywhere else.
+//! Recognises where a file is written on a node: into a manifests directory, into RKE2's or Windrow's own
+//! configuration, into a misspelt manifests directory, or anywhere else.
 
 use super::is_manifest_name;
 use crate::suggest::nearest;
 
-/// RKE2's data directory where nothing names another (`k3s pkg/datadir`).
+/// RKE2's default data directory (`k3s pkg/datadir`).
 pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
 /// The data directory of k3s.
 const K3S: &str = "/var/lib/rancher/k3s";
-/// Below the data directory, where the deploy controller looks.
+/// The deploy controller's directory, below the data directory.
 const DIRECTORY: [&str; 2] = ["server", "manifests"];
 
-/// Where a file goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ManifestPlace {
     /// Into a `server/manifests` directory.
@@ -39,7 +38,7 @@ fn parts(written: &str) -> Vec<&str> {
     parts
 }
 
-/// The place of a path, as it was written. What leads up again is taken out, as who writes the file does.
+/// The place of a path in its written form. `..` is resolved, as the writer of the file does.
 pub(super) fn manifest_place(written: &str) -> Result<ManifestPlace, String> {
     let parts = parts(written);
     let Some(at) = parts.windows(2).position(|pair| pair == DIRECTORY) else {
@@ -87,8 +86,8 @@ fn meant(parts: &[&str]) -> Option<String> {
     Some(format!("/{}", path.join("/")))
 }
 
-/// Why RKE2 with this data directory does not read manifests below that one; `None` when it does.
-/// `named` says where a data directory is named, if anything does.
+/// Why RKE2 with this data directory does not read manifests below that one; `None` when it does. `named` is the place
+/// that sets the data directory, if there is one.
 pub fn not_read(written: &str, data_dir: &str, named: Option<&str>) -> Option<String> {
     let data_dir = format!("/{}", parts(data_dir).join("/"));
     if written == data_dir {
@@ -102,7 +101,7 @@ pub fn not_read(written: &str, data_dir: &str, named: Option<&str>) -> Option<St
     })
 }
 
-/// Is it known that RKE2 does not read them, rather than only not known that it does?
+/// Whether RKE2 certainly does not read them. Otherwise Windrow cannot tell whether it does.
 pub fn is_never_read(written: &str, named: Option<&str>) -> bool {
     named.is_some() || written == K3S
 }
@@ -116,7 +115,7 @@ const CONFIGURATION: [&str; 5] = [
     "/etc/rancher/windrow/",
 ];
 
-/// Where the kubelet's own configuration is, below RKE2's data directory.
+/// The kubelet's own configuration directory, below RKE2's data directory.
 const KUBELET: &str = "/agent/etc/kubelet.conf.d/";
 
 /// The path on the node, if RKE2, its kubelet or Windrow reads it as its configuration.
@@ -127,7 +126,7 @@ pub(super) fn configuration(written: &str) -> Option<String> {
     (is_one || path.contains(KUBELET)).then_some(path)
 }
 
-/// Could a path that begins like this be one whose file is looked at? What follows is not known.
+/// Whether a path with this beginning may be one whose file Windrow checks. The rest of the path is unknown.
 pub(super) fn could_be_looked_at(beginning: &str) -> bool {
     let manifests = format!("{DATA_DIR}/server/manifests/");
     let mut directories = CONFIGURATION.into_iter().chain([manifests.as_str()]);

@@ -1,8 +1,8 @@
-//! From bytes to documents to objects, exactly as RKE2 would read them.
+//! Reads bytes into documents and documents into objects, exactly as RKE2 does.
 //!
-//! Pure: bytes come in, values with file and line go out. Nothing here knows about rules, plans or
-//! the cluster. The YAML rules are those that Kubernetes' own readers follow, seen on the real
-//! deploy controller (`docs/reading-manifests.md`).
+//! Pure: bytes come in, values with file and line go out. Nothing here knows about rules, plans or the cluster. The
+//! YAML rules are those of Kubernetes' own readers, confirmed on the real deploy controller
+//! (`docs/reading-manifests.md`).
 
 mod budget;
 mod data_url;
@@ -42,8 +42,8 @@ pub use read::{read, read_each};
 
 use crate::reasons::{Code, Severity};
 
-/// What a directory entry turned out to be, as the scan saw it. Nothing that could block was
-/// opened, nothing outside the directory was read.
+/// The content of a directory entry, as the scan found it. The scan opens nothing that could block and reads nothing
+/// outside the directory.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileContent {
     /// A regular file (or a link to one inside the directory) and its bytes.
@@ -53,17 +53,16 @@ pub enum FileContent {
         /// Its size in bytes.
         size: u64,
     },
-    /// A regular file for which there was no room: the files before it are as large as is read of the
-    /// directory in one look.
+    /// A regular file that was not read: the files before it already reach the limit for one scan of the directory.
     NoRoom {
         /// Its size in bytes.
         size: u64,
     },
-    /// A FIFO: RKE2 hangs for good when it opens it.
+    /// A FIFO: RKE2 hangs forever when it opens it.
     Fifo,
     /// A socket or device.
     Special {
-        /// What it is, in words.
+        /// Its type, in words.
         what: &'static str,
     },
     /// A symbolic link whose target does not exist: RKE2 then applies nothing at all.
@@ -76,20 +75,20 @@ pub enum FileContent {
         /// The target as written in the link.
         target: String,
     },
-    /// Its name is not UTF-8: nothing can be called like it, an Addon of RKE2's no more than a marker.
+    /// Its name is not UTF-8: neither an Addon of RKE2 nor a marker can have such a name.
     NotUtf8Name {
-        /// What it is, in words, when it is not a regular file: such a path may also lead through a directory whose name
-        /// is not UTF-8.
+        /// Its type in words, if it is not a regular file: such a path may also lead through a directory whose name is
+        /// not UTF-8.
         special: Option<&'static str>,
     },
-    /// The file is there and cannot be read.
+    /// The file exists but cannot be read.
     Unreadable {
-        /// Why, in the system's words.
+        /// The reason, in the system's words.
         error: String,
     },
 }
 
-/// Bounds against hostile input. Every one can be set in the configuration.
+/// Limits against hostile input. The configuration can set each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Largest file that is read, in bytes.
@@ -102,8 +101,7 @@ pub struct ReadLimits {
     pub alias_nodes: usize,
     /// Most memory that the values of one document may take, aliases written out, in bytes.
     pub expanded_bytes: usize,
-    /// Most that is read of the directory in one look, and unpacked from one configuration, in
-    /// bytes.
+    /// Most bytes that are read from the directory in one scan, and unpacked from one configuration.
     pub directory_bytes: u64,
 }
 
@@ -120,49 +118,46 @@ impl Default for ReadLimits {
     }
 }
 
-/// Something wrong with a file, with the place and what to do.
+/// A problem of a file, with its place and an advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong, from the one table.
     pub code: Code,
-    /// Line, counted from 1, where it is known.
+    /// Line, counted from 1, if it can be determined.
     pub line: Option<u32>,
-    /// What is wrong and what to do, in a sentence.
+    /// The problem and its solution, in a sentence.
     pub message: String,
 }
 
 impl Problem {
-    /// Does something go wrong with what RKE2 reads? It never refuses what it does not read.
+    /// Whether RKE2 refuses something because of it. RKE2 never refuses files that it does not read.
     pub fn refuses(&self) -> bool {
         self.code.severity() == Severity::Error && self.code != Code::BehindDocumentEnd
     }
 }
 
-/// One document of a file and the objects it declares (more than one for a List, none for an empty
-/// or comment-only document, which are not kept).
+/// One document of a file and the objects it declares. A List has more than one object. Empty documents and those with
+/// only comments have none, and are not kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// First line of the document's content, counted from 1.
     pub line: u32,
-    /// Its objects, in order.
     pub objects: Vec<Object>,
 }
 
-/// One manifest file, read.
+/// A manifest file with its documents and problems.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestFile {
-    /// Its path.
     pub path: ManifestPath,
-    /// The documents that could be read. RKE2 applies none of them when `problems` has a
-    /// `file-refused`; of a file with an `object-refused` it applies the rest.
+    /// The valid documents. RKE2 applies none of them when `problems` has a `file-refused`; of a file with an
+    /// `object-refused` it applies the rest.
     pub documents: Vec<Document>,
-    /// What RKE2 will refuse, and what goes beyond the limits. All of it, not the first.
+    /// All reasons for which RKE2 will refuse the file or an object, and all values above the limits.
     pub problems: Vec<Problem>,
-    /// Hex SHA-256 of the bytes: what `Addon.spec.checksum` shows once RKE2 applied them. Empty when
-    /// the bytes were not read.
+    /// Hex SHA-256 of the bytes: the value of `Addon.spec.checksum` after RKE2 applied them. Empty when the bytes were
+    /// not read.
     pub sha256: String,
-    /// Digest of the objects, by which content is known: formatting, comments, order of keys and
-    /// what RKE2 itself writes into HelmChart files (`spec.set.global.*`) do not change it.
+    /// Digest of the objects, which identifies the content. It does not depend on formatting, comments, the order of
+    /// keys, or the values that RKE2 itself writes into HelmChart files (`spec.set.global.*`).
     pub digest: String,
 }
 
@@ -172,7 +167,7 @@ impl ManifestFile {
         self.documents.iter().flat_map(|document| &document.objects)
     }
 
-    /// The first error of the file, whether RKE2 refuses it whole or only one of its objects.
+    /// The first error of the file, whether RKE2 refuses the whole file or only one of its objects.
     pub fn refused(&self) -> Option<&Problem> {
         self.problems.iter().find(|problem| problem.refuses())
     }

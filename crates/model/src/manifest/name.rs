@@ -1,26 +1,27 @@
-//! Which names kube-apiserver refuses.
+//! Checks names as kube-apiserver does.
 //!
-//! Source: `ValidateObjectMeta` and the name functions of each kind (`k8s.io/apimachinery/pkg/api/validation`, `pkg/apis/*/validation`),
-//! held to kube-apiserver of two minors by `tests/kubernetes/names_in_cluster.rs`. Told are only names that every version refuses.
+//! Source: `ValidateObjectMeta` and the name functions of each kind (`k8s.io/apimachinery/pkg/api/validation`,
+//! `pkg/apis/*/validation`), compared with kube-apiserver of two minor versions by
+//! `tests/kubernetes/names_in_cluster.rs`. Only names that every version refuses are reported.
 
 use super::GroupKind;
 use crate::grammars::is_label_of_any_length;
 
-/// What a name has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameRule {
     /// A DNS subdomain of RFC 1123.
     Subdomain,
-    /// One label of it.
+    /// One label of a DNS subdomain.
     Label,
-    /// What can stand between two slashes of a URL.
+    /// Valid as a segment of a URL path.
     PathSegment,
 }
 
-/// The longest name of a CronJob: its Jobs have eleven characters more, and a Job's name is a label of its pods.
+/// The longest name of a CronJob: the names of its Jobs are eleven characters longer, and a Job's name is a label of
+/// its pods.
 const LONGEST_CRON_JOB: usize = 52;
 
-/// Groups whose kinds may take any name: kube-apiserver does not serve them itself.
+/// Groups whose kinds may have any name: kube-apiserver does not serve them itself.
 const AGGREGATED: [&str; 5] = [
     "custom.metrics.k8s.io",
     "ext.cattle.io",
@@ -29,7 +30,8 @@ const AGGREGATED: [&str; 5] = [
     "subresources.kubevirt.io",
 ];
 
-/// Why no kube-apiserver takes an object of this kind under this name, and how it could be called; `None` when one might.
+/// Why no kube-apiserver accepts an object of this kind under this name, with a valid name; `None` when one might
+/// accept it.
 pub fn object_name_error(kind: &GroupKind, name: &str) -> Option<String> {
     let rule = rule(kind)?;
     let longest = match (kind.group.as_str(), kind.kind.as_str()) {
@@ -39,12 +41,12 @@ pub fn object_name_error(kind: &GroupKind, name: &str) -> Option<String> {
     judge(rule, longest, name)
 }
 
-/// The same for the name of a namespace, wherever it is written.
+/// Like [`object_name_error`] for the name of a namespace, in any field.
 pub fn namespace_name_error(name: &str) -> Option<String> {
     object_name_error(&GroupKind::new("", "Namespace"), name)
 }
 
-/// What kube-apiserver says to such a name; of lengths it says more.
+/// kube-apiserver's message about such a name; for lengths its message is longer.
 pub fn object_name_refusal(kind: &GroupKind, name: &str) -> Option<&'static str> {
     object_name_error(kind, name)?;
     let harmless = name.split('.').all(is_label_of_any_length);
@@ -68,9 +70,9 @@ pub fn object_name_refusal(kind: &GroupKind, name: &str) -> Option<&'static str>
 
 fn rule(kind: &GroupKind) -> Option<NameRule> {
     let rule = match (kind.group.as_str(), kind.kind.as_str()) {
-        // A Service's may begin with a digit from 1.36 on.
+        // The name of a Service may begin with a digit from 1.36 on.
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => NameRule::Label,
-        // Only what the store needs is checked.
+        // Only the store's own restrictions are checked.
         ("policy", "PodDisruptionBudget") => NameRule::PathSegment,
         (
             "rbac.authorization.k8s.io",
@@ -105,15 +107,15 @@ fn rule(kind: &GroupKind) -> Option<NameRule> {
             "admissionregistration.k8s.io",
             "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
         ) => NameRule::Subdomain,
-        // Everything that a CustomResourceDefinition brings.
+        // All groups that a CustomResourceDefinition adds.
         (group, _) if is_custom(group) => NameRule::Subdomain,
         _ => return None,
     };
     Some(rule)
 }
 
-/// Is this a group that no kube-apiserver has of itself? Its own have no dot, or end in `k8s.io`; of the latter some are brought by
-/// definitions, and nothing is said of these.
+/// Whether this is a group that no kube-apiserver has by default. Its own groups have no dot, or end in `k8s.io`.
+/// Definitions add some of the latter, and these are not checked.
 fn is_custom(group: &str) -> bool {
     let own = !group.contains('.') || group == "k8s.io" || group.ends_with(".k8s.io");
     !own && !AGGREGATED.contains(&group)

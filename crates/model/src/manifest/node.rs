@@ -1,7 +1,7 @@
-//! A YAML value that remembers the line on which each part stands.
+//! A YAML value in which each part keeps its line.
 //!
-//! This is what the reader hands on: scalars are already resolved the way RKE2
-//! resolves them, keys are strings and unique, aliases are expanded.
+//! This is the reader's result: scalars are already resolved the way RKE2 resolves them, keys are strings and unique,
+//! aliases are expanded.
 
 use std::collections::HashMap;
 
@@ -14,22 +14,16 @@ use super::budget::MOST_PROBLEMS;
 pub struct Node {
     /// Line in the file, counted from 1.
     pub line: u32,
-    /// The value.
     pub value: NodeValue,
 }
 
-/// A resolved YAML value: what JSON can hold.
+/// A resolved YAML value: every JSON type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeValue {
-    /// `null`
     Null,
-    /// `true` or `false`
     Bool(bool),
-    /// A number
     Number(Number),
-    /// A string
     String(String),
-    /// A list
     Sequence(Vec<Node>),
     /// A map with unique string keys, in the order in which they were written
     Mapping(Vec<MapEntry>),
@@ -38,16 +32,15 @@ pub enum NodeValue {
 /// One `key: value` of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapEntry {
-    /// The key, as the string that JSON would have.
+    /// The key as a string, as in JSON.
     pub key: String,
     /// Line of the key, counted from 1.
     pub line: u32,
-    /// The value.
     pub value: Node,
 }
 
 impl Node {
-    /// The value under `key`, if this is a map that has it.
+    /// The value under `key`, if this is a map with this key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.value)
     }
@@ -62,12 +55,11 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// The string at a path of map keys, when it is one and not empty.
+    /// The string at a path of map keys, if it is a string and not empty.
     pub fn str_at(&self, path: &[&str]) -> Option<&str> {
         self.at(path)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// The string, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             NodeValue::String(text) => Some(text),
@@ -75,7 +67,6 @@ impl Node {
         }
     }
 
-    /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self.value {
             NodeValue::Bool(value) => Some(value),
@@ -104,12 +95,11 @@ impl Node {
         }
     }
 
-    /// Is this `null`?
     pub fn is_null(&self) -> bool {
         matches!(self.value, NodeValue::Null)
     }
 
-    /// What a person calls this kind of value, for error messages.
+    /// The common name of this type of value, for error messages.
     pub fn type_name(&self) -> &'static str {
         match self.value {
             NodeValue::Null => "null",
@@ -139,10 +129,10 @@ impl Node {
     }
 }
 
-/// Keeps the last of the entries that share a key, as RKE2 does. Also tells which were repeated:
-/// the key, its last line and the one before.
+/// Keeps the last of the entries that share a key, as RKE2 does. Also returns the repeated ones: the key, its last line
+/// and the one before.
 pub(super) fn keep_last(mut entries: Vec<MapEntry>) -> (Vec<MapEntry>, Vec<(String, u32, u32)>) {
-    // Small or sorted maps are nearly all there are, and need no table.
+    // Nearly all maps are small or sorted, and need no table.
     let sorted = || entries.windows(2).all(|pair| pair[0].key < pair[1].key);
     let few_and_different = || {
         entries.len() <= 16

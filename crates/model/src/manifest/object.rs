@@ -1,4 +1,4 @@
-//! What a document declares: objects, and the names by which objects are meant.
+//! The objects of a document, and references to objects.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -35,7 +35,7 @@ pub fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Only the kind is hashed: hardly any two groups have a kind of the same name.
+/// Only the kind is hashed: few kinds exist in two groups under the same name.
 impl Hash for GroupKind {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.kind.as_bytes());
@@ -108,12 +108,11 @@ impl ObjectRef {
         }
     }
 
-    /// The namespace into which a namespaced object goes.
+    /// The namespace of a namespaced object; `default` if none is given.
     pub fn namespace_or_default(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
 
-    /// Its group and kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(self.group.clone(), self.kind.clone())
     }
@@ -129,12 +128,10 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// What an object says of the pods that it makes.
+/// The template of the pods that an object makes.
 #[derive(Debug, Clone, Copy)]
 pub struct PodTemplate<'o> {
-    /// Their metadata: labels and annotations.
     pub metadata: Option<&'o Node>,
-    /// Their specification.
     pub spec: &'o Node,
 }
 
@@ -147,7 +144,6 @@ impl<'o> PodTemplate<'o> {
         })
     }
 
-    /// Their labels.
     pub fn labels(&self) -> Option<&'o Node> {
         self.metadata?.get("labels")
     }
@@ -156,31 +152,31 @@ impl<'o> PodTemplate<'o> {
 /// One object that a document declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Group, kind, namespace and name. The namespace is as written in the manifest (absent when
-    /// absent); whether the kind is namespaced is for the plan to know.
+    /// Group, kind, namespace and name. The namespace is as written in the manifest (absent when absent); only the plan
+    /// knows whether the kind is namespaced.
     pub id: ObjectRef,
     /// API version without the group (`v1`, `v1beta1`).
     pub version: String,
     /// Line of the object in its file, counted from 1.
     pub line: u32,
-    /// The whole object.
     pub node: Node,
 }
 
 impl Object {
-    /// Does the API server choose the name? `id.name` is then only what the name begins with
+    /// Whether the API server chooses the name. `id.name` is then only the beginning of the name
     /// (`metadata.generateName`).
     pub fn is_name_generated(&self) -> bool {
         self.node.str_at(&["metadata", "name"]).is_none()
     }
 
-    /// Its pods, where it is of one of Kubernetes' own kinds that make some.
+    /// Its pod template, if it is of one of Kubernetes' own kinds that make pods.
     pub fn pod_template(&self) -> Option<PodTemplate<'_>> {
         let path = pod_template_path(&self.id.group, &self.id.kind)?;
         PodTemplate::from_node(self.node.at(path)?)
     }
 
-    /// The same, where some are made without a change of the object: not of what is suspended or has no replicas.
+    /// Like [`Self::pod_template`], if the object makes pods without a change to it: neither suspended nor without
+    /// replicas.
     pub fn running_pod_template(&self) -> Option<PodTemplate<'_>> {
         let value = |field: &str| self.node.at(&["spec", field]).map(Node::to_json);
         let is_none = |field: &str| value(field).is_some_and(|number| number == 0);

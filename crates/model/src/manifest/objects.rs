@@ -1,15 +1,15 @@
-//! The objects of a document: Lists taken apart, names and types checked.
+//! Splits Lists of a document into objects, and checks names and types.
 
 use super::budget::MOST_PROBLEMS;
 use super::yaml::ReadKey;
 use super::{MapEntry, Node, NodeValue, Object, ObjectRef, Problem};
 use crate::reasons::Code;
 
-/// A name or kind that is longer is none: no API server takes it.
+/// A longer name or kind is invalid: no API server accepts it.
 const LONGEST: usize = 1000;
 
-/// Takes a document apart into at most `most` objects. RKE2 flattens a List by one level: whatever has
-/// `items` is one. `keys` are those that it reads as something else than what is written.
+/// Splits a document into at most `most` objects. RKE2 flattens a List by one level: every object with `items` is one.
+/// `keys` are the keys that RKE2 reads as another text than the written one.
 pub(super) fn of_document(
     node: Node,
     keys: &[ReadKey],
@@ -36,7 +36,7 @@ pub(super) fn of_document(
 }
 
 fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Problem>) -> Vec<Object> {
-    // Of a List itself RKE2 asks for no more than a kind.
+    // For a List itself RKE2 requires only a kind.
     let Some(list_kind) = kind_of(&node, Code::FileRefused, problems) else {
         return Vec::new();
     };
@@ -74,7 +74,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
         }
         if !matches!(item.value, NodeValue::Mapping(_)) {
             problems.push(Problem {
-                // RKE2 makes an object without a name of an item that is empty.
+                // RKE2 makes an object without a name from an empty item.
                 code: match item.is_null() {
                     true => Code::ObjectRefused,
                     false => Code::FileRefused,
@@ -102,7 +102,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
     objects
 }
 
-/// An item with neither kind nor version has those that the List's own kind implies.
+/// An item without kind and version gets those that the List's own kind implies.
 fn inherit(item: &mut Node, version: &str, kind: &str) {
     if item.str_at(&["kind"]).is_some() || item.str_at(&["apiVersion"]).is_some() {
         return;
@@ -126,9 +126,10 @@ fn inherit(item: &mut Node, version: &str, kind: &str) {
     }
 }
 
-/// What lacks more than one of the keys that every object has, as a chart's values do, is no object: said once.
+/// A document that lacks several of the keys that every object has, such as a chart's values, is not an object. This is
+/// reported once.
 fn no_object(node: &Node, without_kind: Code) -> Option<Problem> {
-    // A kind that is there and is none has an error of its own.
+    // An invalid kind has a separate error.
     if node.entry("kind").is_some() && node.str_at(&["kind"]).is_none_or(str::is_empty) {
         return None;
     }
@@ -161,7 +162,7 @@ fn no_object(node: &Node, without_kind: Code) -> Option<Problem> {
     Some(problem)
 }
 
-/// `apiVersion` and `kind`, when both are there and can be used.
+/// `apiVersion` and `kind`, when both are present and valid.
 fn type_of(
     node: &Node,
     without_kind: Code,
@@ -172,8 +173,9 @@ fn type_of(
     version.zip(kind)
 }
 
-/// A document without a kind has RKE2 refuse the whole file (apimachinery's `UnstructuredJSONScheme.Decode`: *Object 'Kind'
-/// is missing*), an item of a List only itself: `without_kind`. Behind an `apiVersion` that is none there is no kind either.
+/// RKE2 refuses the whole file because of a document without a kind (apimachinery's `UnstructuredJSONScheme.Decode`:
+/// *Object 'Kind' is missing*), but of a List only the item: `without_kind`. After an invalid `apiVersion` there is no
+/// kind either.
 fn kind_of(node: &Node, without_kind: Code, problems: &mut Vec<Problem>) -> Option<String> {
     let before = problems.len();
     let kind = required(node, "kind", node.line, problems);
@@ -200,7 +202,7 @@ fn kind_of(node: &Node, without_kind: Code, problems: &mut Vec<Problem>) -> Opti
     kind.filter(|_| problems.len() == before)
 }
 
-/// A string that must be there. Says what is wrong with it if it is not.
+/// A required string. Reports the problem if it is absent or invalid.
 fn required(node: &Node, key: &str, fallback: u32, problems: &mut Vec<Problem>) -> Option<String> {
     match node.entry(key) {
         None => {
@@ -276,7 +278,7 @@ fn object(
     })
 }
 
-/// Namespace and name, and whether everything else in `metadata` has the type it must have.
+/// Reads namespace and name, and checks the type of everything else in `metadata`.
 fn names(
     node: &Node,
     keys: &[ReadKey],
@@ -336,8 +338,7 @@ fn names(
     Some((namespace, name.or(generated)?))
 }
 
-/// Labels and annotations are maps of strings. RKE2 does not refuse anything else: it silently
-/// drops the whole map.
+/// Labels and annotations are maps of strings. RKE2 does not refuse any other type: it silently drops the whole map.
 fn texts(entry: &MapEntry, key: &str, keys: &[ReadKey]) -> Vec<Problem> {
     let dropped = |line: u32, what: &str| Problem {
         code: Code::LabelsDropped,

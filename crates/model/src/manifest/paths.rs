@@ -1,4 +1,4 @@
-//! Paths in the manifests directory, and what RKE2 makes of their names (k3s `pkg/deploy/controller.go`).
+//! Paths in the manifests directory, and RKE2's interpretation of their names (k3s `pkg/deploy/controller.go`).
 //!
 //! ```text
 //!   ManifestPath   net/bridge.v1.yaml        ──> marker()  MarkerPath  net/bridge.v1.yaml.skip
@@ -6,8 +6,8 @@
 //!     addon() AddonName    bridge
 //! ```
 //!
-//! Each is made once, where its text comes in: by the scan, from the ledger, a request or the command line. They
-//! read as text, so that messages take them; none of them is taken for another.
+//! Each is made once, at the source of its text: the scan, the state file, a request or the command line. They read as
+//! text, so that messages accept them, but none can be used as another.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -17,15 +17,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-/// What a marker's name ends in: `x.yaml.skip` keeps RKE2 from applying every `x.yaml`.
+/// The suffix of a marker's name: `x.yaml.skip` keeps RKE2 from applying every `x.yaml`.
 pub const MARKER_SUFFIX: &str = ".skip";
 
-/// From here Edge Image Builder creates manifests itself (`extract/image_builder.rs`). A path that begins so is none below
-/// RKE2's directory.
+/// The directory from which Edge Image Builder creates manifests itself (`extract/image_builder.rs`). A path with this
+/// prefix is not in RKE2's directory.
 pub const APPLIED_BY_IMAGE_BUILDER: &str = "/opt/eib-k8s/manifests/";
 
-/// Is this the base name of a file that RKE2 applies? Extensions count in upper case too; a dot in
-/// front hides a file.
+/// Whether this is the base name of a file that RKE2 applies. Extensions count in upper case too; a leading dot hides a
+/// file.
 pub fn is_manifest_name(base: &str) -> bool {
     if base.starts_with('.') {
         return false;
@@ -37,7 +37,7 @@ pub fn is_manifest_name(base: &str) -> bool {
     })
 }
 
-/// Text that is not taken for other text: cheap to clone, and the same in JSON as its text.
+/// A separate type for one kind of text: cheap to clone, and in JSON the same as its text.
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -46,13 +46,12 @@ macro_rules! text_type {
         pub struct $name(SmolStr);
 
         impl $name {
-            /// Its text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
         }
 
-        /// A schema does not tell it from other text.
+        /// The schema is the one of any text.
         impl JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -81,7 +80,7 @@ macro_rules! text_type {
             }
         }
 
-        /// Maps are asked by text too.
+        /// So that a map can be searched by text.
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0
@@ -126,7 +125,7 @@ macro_rules! text_type {
     };
 }
 
-/// Text that any text can be.
+/// A text type that accepts any text.
 macro_rules! from_text {
     ($name:ident) => {
         impl From<&str> for $name {
@@ -150,8 +149,8 @@ macro_rules! from_text {
 }
 
 text_type! {
-    /// A manifest file's path below the manifests directory, with `/`. Paths are ordered as RKE2 applies their
-    /// files: by their bytes. Any text can be one; whether RKE2 applies the file, its base name says
+    /// A manifest file's path below the manifests directory, with `/`. Paths are ordered as RKE2 applies their files:
+    /// by their bytes. Any text can be a path; its base name decides whether RKE2 applies the file
     /// ([`is_manifest_name`]).
     #[derive(Default)]
     ManifestPath
@@ -178,18 +177,18 @@ text_type! {
 from_text!(AddonName);
 
 impl ManifestPath {
-    /// The base name: what a marker hides.
+    /// The base name, which a marker hides.
     pub fn name(&self) -> BaseName {
         last_part(&self.0).into()
     }
 
-    /// Who applies the file in place of RKE2, which does not read it then: no marker hides it.
+    /// The program that applies the file in place of RKE2, which does not read it then: no marker hides it.
     pub fn applied_by(&self) -> Option<&'static str> {
         self.starts_with(APPLIED_BY_IMAGE_BUILDER)
             .then_some("Edge Image Builder")
     }
 
-    /// The name of the file's Addon. What RKE2 does not apply has none, and shares none with another file.
+    /// The name of the file's Addon. Files that RKE2 does not apply have no Addon, and share none with another file.
     pub fn addon(&self) -> AddonName {
         if self.applied_by().is_some() {
             return AddonName(self.0.clone());
@@ -197,12 +196,12 @@ impl ManifestPath {
         up_to_first_dot(last_part(&self.0)).into()
     }
 
-    /// The marker beside the file.
+    /// The marker in the same directory.
     pub fn marker(&self) -> MarkerPath {
         MarkerPath([self.as_str(), MARKER_SUFFIX].concat().into())
     }
 
-    /// The path of a second file beside this one, for objects that must not stand in it. Its Addon's name is
+    /// The path of a second file in the same directory, for objects that must not be in this one. Its Addon's name is
     /// not `taken`.
     #[must_use]
     pub fn objects_path(&self, taken: impl Fn(&str) -> bool) -> Self {
@@ -220,8 +219,8 @@ impl ManifestPath {
 }
 
 impl MarkerPath {
-    /// A path whose base name ends in `.skip`; `None` for any other. RKE2 takes a directory of such a name for a marker
-    /// too.
+    /// A path whose base name ends in `.skip`; `None` for any other. RKE2 also treats a directory with such a name as a
+    /// marker.
     pub fn parse(path: &str) -> Option<Self> {
         path.ends_with(MARKER_SUFFIX).then(|| Self(path.into()))
     }
@@ -231,7 +230,7 @@ impl MarkerPath {
         last_part(self.file_text()).into()
     }
 
-    /// The manifest file beside it. It need not exist.
+    /// The manifest file in the same directory. It need not exist.
     pub fn file(&self) -> ManifestPath {
         self.file_text().into()
     }
@@ -247,8 +246,8 @@ impl BaseName {
         up_to_first_dot(&self.0).into()
     }
 
-    /// What RKE2 would call the Addon of a file of this name, why it cannot, and what to call the file instead: the
-    /// `name` of `addon-name-invalid`.
+    /// The name that RKE2 would give to the Addon of a file of this name, why it cannot, and a valid name for the file:
+    /// the `name` of `addon-name-invalid`.
     pub fn addon_error(&self) -> Option<String> {
         let name = up_to_first_dot(&self.0);
         let problem = if name.is_empty() {
@@ -280,7 +279,7 @@ fn up_to_first_dot(base: &str) -> &str {
     base.split_once('.').map_or(base, |(name, _)| name)
 }
 
-/// A name like this one that an Addon can have.
+/// A similar name that is valid for an Addon.
 fn better_name(base: &str) -> String {
     let (name, rest) = base.split_once('.').unwrap_or((base, "yaml"));
     let mut better: String = name

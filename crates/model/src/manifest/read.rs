@@ -1,4 +1,4 @@
-//! One manifest file: documents, the objects in them, and everything RKE2 will refuse.
+//! Reads one manifest file: documents, their objects, and everything that RKE2 will refuse.
 
 use super::budget::{self, MOST_PROBLEMS};
 use super::digest::{self, ContentDigest};
@@ -11,17 +11,16 @@ use super::{
 };
 use crate::reasons::Code;
 
-/// Deeper nesting than this is not read, whatever the configuration allows: values are dropped and
-/// compared recursively.
+/// The maximum nesting, for any configuration: values are dropped and compared recursively.
 const DEEPEST: usize = 1000;
 
-/// Reads a file as RKE2 would. Never fails: what is wrong stands in `problems`.
+/// Reads a file as RKE2 would. Never fails: errors are in `problems`.
 pub fn read(path: &str, content: &FileContent, limits: &ReadLimits) -> ManifestFile {
     ManifestReader::new(path, limits, None).read(content)
 }
 
-/// The same, but each object is given to `visit` and then forgotten: of a large file only one document
-/// is in memory at a time. `documents` stays empty.
+/// Like [`read`], but gives each object to `visit` and then drops it: of a large file only one document is in memory at
+/// a time. `documents` stays empty.
 pub fn read_each(
     path: &str,
     content: &FileContent,
@@ -37,9 +36,9 @@ struct ManifestReader<'v> {
     limits: ReadLimits,
     visit: Option<&'v mut dyn FnMut(&Object)>,
     canon: ContentDigest,
-    /// How many objects there were.
+    /// Number of objects so far.
     objects: usize,
-    /// The memory that the kept values take.
+    /// The memory of the kept values.
     taken: usize,
 }
 
@@ -82,7 +81,7 @@ impl<'v> ManifestReader<'v> {
         let mut file = self.file;
         budget::cut(&mut file.problems);
         file.problems.sort_by_key(|problem| problem.line);
-        // What could not be read has no objects to be known by.
+        // A refused file has no objects that could identify it, so its bytes do.
         file.digest = match file.refused() {
             None => self.canon.finish(),
             Some(_) => digest::sha256_hex(format!("refused {}", file.sha256).as_bytes()),
@@ -90,7 +89,7 @@ impl<'v> ManifestReader<'v> {
         file
     }
 
-    /// Is there nothing to be gained by reading on?
+    /// Whether reading on would change nothing.
     fn is_full(&self) -> bool {
         self.file.problems.len() > MOST_PROBLEMS
     }
@@ -142,8 +141,8 @@ impl<'v> ManifestReader<'v> {
         }
     }
 
-    /// Reports what follows a `---` and is no comment. A certificate is reported once, not at each of its two
-    /// lines, and not at the text between them. Returns the first and last line of each certificate.
+    /// Reports text after a `---` that is not a comment. A certificate is reported once, not at each of its two lines,
+    /// and not at the text between them. Returns the first and last line of each certificate.
     fn separators(&mut self, bad: Vec<BadSeparator>) -> Vec<(u32, u32)> {
         let mut inside: Option<(u32, u32)> = None;
         let mut certificates = Vec::new();
@@ -170,11 +169,11 @@ impl<'v> ManifestReader<'v> {
         certificates
     }
 
-    /// Takes the objects of a document. `keys` are those that are read as something else than what is written.
+    /// Adds the objects of a document. `keys` are the keys that RKE2 reads as another text than the written one.
     fn document(&mut self, node: Node, keys: &[ReadKey]) {
         let line = node.line;
         let most = self.limits.documents.saturating_sub(self.objects);
-        // One more tells that there are too many.
+        // One more shows that there are too many.
         let (mut objects, problems) = objects::of_document(node, keys, most.saturating_add(1));
         self.file.problems.extend(problems);
         if objects.len() > most {
@@ -194,7 +193,7 @@ impl<'v> ManifestReader<'v> {
         match &mut self.visit {
             Some(visit) => objects.iter().for_each(visit),
             None => {
-                // They stay in memory, beside those of the documents that follow.
+                // They stay in memory, together with those of the following documents.
                 let memory = objects
                     .iter()
                     .map(|object| budget::memory_of_node(&object.node));
@@ -216,7 +215,7 @@ impl<'v> ManifestReader<'v> {
             .map(|(_, number)| number)
             .take(MOST_BAD_LINES + 1)
             .collect();
-        // Cut at the first NUL, a binary file would give thousands of problems.
+        // A binary file, cut at each NUL, would give thousands of problems.
         if bytes.contains(&0) || bad_lines.len() > MOST_BAD_LINES {
             let line = 1 + bytes[..valid].iter().filter(|byte| **byte == b'\n').count();
             self.refuse(
@@ -239,8 +238,8 @@ impl<'v> ManifestReader<'v> {
         self.documents(&encoding::lossy(bytes), &bad_lines);
     }
 
-    /// RKE2's line reader takes UTF-16 apart at single bytes. Only big-endian text that ends in a line
-    /// break comes out whole, as one document; everything else is refused.
+    /// RKE2's line reader splits UTF-16 at single bytes. Only big-endian text that ends in a line break survives, as
+    /// one document; everything else is refused.
     fn utf16(&mut self, bytes: &[u8]) {
         let whole = bytes.starts_with(&[0xfe, 0xff])
             && bytes.len().is_multiple_of(2)
@@ -271,15 +270,15 @@ impl<'v> ManifestReader<'v> {
     }
 }
 
-/// A file with more lines that are not UTF-8 is no text.
+/// A file with more lines that are not UTF-8 is not a text.
 const MOST_BAD_LINES: usize = 100;
 
-/// The documents of a file as values, whatever they declare; without those that are no YAML.
+/// The documents of a file as values, with any content; without those that are not valid YAML.
 pub fn nodes(text: &str, limits: &ReadLimits) -> Vec<Node> {
     nodes_and_problems(text, limits).0
 }
 
-/// The same, and why the others are no YAML.
+/// Like [`nodes`], and why the other documents are not valid YAML.
 pub fn nodes_and_problems(text: &str, limits: &ReadLimits) -> (Vec<Node>, Vec<Problem>) {
     let (chunks, _) = split::split(text, limits.documents);
     let mut reader = yaml::YamlReader::default();
@@ -307,7 +306,7 @@ fn document<'t>(
             .map(Some)
             .map_err(|problem| vec![problem]);
     }
-    // The separator behind it is none of its lines.
+    // The following separator is not one of its lines.
     let last = chunk.line + split::count_lines(content) - u32::from(content.ends_with('\n'));
     let bad = bad_lines
         .iter()
@@ -323,7 +322,7 @@ fn document<'t>(
     Ok(node.filter(|node| !matches!(node.value, NodeValue::Null)))
 }
 
-/// What stands behind `...` without a `---`.
+/// Reports text after `...` without a `---`.
 fn unread(line: u32) -> Problem {
     Problem {
         code: Code::BehindDocumentEnd,
@@ -341,7 +340,7 @@ fn no_utf8(line: u32) -> Problem {
     )
 }
 
-/// What there is to say about an entry that has no bytes, or too many.
+/// The problem with an entry that has no bytes, or too many.
 fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> ManifestFile {
     let (code, message) = match content {
         FileContent::Bytes(bytes) => too_large(bytes.len() as u64, limits),

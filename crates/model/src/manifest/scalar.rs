@@ -1,8 +1,8 @@
-//! What a YAML scalar means to RKE2: the rules of YAML 1.1 as Kubernetes' reader applies them, and
-//! the step through JSON that follows.
+//! The meaning of a YAML scalar to RKE2: the rules of YAML 1.1 as Kubernetes' reader applies them, and the following
+//! step through JSON.
 //!
-//! Only plain scalars are looked at; a quoted one is a string unless a tag says otherwise. The
-//! table of `docs/reading-manifests.md` is this file's specification.
+//! Only plain scalars are resolved; a quoted one is a string unless it has a tag. The table of
+//! `docs/reading-manifests.md` is this file's specification.
 
 use serde_json::Number;
 
@@ -31,26 +31,26 @@ pub(super) fn resolve(text: String, tag: Option<&str>, plain: bool) -> Result<Sc
     }
 }
 
-/// Is this the key under which other maps are merged into this one?
+/// Whether this is the key under which other maps are merged into this one.
 pub(super) fn is_merge(text: &str, tag: Option<&str>, plain: bool) -> bool {
     text == "<<" && (plain || tag.is_some_and(|tag| tag.strip_prefix(CORE) == Some("merge")))
 }
 
 impl Scalar {
-    /// As a value. Infinity and not-a-number have no JSON, so RKE2 refuses them.
+    /// Converts it to a value. Infinity and not-a-number do not exist in JSON, so RKE2 refuses them.
     pub(super) fn into_value(self) -> Result<NodeValue, String> {
         Ok(match self {
             Scalar::Null => NodeValue::Null,
             Scalar::Bool(value) => NodeValue::Bool(value),
             Scalar::Int(value) => NodeValue::Number(value.into()),
-            // JSON has it as digits; what does not fit an i64 is read back as a float.
+            // JSON has it as digits; a number that does not fit an i64 is read back as a float.
             Scalar::Uint(value) => float(value as f64)?,
             Scalar::Float(value) => float(value)?,
             Scalar::Text(text) => NodeValue::String(text),
         })
     }
 
-    /// As a key: always a string. Null has none, nor has an integer above `i64::MAX`.
+    /// Converts it to a key, which is always a string. Null and an integer above `i64::MAX` cannot be keys.
     pub(super) fn into_key(self) -> Result<String, String> {
         match self {
             Scalar::Null => Err(
@@ -86,8 +86,8 @@ impl Scalar {
     }
 }
 
-/// A float as JSON writes it and Kubernetes reads it back: whole numbers become integers. Large ones
-/// are written with the shortest digits that mean them, and so read back as other integers.
+/// A float as JSON writes it and Kubernetes reads it back: whole numbers become integers. Large ones are written with
+/// the fewest digits that identify them, and are therefore read back as other integers.
 fn float(value: f64) -> Result<NodeValue, String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
@@ -105,7 +105,7 @@ fn float(value: f64) -> Result<NodeValue, String> {
     })
 }
 
-/// A float as a key: the shortest digits that single precision needs.
+/// A float as a key, with the fewest digits that single precision requires.
 fn float_key(value: f64) -> String {
     let narrow = value as f32;
     if narrow.is_nan() {
@@ -117,7 +117,7 @@ fn float_key(value: f64) -> String {
     shortest(&narrow.to_string(), &format!("{narrow:e}"))
 }
 
-/// Of two ways to write a number the one that Go's `%g` takes: with an exponent below 1e-4 and from 1e6 on.
+/// The form of a number that Go's `%g` chooses: with an exponent below 1e-4 and from 1e6 on.
 fn shortest(decimal: &str, scientific: &str) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -128,14 +128,14 @@ fn shortest(decimal: &str, scientific: &str) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Does the tag say that the text is base64?
+/// Whether the tag declares the text as base64.
 pub(super) fn is_binary(tag: Option<&str>) -> bool {
     tag.and_then(|tag| tag.strip_prefix(CORE)) == Some("binary")
 }
 
 fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
     let Some(name) = tag.strip_prefix(CORE) else {
-        // An unknown tag says nothing: the text stays a string, even if it is plain.
+        // An unknown tag has no effect: the text stays a string, even if it is plain.
         return Ok(Scalar::Text(text));
     };
     match name {
@@ -159,7 +159,7 @@ fn tagged(text: String, tag: &str) -> Result<Scalar, String> {
     }
 }
 
-/// What a plain scalar without a tag is. The first byte tells most texts from everything else.
+/// Resolves a plain scalar without a tag. The first byte distinguishes most texts from everything else.
 fn guess(text: String) -> Scalar {
     let Some(&first) = text.as_bytes().first() else {
         return Scalar::Null;
@@ -189,7 +189,7 @@ fn word(text: &str) -> Option<Scalar> {
     })
 }
 
-/// Is it a word for yes or no in YAML 1.1 alone?
+/// Whether it is a word for yes or no only in YAML 1.1.
 pub(super) fn is_word_of_yaml_1_1(text: &str) -> bool {
     matches!(word(text), Some(Scalar::Bool(_)))
         && !["true", "false"].contains(&&*text.to_lowercase())
@@ -209,7 +209,7 @@ fn dotted(text: &str) -> Option<Scalar> {
         ".inf" | ".Inf" | ".INF" => return Some(Scalar::Float(f64::INFINITY)),
         _ => {}
     }
-    // Here, unlike behind a digit, underscores count only between digits.
+    // Here, unlike after a digit, underscores count only between digits.
     let bytes = text.as_bytes();
     let between = |at: usize| {
         let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -289,13 +289,13 @@ fn decimal(text: &str) -> Option<Scalar> {
     value.is_finite().then_some(Scalar::Float(value))
 }
 
-/// `0b-101` is minus five to the reader RKE2 uses.
+/// RKE2's reader reads `0b-101` as minus five.
 fn odd_binary(text: &str) -> Option<Scalar> {
     let digits = text.strip_prefix("0b")?;
     i64::from_str_radix(digits, 2).ok().map(Scalar::Int)
 }
 
-/// Does the text have the shape of a YAML timestamp? Only an explicit tag asks.
+/// Whether the text has the shape of a YAML timestamp. Used only for an explicit tag.
 fn is_timestamp(text: &str) -> bool {
     let Some((date, time)) = text
         .split_once(['T', 't', ' '])

@@ -1,29 +1,26 @@
-//! Documents of a file, cut as Kubernetes' line reader cuts them: at every line that begins with
-//! `---`, whatever it stands in, before any YAML is read.
+//! Splits a file into documents as Kubernetes' line reader does: at every line that begins with `---`, even inside a
+//! text, before any YAML is read.
 
 use std::ops::Range;
 
 use super::MOST_PROBLEMS;
 
-/// One document: where it stands in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chunk {
     /// Line of its first character, counted from 1.
     pub(super) line: u32,
-    /// Its bytes.
     pub(super) range: Range<usize>,
 }
 
-/// A `---` with something behind it that is no comment: the reader refuses the whole file.
+/// A `---` with text after it that is not a comment: the reader refuses the whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BadSeparator {
     /// Its line, counted from 1.
     pub(super) line: u32,
-    /// What follows.
     pub(super) behind: AfterSeparator,
 }
 
-/// What follows a `---`. The text itself may be a secret.
+/// The text after a `---`. It may itself be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterSeparator {
     /// `-----BEGIN …`, a certificate's or key's first line.
@@ -34,8 +31,8 @@ pub(super) enum AfterSeparator {
     Text,
 }
 
-/// Cuts a text into documents; those without content are left out. After `most` of them, or
-/// more bad separators than are reported, the rest is not cut.
+/// Splits a text into documents, without the empty ones. After `most` of them, or more bad separators than are
+/// reported, the rest is not split.
 pub(super) fn split(text: &str, most: usize) -> (Vec<Chunk>, Vec<BadSeparator>) {
     let mut chunks = Vec::new();
     let mut bad = Vec::new();
@@ -75,7 +72,7 @@ fn push(chunks: &mut Vec<Chunk>, text: &str, range: Range<usize>, line: u32) {
     }
 }
 
-/// Where lines begin with `---`.
+/// The offsets of lines that begin with `---`.
 fn separators(text: &str) -> impl Iterator<Item = usize> {
     let first = text.starts_with("---").then_some(0);
     first
@@ -83,7 +80,7 @@ fn separators(text: &str) -> impl Iterator<Item = usize> {
         .chain(text.match_indices("\n---").map(|(at, _)| at + 1))
 }
 
-/// k3s leaves a document out when every line is blank, a comment or `---` alone.
+/// k3s ignores a document in which every line is blank, a comment or only `---`.
 fn is_empty(text: &str) -> bool {
     text.lines().all(|line| {
         let line = line.trim();

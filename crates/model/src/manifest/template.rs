@@ -1,23 +1,23 @@
-//! Templates where manifests should be: what a chart's `templates/` has, copied as it is.
+//! Templates in place of manifests: a chart's `templates/`, copied without rendering.
 
 use std::collections::BTreeSet;
 
 use super::Problem;
 
-/// What to do with one.
+/// The advice about a template.
 const ADVICE: &str = "It looks like a Helm template, and RKE2 renders none: render it first with `helm template`, or install \
                       its chart with a HelmChart";
 
-/// Instead of what is wrong with it as JSON.
+/// Replaces the error that the document has as JSON.
 pub(super) const INSTEAD_OF_JSON: &str = "the document begins with a template's braces, which RKE2 takes for JSON and refuses. It looks like a Helm template, and \
      RKE2 renders none: render it first with `helm template`, or install its chart with a HelmChart";
 
-/// Does a document begin with a template's action?
+/// Whether a document begins with a template's action.
 pub(super) fn begins(text: &str) -> bool {
     text.trim_start().starts_with("{{")
 }
 
-/// What is wrong with a document as YAML, with what it probably is. Lines are counted from `first_line`.
+/// The error of a document as YAML, with its probable cause. Lines are counted from `first_line`.
 pub(super) fn explain_templates(
     mut problems: Vec<Problem>,
     text: &str,
@@ -33,7 +33,7 @@ pub(super) fn explain_templates(
         let Some(line) = problem.line else {
             continue;
         };
-        // An action that stands alone is often noticed a line later.
+        // The error of an action without other text in its line is often one line later.
         if [line, line.saturating_sub(1)]
             .iter()
             .any(|line| actions.contains(line))

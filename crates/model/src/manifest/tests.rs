@@ -1,4 +1,4 @@
-//! Whole files, as RKE2 was seen to read them, and hostile ones.
+//! Tests of whole files, as RKE2 reads them, and of hostile ones.
 
 mod digest;
 mod limits;
@@ -57,7 +57,7 @@ fn what_stands_behind_the_end_of_a_document_is_told_with_its_line() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((told[0].0, told[0].1), (Code::BehindDocumentEnd, 8));
     assert_eq!(told[0].0.severity(), Severity::Error);
-    // What RKE2 never looks at need not be YAML.
+    // The text that RKE2 never reads need not be YAML.
     assert_eq!(
         lines_of(&problems_of_file(format!("{a}...\n}}}} {{\n"))),
         [6]
@@ -227,7 +227,7 @@ fn lists_are_flattened_by_one_level() {
     let typed = "apiVersion: x.dev/v1\nkind: ProbeList\nitems:\n- metadata: {name: a}\n- {kind: Other, apiVersion: v1, metadata: {name: b}}\n";
     assert_eq!(names(typed), ["Probe a", "Other b"]);
     assert_eq!(file(typed).objects().next().unwrap().id.group, "x.dev");
-    // Neither a kind that is called so nor a field makes a List.
+    // Neither a kind with this name nor a field makes a List.
     let named = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: x.dev/v1, kind: DenyList, metadata: {name: a}}\n- {apiVersion: x.dev/v1, kind: Order, metadata: {name: b}, items: []}\n";
     assert_eq!(file(named).problems, []);
     assert_eq!(names(named), ["DenyList a", "Order b"]);
@@ -347,7 +347,7 @@ fn what_lacks_most_of_an_object_is_said_once() {
         assert_eq!((told[0].0, told[0].1), (code, 1), "{told:?}");
         assert!(told[0].2.contains(words), "{told:?}");
     }
-    // A kind that is there and is none has RKE2 refuse the file, and is named.
+    // Because of an invalid kind RKE2 refuses the file, and the message contains the kind.
     for text in [
         "kind: ''\nreplicaCount: 1\n",
         "kind:\nreplicaCount: 1\n",
@@ -394,7 +394,7 @@ fn of_a_list_itself_rke2_asks_for_no_more_than_a_kind() {
     for head in ["kind: List\n", "apiVersion: 1\nkind: List\n"] {
         assert_eq!(names(format!("{head}{items}")), ["A a"]);
     }
-    // An item that is empty is an object without a name.
+    // An empty item is an object without a name.
     let read = file(format!("apiVersion: v1\nkind: List\n{items}-\n"));
     assert_eq!(read.objects().count(), 1);
     let said: Vec<_> = read.problems.iter().map(|problem| problem.code).collect();
@@ -448,7 +448,7 @@ fn bytes_that_are_no_text_are_refused_with_a_line() {
     );
     // Half a UTF-16 file.
     assert_eq!(lines(b"\xfe\xff\0a\0:\0 \x001\n"), [(Code::FileRefused, 1)]);
-    // JSON takes it and puts U+FFFD in its place.
+    // JSON accepts it and replaces it with U+FFFD.
     let json =
         b"{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"},\"x\":\"\xff\"}";
     let read = file(json);
@@ -548,7 +548,7 @@ fn no_problem_quotes_what_may_be_a_secret() {
             assert!(problem.line.is_some(), "{text:?}: {said}");
         }
     }
-    // Of digits, each tells as much as a letter.
+    // Each digit reveals as much as a letter.
     for text in [
         "{\"pin\": 0987612345}",
         "0987612345098761234509876: x\n",

@@ -1,8 +1,7 @@
-//! One YAML document, from text to [`Node`].
+//! Reads the text of one YAML document into a [`Node`].
 //!
-//! The syntax is the C library's: RKE2's reader and the one used here are both ports of it. The
-//! meaning of scalars is in `scalar`. Anchors are expanded here, within two budgets: the reader's
-//! own rule against alias bombs, and ours.
+//! The syntax is the C library's: RKE2's reader and the one used here are both ports of it. The meaning of scalars is
+//! in `scalar`. Anchors are expanded here, within two budgets: the reader's own rule against alias bombs, and ours.
 
 mod aliases;
 mod builder;
@@ -22,8 +21,8 @@ use self::source::{Lines, YamlBytes};
 use super::{Node, NodeValue, Problem, ReadLimits, budget};
 use crate::reasons::Code;
 
-/// Reads the first document of `text`, as RKE2 does: what follows it is not looked at. Lines are
-/// counted from `first_line`. `None` when there is no document at all.
+/// Reads the first document of `text` and ignores the rest, as RKE2 does. Lines are counted from `first_line`. `None`
+/// when there is no document.
 pub fn parse(
     text: &str,
     first_line: u32,
@@ -49,8 +48,8 @@ pub fn parse_configuration(text: &str) -> Result<Option<Node>, Vec<Problem>> {
         })
 }
 
-/// Reads RKE2's own configuration: the first document, and at its top a key that appears twice stays
-/// twice, because RKE2 looks at each pair in turn (`k3s pkg/configfilearg/parser.go`).
+/// Reads RKE2's own configuration: the first document. A repeated key at its top stays repeated, because RKE2 evaluates
+/// each pair in turn (`k3s pkg/configfilearg/parser.go`).
 pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = YamlReader {
@@ -60,8 +59,8 @@ pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     reader.read(text, 1, &ReadLimits::default())
 }
 
-/// Reads user-data or another file that writes files: the first document, behind which others may come but no text
-/// that is none, a `!!binary` as it is written, and the keys that stand twice.
+/// Reads user-data or another file that writes files: the first document, the written form of each `!!binary`, and the
+/// repeated keys. Other documents may follow it, but no text without a separator.
 pub(super) fn input(
     text: &str,
     limits: &ReadLimits,
@@ -74,12 +73,12 @@ pub(super) fn input(
     Ok((root, reader.aside.repeated))
 }
 
-/// Reads the first document as Harvester's installer does (`gopkg.in/yaml.v3` into a map): of the words for yes and no only
-/// `true` and `false` are none of text.
+/// Reads the first document as Harvester's installer does (`gopkg.in/yaml.v3` into a map): of the words for yes and no
+/// only `true` and `false` are not text.
 ///
 /// # Errors
 ///
-/// What keeps it from being read.
+/// The reasons why it cannot be read.
 pub fn installers(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = YamlReader {
@@ -90,53 +89,51 @@ pub fn installers(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     reader.read(text, 1, &ReadLimits::default())
 }
 
-/// A key that RKE2 reads as something else than what is written.
+/// A key that RKE2 reads as another text than the written one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReadKey {
-    /// Its line.
     pub(super) line: u32,
-    /// As it is written: `n`.
+    /// Its written form: `n`.
     pub(super) written: String,
-    /// As it is read: `false`.
+    /// RKE2's form: `false`.
     pub(super) read: String,
 }
 
 /// A key that appears twice in one map; the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepeatedKey {
-    /// The key.
     pub(super) key: String,
     /// Its last line.
     pub(super) line: u32,
-    /// The line before, in which it stands too.
+    /// The previous line with the same key.
     pub(super) earlier: u32,
 }
 
-/// What a document's text says beside its value.
+/// Details of a document's text that its value does not have.
 #[derive(Debug, Default)]
 pub(super) struct DocumentNotes {
-    /// The first line of what follows `...`: RKE2 never looks at it.
+    /// The first line of the text after `...`, which RKE2 never reads.
     pub(super) unread: Option<u32>,
-    /// Keys that are read as something else than what is written, the first of them.
+    /// The first of the keys that RKE2 reads as another text than the written one.
     pub(super) keys: Vec<ReadKey>,
-    /// Keys that stand twice, the first of them.
+    /// The first of the repeated keys.
     pub(super) repeated: Vec<RepeatedKey>,
 }
 
-/// Reads documents one after the other; its buffers are used again.
+/// Reads documents one after the other and reuses its buffers.
 pub(super) struct YamlReader<'t> {
-    /// Of the document that was read last.
+    /// The notes of the last document.
     pub(super) aside: DocumentNotes,
-    /// The memory that the values of the documents before it take.
+    /// The memory of the values of the documents before it.
     pub(super) taken: usize,
     parser: Parser<YamlBytes<'t>>,
-    /// Read as configuration: exactly one document, no key twice.
+    /// Read as configuration: exactly one document, no repeated key.
     whole: bool,
     /// Keep every pair of the outermost map.
     pairs: bool,
-    /// Leave a `!!binary` as it is written.
+    /// Keep the written form of a `!!binary`.
     written_binary: bool,
-    /// Take `yes`, `on` and the like for text.
+    /// Read `yes`, `on` and similar words as text.
     plain_words: bool,
 }
 
@@ -180,7 +177,7 @@ impl<'t> YamlReader<'t> {
         }
     }
 
-    /// Is it read as RKE2 reads it? Other programs have other readers.
+    /// Whether it is read as RKE2 reads it. Other programs have other readers.
     fn is_rke2s(&self) -> bool {
         !self.whole && !self.written_binary
     }
@@ -221,15 +218,17 @@ impl<'t> YamlReader<'t> {
     }
 }
 
-/// A byte-order mark. In front of the text it is taken off before.
+/// A byte-order mark. At the beginning of the text it has already been removed.
 const MARK: char = '\u{feff}';
 
-/// What the parser reads otherwise than RKE2's, and what stands for it while the text is parsed: no character of any text.
+/// Characters that the parser reads differently from RKE2's parser, with the placeholders that replace them during
+/// parsing. No text contains these placeholders.
 const STAND_INS: [(char, char); 2] = [(MARK, '\u{fdd0}'), (':', '\u{fdd1}')];
 
 impl YamlReader<'_> {
-    /// The parser skips a mark at the beginning of every line, RKE2's only in front of the text. And it refuses what RKE2's
-    /// takes: a colon at the end of a text between brackets, and `\'` in a text in quotation marks.
+    /// The parser skips a mark at the beginning of every line, RKE2's only at the beginning of the text. The parser
+    /// also refuses two things that RKE2's accepts: a colon at the end of a text between brackets, and `\'` in a text
+    /// in quotation marks.
     fn read_replaced(
         &mut self,
         text: &str,
@@ -269,7 +268,7 @@ impl YamlReader<'_> {
 /// Most `%TAG` directives of a text: the parser compares each with all before it.
 const MOST_TAGS: usize = 100;
 
-/// The line, from 0, in which there is one too many.
+/// The line, from 0, of the first directive above the limit.
 fn excess_tag(text: &str) -> Option<u32> {
     const TAG: &str = "%TAG";
     let first = text.starts_with(TAG).then_some(0);
@@ -278,16 +277,16 @@ fn excess_tag(text: &str) -> Option<u32> {
     Some(super::split::count_lines(&text[..excess]))
 }
 
-/// Most `\'` that are taken out of a text: it is parsed again for each, and no more bytes than this.
+/// Most `\'` that are removed from a text: it is parsed again for each, and no more bytes than this.
 const MOST_ESCAPES: usize = 100;
 const MOST_PARSED_AGAIN: usize = 64 << 20;
 
-/// How many are taken out of a text of this length.
+/// How many are removed from a text of this length.
 fn most_escapes(length: usize) -> usize {
     MOST_ESCAPES.min(MOST_PARSED_AGAIN / length.max(1))
 }
 
-/// Takes the backslash away where the parser stumbles over `\'`.
+/// Removes the backslash wherever the parser fails at `\'`.
 fn unescape(text: &mut String) {
     for _ in 0..most_escapes(text.len()) {
         match first_escape(text) {
@@ -297,7 +296,7 @@ fn unescape(text: &mut String) {
     }
 }
 
-/// Where the parser stumbles over the first `\'`, if that is what it stumbles over.
+/// The offset of the first `\'` at which the parser fails, if that is its error.
 fn first_escape(text: &str) -> Option<usize> {
     let mut parser = Parser::new();
     parser.set_encoding(Encoding::Utf8);
@@ -314,7 +313,7 @@ fn first_escape(text: &str) -> Option<usize> {
     text.get(at..)?.starts_with("\\'").then_some(at)
 }
 
-/// The text with stand-ins; those of colons where `colons` says so.
+/// The text with placeholders; those of colons only if `colons` is set.
 fn replaced(text: &str, colons: bool) -> String {
     let stand_in = |ch: char| STAND_INS.iter().find(|(real, _)| *real == ch);
     let mut before = ' ';
@@ -355,14 +354,13 @@ fn put_back(node: &mut Node) {
     }
 }
 
-/// What may come behind the first document.
+/// The text that may follow the first document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AfterFirstDocument {
-    /// RKE2 never looks there.
+    /// Any text, which RKE2 never reads.
     Unread,
     /// Other documents, each beginning with `---`.
     Documents,
-    /// Nothing.
     Nothing,
 }
 
@@ -424,7 +422,7 @@ fn document(
     builder.finish()
 }
 
-/// The first line with anything in it behind a `...`.
+/// The first line with content after a `...`.
 fn unread(text: &str, end: Mark, lines: &Lines<'_>) -> Option<u32> {
     let end = usize::try_from(end.index).ok()?;
     let mut at = end;

@@ -6,7 +6,6 @@ use serde_json::Value;
 /// One condition. A text that is absent or of another type is empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Condition<'o> {
-    /// Its type: `Ready`.
     pub name: &'o str,
     /// `True`, `False` or `Unknown`.
     pub status: &'o str,
@@ -29,49 +28,44 @@ impl<'o> Condition<'o> {
         }
     }
 
-    /// All conditions of an object.
     pub fn all(object: &'o Value) -> impl Iterator<Item = Self> {
         Self::in_status(&object["status"])
     }
 
-    /// The same, by a status: some objects have several.
+    /// The conditions of a status: some objects have several.
     pub fn in_status(status: &'o Value) -> impl Iterator<Item = Self> {
         let conditions = status["conditions"].as_array();
         conditions.into_iter().flatten().map(Self::read)
     }
 
-    /// The condition of this type.
     pub fn of(object: &'o Value, name: &str) -> Option<Self> {
         Self::all(object).find(|condition| condition.name == name)
     }
 
-    /// Is its status `True`?
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }
 
-    /// Is its status `False`?
     pub fn is_false(&self) -> bool {
         self.status == "False"
     }
 
-    /// The text of another field.
+    /// The value of another text field.
     pub fn text(&self, field: &str) -> &'o str {
         self.json[field].as_str().unwrap_or_default()
     }
 
-    /// The time in a field.
     pub fn time(&self, field: &str) -> Option<Timestamp> {
         self.text(field).parse().ok()
     }
 
-    /// When it changed last. Rancher and Harvester write `lastUpdateTime`, Kubernetes `lastTransitionTime`.
+    /// The time of the last change. Rancher and Harvester write `lastUpdateTime`, Kubernetes `lastTransitionTime`.
     pub fn since(&self) -> Option<Timestamp> {
         self.time("lastTransitionTime")
             .max(self.time("lastUpdateTime"))
     }
 
-    /// Reason and message, as far as it has them: `KubeletNotReady: cni plugin not initialized`.
+    /// Reason and message, if present: `KubeletNotReady: cni plugin not initialized`.
     pub fn words(&self) -> String {
         match (self.reason.trim(), self.message.trim()) {
             ("", words) | (words, "") => words.to_owned(),
@@ -79,7 +73,6 @@ impl<'o> Condition<'o> {
         }
     }
 
-    /// The whole entry.
     pub fn json(&self) -> &'o Value {
         self.json
     }

@@ -1,5 +1,5 @@
-//! Kubernetes objects, as manifests declare them (nodes with lines) and as kube-apiserver answers (JSON): each part of an object that
-//! several crates read is described here once. Knows no kind of Harvester and no cluster.
+//! Kubernetes objects, as manifests declare them (nodes with lines) and as kube-apiserver returns them (JSON): each
+//! part of an object that several crates read is described once, here. Knows no kind of Harvester and no cluster.
 
 mod condition;
 mod path;

@@ -1,6 +1,6 @@
-//! How kube-apiserver names versions, and the paths of kinds.
+//! The versions and the paths of kinds in kube-apiserver.
 
-/// Group and version as they are in an object: `v1`, `apps/v1`.
+/// The `apiVersion` of an object: `v1`, `apps/v1`.
 pub fn api_version(group: &str, version: &str) -> String {
     match group {
         "" => version.to_owned(),
@@ -8,7 +8,7 @@ pub fn api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// The path below which the kinds of such a version are served.
+/// The path below which kube-apiserver serves the kinds of this version.
 pub fn api_root(api_version: &str) -> String {
     match api_version.contains('/') {
         true => format!("/apis/{api_version}"),
@@ -16,7 +16,7 @@ pub fn api_root(api_version: &str) -> String {
     }
 }
 
-/// The plural of a kind in paths, as those of Kubernetes are formed.
+/// The plural of a kind in paths, formed like those of Kubernetes.
 pub fn plural_of(kind: &str) -> String {
     let kind = kind.to_ascii_lowercase();
     match kind.as_bytes() {

@@ -1,4 +1,4 @@
-//! The specification of a pod: where it is in an object, and its containers.
+//! The pod specification in an object, and its containers.
 
 use serde_json::Value;
 
@@ -9,19 +9,17 @@ const LISTS: [&str; 2] = ["initContainers", "containers"];
 /// Containers that are added to a running pod.
 const EPHEMERAL: &str = "ephemeralContainers";
 
-/// A container in the specification of a pod.
 #[derive(Debug)]
 pub struct Container<'o, V> {
-    /// The list that it is in: `containers` or `initContainers`.
+    /// Its list: `containers` or `initContainers`.
     pub list: &'static str,
     /// Its place in this list.
     pub index: usize,
-    /// The container.
     pub node: &'o V,
 }
 
 impl<V> Container<'_, V> {
-    /// Does it end before the other containers start? A sidecar (`restartPolicy: Always`) counts too.
+    /// Whether it ends before the other containers start. A sidecar (`restartPolicy: Always`) counts too.
     pub fn is_init(&self) -> bool {
         self.list == LISTS[0]
     }
@@ -44,7 +42,7 @@ pub fn containers<V: ObjectView>(spec: &V) -> impl Iterator<Item = Container<'_,
     LISTS.into_iter().flat_map(|list| in_list(spec, list))
 }
 
-/// The same the other way round, as Kubernetes validates and counts them.
+/// The other containers, then the init containers, as Kubernetes validates and counts them.
 pub fn containers_before_init<V: ObjectView>(spec: &V) -> impl Iterator<Item = Container<'_, V>> {
     LISTS.into_iter().rev().flat_map(|list| in_list(spec, list))
 }

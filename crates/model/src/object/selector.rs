@@ -9,7 +9,6 @@ use super::ObjectView;
 /// Labels, or the fields of a node.
 pub type Labels = BTreeMap<String, String>;
 
-/// How a label is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     In,
@@ -20,7 +19,6 @@ enum Operator {
     Lt,
 }
 
-/// One comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelRequirement {
     key: String,
@@ -61,12 +59,12 @@ impl LabelRequirement {
         })
     }
 
-    /// Does it hold for these labels?
+    /// Whether the requirement is met by these labels.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.holds(labels.get(&self.key).map(String::as_str))
     }
 
-    /// Does it hold for this value of its label?
+    /// Whether the requirement is met by this value of its label.
     fn holds(&self, value: Option<&str>) -> bool {
         let compared = || -> Option<Ordering> {
             let label: i64 = value?.parse().ok()?;
@@ -122,7 +120,7 @@ impl LabelSelector {
         }))
     }
 
-    /// The same, without the expressions that cannot be understood.
+    /// Like [`Self::parse`], but ignores unknown expressions.
     pub fn parse_known<V: ObjectView>(selector: &V) -> Self {
         let requirements = requirements(selector).filter_map(Result::ok);
         Self {
@@ -130,23 +128,23 @@ impl LabelSelector {
         }
     }
 
-    /// Asks for more.
+    /// Adds a requirement.
     pub fn require(&mut self, requirement: LabelRequirement) {
         self.requirements.push(requirement);
     }
 
-    /// Does it select an object with these labels?
+    /// Whether it selects an object with these labels.
     pub fn matches(&self, labels: &Labels) -> bool {
         let mut requirements = self.requirements.iter();
         requirements.all(|requirement| requirement.matches(labels))
     }
 
-    /// Does it select an object with these labels? `label` gives the value of a label, if the label exists.
+    /// Whether it selects an object with these labels. `label` returns the value of a label, if the label exists.
     pub fn matches_by<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.may_match(label, |_| true)
     }
 
-    /// May it select an object if only some of its labels are known?
+    /// Whether it may select an object of which only some labels are known.
     pub fn may_match<'l>(
         &self,
         label: impl Fn(&str) -> Option<&'l str>,
@@ -156,7 +154,7 @@ impl LabelSelector {
         known.all(|requirement| requirement.holds(label(&requirement.key)))
     }
 
-    /// Does it select everything?
+    /// Whether it selects everything.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::manifest::Node;
 
-/// One of the two trees.
 pub trait ObjectView: Sized {
     /// The value of a key of a map.
     fn get(&self, key: &str) -> Option<&Self>;
@@ -12,9 +11,7 @@ pub trait ObjectView: Sized {
     fn items(&self) -> &[Self];
     /// The entries of a map; none for anything else.
     fn entries(&self) -> impl Iterator<Item = (&str, &Self)>;
-    /// The string, if this is one.
     fn as_str(&self) -> Option<&str>;
-    /// Is this `null`?
     fn is_null(&self) -> bool;
 
     /// The items of the list with this key.

@@ -1,9 +1,9 @@
 //! The one table of reason codes.
 //!
-//! Everything that Windrow holds, finds, does or reports has a row here: a stable code, a severity, a
-//! one-line template, an advice, a journal MESSAGE_ID and an anchor in `docs/reasons.md`. The
-//! journal catalogue, the documentation and the texts of the command line come from it. Codes and
-//! MESSAGE_IDs are promises: once released they do not change.
+//! Everything that Windrow holds, finds, does or reports has a row here: a stable code, a severity, a one-line
+//! template, an advice, a journal MESSAGE_ID and an anchor in `docs/reasons.md`. The journal catalogue, the
+//! documentation and the texts of the command line are generated from it. Codes and MESSAGE_IDs are promises: once
+//! released they do not change.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Info => "info",
@@ -41,17 +40,13 @@ impl Severity {
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reason {
-    /// The code's variant.
     pub code: Code,
     /// The stable code, as printed.
     pub id: &'static str,
-    /// Its section of `docs/reasons.md`.
     pub section: &'static str,
-    /// How much it matters.
     pub severity: Severity,
     /// One line, with `{fields}`.
     pub template: &'static str,
-    /// What to do about it.
     pub advice: &'static str,
     /// The journal's MESSAGE_ID: 128 bits, hexadecimal.
     pub message_id: &'static str,
@@ -91,9 +86,8 @@ mod table;
 pub use table::{Code, REASONS};
 
 impl Code {
-    /// The row of the table.
     pub fn reason(self) -> &'static Reason {
-        // The enum and the table are written by one macro, in one order.
+        // One macro writes the enum and the table in the same order.
         &REASONS[self as usize]
     }
 
@@ -102,7 +96,6 @@ impl Code {
         self.reason().id
     }
 
-    /// How much it matters.
     pub fn severity(self) -> Severity {
         self.reason().severity
     }
@@ -192,7 +185,6 @@ mod tests {
             for text in [reason.template, reason.advice, reason.section] {
                 assert!(!text.trim().is_empty(), "{} lacks a text", reason.id);
             }
-            // An advice is printed as it stands.
             let advice = reason.advice;
             assert!(!advice.contains('{'), "{}: {advice}", reason.id);
         }

@@ -10,8 +10,8 @@ pub fn message(said: &str) -> String {
     text::redact(said, &mut |_, _| {})
 }
 
-/// The same for every message of an object: what controllers say in a status often hands on an error of the
-/// API, and so does an event.
+/// Redacts every message of an object: messages of controllers in a status often include an error of the API, and so do
+/// those of an event.
 pub fn messages(object: &mut Value) {
     if let Some(Value::String(said)) = object.get_mut("message") {
         *said = message(said);

@@ -1,12 +1,11 @@
-//! Base64 as it is met in the wild: with and without padding, both alphabets, in the middle of other
-//! bytes.
+//! Base64 in any form: with and without padding, in both alphabets, in the middle of other bytes.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 
-/// Takes what any decoder may take.
+/// Accepts everything that any decoder may accept.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -14,7 +13,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireNone),
 );
 
-/// Decodes what looks like base64, in either alphabet; `None` when it is none. What follows the padding does not count.
+/// Decodes base64 in either alphabet; `None` when it is invalid. The text after the padding is ignored.
 pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text
         .iter()
@@ -38,15 +37,15 @@ pub(super) fn decode_text(text: &[u8]) -> Option<String> {
     inner.chars().all(printable).then_some(inner)
 }
 
-/// The characters that a secret leaves in the base64 of any text that contains it: one form for each
-/// of the three ways in which it can lie across groups, in both alphabets.
+/// The characters that a secret leaves in the base64 of any text that contains it: one form for each of its three
+/// possible offsets in a group, in both alphabets.
 pub(super) fn traces(secret: &str) -> Vec<String> {
     let mut traces = Vec::new();
     for shift in 0..3 {
         let mut bytes = vec![0; shift];
         bytes.extend_from_slice(secret.as_bytes());
         let encoded = BASE64_STANDARD_NO_PAD.encode(&bytes);
-        // Characters that depend on what comes before or after are none of the secret's.
+        // Characters that depend on the text before or after the secret are not part of it.
         let first = [0, 2, 3][shift];
         let whole = bytes.len() * 8 / 6;
         let Some(trace) = encoded.get(first..whole).filter(|trace| trace.len() >= 8) else {

@@ -1,23 +1,20 @@
 //! Keys whose values are secrets.
 
-/// What a key says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyClass {
-    /// Nothing.
     Plain,
-    /// It is a secret if it looks random, unlike a name: `someKey`, `loginId`.
+    /// A secret only if it looks random, unlike a name: `someKey`, `loginId`.
     IfRandom,
-    /// It may be a secret, or the name of one.
+    /// A secret, or the name of one.
     Perhaps,
-    /// It is a secret.
     Secret,
-    /// Everything below it is: users' passwords in forms of their own, scripts for other machines.
+    /// Everything below it is a secret: users' passwords in special forms, scripts for other machines.
     Whole,
-    /// Commands: whoever wrote them may have written a password into them.
+    /// Commands, whose author may have written a password into them.
     Commands,
 }
 
-/// How a secret's key ends, without case, dashes, dots and underscores.
+/// The last parts of a secret's key, without case, dashes, dots and underscores.
 const ENDINGS: &[&str] = &[
     // Passwords.
     "password",
@@ -138,7 +135,7 @@ const ENDINGS: &[&str] = &[
     "wireguardkey",
     "writekey",
     "psk",
-    // Secrets of their own kinds.
+    // Secrets of various kinds.
     "clientsecret",
     "sharedsecret",
     "appsecret",
@@ -174,10 +171,10 @@ const ENDINGS: &[&str] = &[
     "iddsa",
 ];
 
-/// Whole last words of a secret's key. As endings they would be found in other words (compass, spin).
+/// Whole last words of a secret's key. As mere suffixes they would match other words (compass, spin).
 const LAST_WORDS: &[&str] = &["pass", "pw", "pin", "puk", "pat", "sig", "psw", "creds"];
 
-/// The same where it may as well be a name.
+/// Whole last words that may also stand for a name.
 const PERHAPS: &[&str] = &[
     "secret",
     "secrets",
@@ -188,7 +185,7 @@ const PERHAPS: &[&str] = &[
     "keys",
 ];
 
-/// Keys below which nothing is shown.
+/// Keys with a value of which no part is shown.
 const WHOLE: &[&str] = &[
     "chpasswd",
     "userdata",
@@ -210,7 +207,7 @@ const COMMANDS: &[&str] = &[
     "latecommands",
 ];
 
-/// Words of a key whose value is a secret, whatever qualifies them: `password_prod`, `TOKEN_2`.
+/// Words of a key whose value is a secret, even with a qualifier: `password_prod`, `TOKEN_2`.
 const STRONG: &[&str] = &[
     "password",
     "passwd",
@@ -222,7 +219,7 @@ const STRONG: &[&str] = &[
     "psk",
 ];
 
-/// Words after a strong one that leave it what it is.
+/// Words that do not change the meaning of a strong word before them.
 const QUALIFIERS: &[&str] = &[
     "a",
     "admin",
@@ -311,10 +308,9 @@ const PUBLIC: &[&str] = &[
     "file",
 ];
 
-/// What a key says.
 pub(super) fn class(key: &str) -> KeyClass {
     let mut words = words(key);
-    // `PASSWORD_1`, `token2`: which of several it is says nothing.
+    // `PASSWORD_1`, `token2`: a number at the end does not matter.
     let is_number = |word: &String| {
         let digits = word.strip_prefix('v').unwrap_or(word);
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -331,7 +327,7 @@ pub(super) fn class(key: &str) -> KeyClass {
     };
     let plain = words.concat();
     let plain = plain.trim_end_matches(|one: char| one.is_ascii_digit());
-    // `regcodes`: several are no less secret.
+    // `regcodes`: the plural is as secret as the singular.
     let one = plain.strip_suffix('s').unwrap_or(plain);
     let ends = |with: &[&str]| {
         with.iter()
@@ -355,7 +351,7 @@ pub(super) fn class(key: &str) -> KeyClass {
     }
 }
 
-/// A word that says what it is, and after it only what does not change that.
+/// Whether a strong word is followed only by words that do not change its meaning.
 fn is_qualified(words: &[String]) -> bool {
     let rest = words
         .iter()
@@ -399,7 +395,7 @@ fn words(key: &str) -> Vec<String> {
     words
 }
 
-/// Words in which a key below a secret's ends that says something about the secret, and holds none.
+/// Last words of a key below a secret's key that describes the secret and does not contain it.
 const DESCRIBING: &[&str] = &[
     "annotations",
     "audience",
@@ -429,24 +425,24 @@ const DESCRIBING: &[&str] = &[
     "version",
 ];
 
-/// Does a key below a secret's, as `secretName` or `enabled`, say something about it?
+/// Whether a key below a secret's key describes the secret, such as `secretName` or `enabled`.
 pub(super) fn describes(key: &str) -> bool {
     let words = words(key);
     let ends = |word: &String| DESCRIBING.contains(&word.as_str());
     words.last().is_some_and(ends) || ["apiVersion", "items", "key", "valueFrom"].contains(&key)
 }
 
-/// Does the key say that something below it is a webhook, or a list of them?
+/// Whether the key stands for a webhook, or a list of them.
 pub(super) fn names_hook(key: &str) -> bool {
     words(key).concat().contains("webhook")
 }
 
-/// Is it the address of a proxy, in which a name and a password may stand?
+/// Whether it is the address of a proxy, which may contain a name and a password.
 pub(super) fn is_proxy(key: &str) -> bool {
     words(key).concat().ends_with("proxy")
 }
 
-/// Does the key say that its value is a URL whose path may be a secret?
+/// Whether the key's value is a URL whose path may be a secret.
 pub(super) fn is_hook(key: &str) -> bool {
     let words = words(key);
     let plain = words.concat();

@@ -1,4 +1,4 @@
-//! The second net: secrets that are known, wherever they stand.
+//! The second net: known secrets, in any place.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{REDACTED, encoded, text, value};
 
-/// A shorter one would be found in words that are none.
+/// A shorter one would match inside ordinary words.
 const SHORTEST: usize = 6;
 
-/// Words that some people take for a password: taking them out everywhere would leave nothing to read.
+/// Words that some people use as a password: if they were redacted everywhere, the text would be unreadable.
 const WORDS: &[&str] = &[
     "admin",
     "administrator",
@@ -49,13 +49,13 @@ const WORDS: &[&str] = &[
     "windrow",
 ];
 
-/// Can it be searched for without taking out half of the text?
+/// Whether it can be searched without redacting half of the text.
 pub(super) fn can_be_known(secret: &str) -> bool {
     let plain = secret.to_ascii_lowercase();
     secret.len() >= SHORTEST
         && secret != REDACTED
         && !WORDS.contains(&plain.as_str())
-        // A path or a number names a thing that the rest of the archive speaks of.
+        // A path or a number identifies a thing to which the rest of the archive refers.
         && !(secret.starts_with('/') && !secret.contains(char::is_whitespace) && secret.len() < 128)
         && !(secret.len() < 10 && secret.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -65,7 +65,7 @@ pub(super) fn can_be_known(secret: &str) -> bool {
 pub struct Redactor {
     /// The secrets as they are written, also in JSON and in URLs.
     plain: Option<AhoCorasick>,
-    /// Those, and what they leave in base64.
+    /// The same secrets, and their traces in base64.
     known: Option<AhoCorasick>,
 }
 
@@ -74,7 +74,7 @@ impl Redactor {
         let mut forms = BTreeSet::new();
         for secret in secrets {
             forms.insert(secret.clone());
-            // As it stands inside a JSON text, and that inside another.
+            // The forms inside a JSON text, and inside a JSON text within another.
             let mut quoted = secret.clone();
             for _ in 0..2 {
                 quoted = inside_json(&quoted);
@@ -93,14 +93,13 @@ impl Redactor {
     /// A tree without its secrets.
     #[must_use]
     pub fn value(&self, found: &Value) -> Value {
-        // What is known goes first: a shape inside a value would cut it, and leave the rest. Base64 is left
-        // to the second search: what is around a secret in it can only be read whole.
+        // Known secrets go first: a shape inside a value would cut it, and leave the rest. Base64 is left to the second
+        // search, because text around a secret in it can only be decoded as a whole.
         let first = strings(found.clone(), self.plain.as_ref());
         let shaped = value::redact(&first, &mut |_, _| {});
         strings(shaped, self.known.as_ref())
     }
 
-    /// A text without its secrets.
     #[must_use]
     pub fn text(&self, found: &str) -> String {
         let first = without(found, self.plain.as_ref());
@@ -109,18 +108,18 @@ impl Redactor {
     }
 }
 
-/// The search for these; none where there are none.
+/// The search for these secrets; `None` if there are none.
 pub(super) fn search(forms: &BTreeSet<String>) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
-        // Of a few long secrets it would build a table with hundreds of bytes for each of theirs.
+        // For a few long secrets the default kind would build a table with hundreds of bytes for each of their bytes.
         .kind(Some(AhoCorasickKind::ContiguousNFA))
         .build(forms)
         .ok()
         .filter(|_| !forms.is_empty())
 }
 
-/// A text without what is known.
+/// A text without the known secrets.
 pub(super) fn without(found: &str, known: Option<&AhoCorasick>) -> String {
     let Some(known) = known else {
         return found.to_owned();

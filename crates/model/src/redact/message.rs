@@ -1,5 +1,4 @@
-//! Values that an error message quotes back: what kube-apiserver, its webhooks and parsers say of a field
-//! that they do not take.
+//! Values that an error message quotes: messages of kube-apiserver, its webhooks and parsers about an invalid field.
 //!
 //! ```text
 //!   spec.password: Invalid value: "hunter2": must be longer    (apimachinery pkg/util/validation/field/errors.go)
@@ -8,8 +7,8 @@
 //!   error found in #10 byte of ...|"hunter2"}|...              (json-iterator)
 //! ```
 //!
-//! The field and the reason stay. The value stays only where it surely tells no secret: a type's name,
-//! a number or a name, under a field that holds such.
+//! The field and the reason stay. The value stays only if it is certainly not a secret: a type's name, a number or a
+//! name, in a field for such values.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,12 +21,12 @@ use super::random::is_no_name;
 use super::{NEAR, REDACTED, known};
 use crate::text::beginning;
 
-/// How a field's error begins. Those of the first group quote the value.
+/// The beginnings of a field's error. Those of the first group quote the value.
 static FIELD_ERROR: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(\S*?)(: )?\b((?:Invalid|Duplicate|Unsupported) value|Not found|Too many|Too long): ")
 });
 
-/// What a field's error may begin with: where a key is before it, it is not a value.
+/// Possible first words of a field's error: after a key, such a word is not a value.
 const KINDS: &[&str] = &[
     "Invalid value",
     "Duplicate value",
@@ -40,7 +39,7 @@ const KINDS: &[&str] = &[
     "Internal error",
 ];
 
-/// Words with which prose goes on after `token: `. None of them is a password.
+/// Words with which prose continues after `token: `. None of them is a password.
 const PROSE: &[&str] = &[
     "a",
     "already",
@@ -121,17 +120,18 @@ const PROSE: &[&str] = &[
     "write",
 ];
 
-/// Does a field's error begin here? Then what is before it is the field, and no key.
+/// Whether a field's error begins here. The text before it is then the field, and not a key.
 pub(super) fn is_field_error(rest: &str) -> bool {
     KINDS.iter().any(|kind| rest.starts_with(kind))
 }
 
-/// Does prose go on here, and not a value?
+/// Whether the text continues as prose, and not with a value.
 pub(super) fn is_prose(rest: &str) -> bool {
-    // No word of prose is longer.
+    // All words of prose are shorter.
     let near = beginning(rest, 32);
     let word = near.split([' ', '\n', ':', ',']).next().unwrap_or_default();
-    // Alone on its line, a word is a value: `password: server`; and so is `a:b`, for prose has a blank behind its signs.
+    // A single word on its line is a value: `password: server`; and so is `a:b`, because prose has a blank after its
+    // punctuation.
     let after = &rest[word.len()..];
     let after_sign = after.strip_prefix([':', ',']);
     let goes_on = after.starts_with(' ')
@@ -139,8 +139,8 @@ pub(super) fn is_prose(rest: &str) -> bool {
     goes_on && PROSE.contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// Words after which a parser quotes what it was given. What is empty tells nothing, and stands in expressions (`orValue('')`). A
-/// quotation mark at the word itself ends one: `"value":"x"`.
+/// Words after which a parser quotes its input. An empty text reveals nothing, and is common in expressions
+/// (`orValue('')`). A quotation mark directly at the word ends a quotation: `"value":"x"`.
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?i)\b((?:parsing|parse|duration|quantity|unmarshal(?:ing)?|decod(?:e|ing)|convert(?:ing)?|literal|payload|input|value)\b[^"`'\n:\[\\]{1,40})("(?:[^"\\\n]|\\.)+"|`[^`\n]+`|'[^'\n]+')"#,
@@ -150,15 +150,14 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
 static SCALAR: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"(!![a-z]+ |cannot unmarshal (?:number|string|bool) )(`[^`\n]*`|[^\s`]+)( into )")
 });
-/// What json-iterator shows of its input.
+/// The part of its input that json-iterator shows.
 static CONTEXT: LazyLock<Regex> = LazyLock::new(|| regex(r"(?s)(\.\.\.\|).*(\|\.\.\.)"));
 
-/// Most bytes of values that are searched for once more: the search takes 30 times as much memory.
+/// Most bytes of values that are searched again: the search takes 30 times as much memory.
 const MOST_SEARCHED: usize = 256 << 10;
 
-/// A text without the values that errors in it quote.
 pub(super) fn redact(said: &str, found: OnSecret<'_>) -> String {
-    // Most texts have none of this.
+    // Most texts have none of these.
     let telling = [
         "value",
         "Not found: ",
@@ -200,7 +199,7 @@ pub(super) fn redact(said: &str, found: OnSecret<'_>) -> String {
     for value in &cut {
         found(value, false);
     }
-    // The reason may quote a value once more. All at once: a message can quote thousands.
+    // The reason may quote the value again. All values are searched at once: a message can quote thousands.
     let mut room = MOST_SEARCHED;
     let again = |value: &String| {
         let is_searched =
@@ -221,7 +220,7 @@ fn fields(said: &str, cut: &mut Vec<String>) -> String {
         let rest = &said[whole.end()..];
         let near = beginning(rest, NEAR);
         let in_near = quoted(near);
-        // What has no end nearby is taken out whole: it is not read once more for an error inside of it.
+        // A value without a nearby end is redacted as a whole: it is not searched again for an error inside it.
         let ends_near = near.len() == rest.len() || in_near.len() + LOOKED_BEYOND < near.len();
         let value = if ends_near { in_near } else { quoted(rest) };
         out.push_str(&said[at..whole.end()]);
@@ -245,7 +244,7 @@ fn fields(said: &str, cut: &mut Vec<String>) -> String {
     out
 }
 
-/// How far behind its end [`quoted`] looks for more of a value, in bytes.
+/// How far after its end [`quoted`] looks for more of a value, in bytes.
 const LOOKED_BEYOND: usize = 16;
 
 /// The value at the beginning of a text, as Go writes it.
@@ -275,7 +274,7 @@ fn quoted(text: &str) -> &str {
                         return &text[..at];
                     }
                     depth -= 1;
-                    // `map[string]interface {}{"a":1}`: more of it may follow.
+                    // `map[string]interface {}{"a":1}`: the value may continue.
                     let rest = &text[at + 1..];
                     let goes_on = rest.starts_with(['{', '[', '(', '*'])
                         || rest.starts_with("interface")
@@ -285,7 +284,7 @@ fn quoted(text: &str) -> &str {
                         return &text[..=at];
                     }
                 }
-                // Without marks a text may go on over blanks: to its reason.
+                // Without quotation marks a text may contain blanks: it ends at its reason.
                 ':' if depth == 0 && text[at..].starts_with(": ") => return &text[..at],
                 ',' if depth == 0 && !composed => return &text[..at],
                 '\n' if depth == 0 => return &text[..at],
@@ -296,7 +295,7 @@ fn quoted(text: &str) -> &str {
     text
 }
 
-/// May the value be shown? Only by these rules.
+/// Whether the value may be shown. Only these rules allow it.
 fn is_harmless(path: &str, value: &str) -> bool {
     let plain = value.trim_matches('"');
     if plain.is_empty() || is_type(plain) {
@@ -359,7 +358,6 @@ const NAMING: &[&str] = &[
     "version",
 ];
 
-/// What a schema calls the kinds of values.
 fn is_type(text: &str) -> bool {
     matches!(
         text,
@@ -379,7 +377,7 @@ fn is_type(text: &str) -> bool {
     )
 }
 
-/// The name of a manifest, or the layout that a time is wanted in.
+/// The name of a manifest, or the expected layout of a time.
 fn is_file(text: &str) -> bool {
     let path = text
         .bytes()

@@ -1,17 +1,16 @@
-//! Takes secrets out of what leaves the node.
+//! Removes secrets from everything that leaves the node.
 //!
-//! Two nets. The first knows where secrets stand: under which keys, after which words, in which shapes
-//! (private keys, tokens, password hashes, URLs with a password in them). The second knows the secrets
-//! themselves: what the first net found anywhere is taken out everywhere, also where nothing around it
-//! tells (a password in a line of the journal), and also in base64. It is searched for first and last:
-//! first, because a shape inside a longer secret would leave the rest of it standing.
+//! Two nets. The first recognises secrets by their context: keys, preceding words, and shapes (private keys, tokens,
+//! password hashes, URLs with a password in them). The second has the secrets themselves: a secret that the first net
+//! found once is removed everywhere. This includes places without such a context (a password in a line of the journal),
+//! and base64. The second net searches first and last: first, because a shape inside a longer secret would leave the
+//! rest of it.
 //!
 //! ```text
 //!   everything that was collected ──> learn ──> Redactor ──> value, text ──> the archive
 //! ```
 //!
-//! Rather too much is taken out than too little. Public keys, certificates, names of Secrets and
-//! digests stay.
+//! When in doubt, a text is removed. Public keys, certificates, names of Secrets and digests stay.
 
 mod api;
 mod encoded;
@@ -33,15 +32,15 @@ pub use api::{message, messages};
 pub use known::Redactor;
 pub use value::is_owners_annotation;
 
-/// How far around a key or an error is looked, in bytes, before it is known that there is a secret. Texts of others can have a key in
-/// each of a million places: with the whole rest of the text for each, one message would take minutes.
+/// How many bytes around a key or an error are searched before a secret is found. Text of other programs can have a key
+/// in each of a million places: with the whole rest of the text for each, one message would take minutes.
 const NEAR: usize = 1024;
 
-/// What stands in the place of a secret.
+/// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// A value of a configuration as an error quotes it: in backquotes where it is a name, a number or a few words;
-/// otherwise only how long it is. Who put a password in the wrong line must not find it in the journal.
+/// A value of a configuration as an error quotes it: in backquotes if it is a name, a number or a few words; otherwise
+/// only its length. A password in the wrong line must not appear in the journal.
 #[must_use]
 pub fn quoted(value: &str) -> String {
     const LONGEST: usize = 60;
@@ -52,7 +51,7 @@ pub fn quoted(value: &str) -> String {
     }
 }
 
-/// What a key says of the text below it.
+/// Whether the key marks the text below it as a secret.
 pub fn is_secret(key: &str, value: &str) -> bool {
     match keys::class(key) {
         keys::KeyClass::Plain => false,
@@ -64,8 +63,7 @@ pub fn is_secret(key: &str, value: &str) -> bool {
     }
 }
 
-/// Does the first net find something in the text, or is a word of it nothing that a person would choose as a
-/// name?
+/// Whether the first net finds something in the text, or a word of it is not a name that a person would choose.
 pub fn tells_a_secret(text: &str) -> bool {
     // Most texts are names in small letters, and there are many of them.
     let name = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'.' | b'/' | b'_');
@@ -76,7 +74,7 @@ pub fn tells_a_secret(text: &str) -> bool {
     text.split([' ', '/', ',', '(', ')', '"']).any(word) || message(text) != text
 }
 
-/// `sha256:` and its digits, as images have them.
+/// `sha256:` and its digits, as in images.
 fn is_digest(word: &str) -> bool {
     let digits = word.rsplit("sha256:").next().unwrap_or_default();
     digits.len() == 64
@@ -84,15 +82,15 @@ fn is_digest(word: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Most bytes of secrets that the second net knows: its search takes a hundred times as much memory. All secrets of a large cluster take a
-/// tenth of it, but users can write any number into their objects.
+/// Most bytes of secrets in the second net, whose search takes a hundred times as much memory. All secrets of a large
+/// cluster take a tenth of it, but users can write any number into their objects.
 const MOST_KNOWN: usize = 2 << 20;
 
-/// What the first net finds goes here, so that the second one knows it.
+/// Collects the secrets that the first net finds, for the second net.
 #[derive(Debug)]
 pub struct Learner {
     secrets: std::collections::BTreeSet<String>,
-    /// How many bytes of them it may still learn.
+    /// How many more bytes of secrets it may learn.
     room: usize,
     is_full: bool,
 }
@@ -104,7 +102,7 @@ impl Default for Learner {
 }
 
 impl Learner {
-    /// One that learns at most this many bytes of secrets.
+    /// Learns at most this many bytes of secrets.
     pub fn within(room: usize) -> Self {
         Self {
             secrets: std::collections::BTreeSet::new(),
@@ -113,32 +111,30 @@ impl Learner {
         }
     }
 
-    /// Learns the secrets of a tree.
     pub fn value(&mut self, value: &Value) {
         value::redact(value, &mut |secret, sure| self.found(secret, sure));
     }
 
-    /// Learns the secrets of a text.
     pub fn text(&mut self, text: &str) {
         text::redact(text, &mut |secret, sure| self.found(secret, sure));
     }
 
-    /// Learns a secret that is known to be one: the content of a token file.
+    /// Learns a certain secret: the content of a token file.
     pub fn secret(&mut self, secret: &str) {
         self.found(secret, true);
     }
 
-    /// Learns what is a secret only if it looks random, unlike a name.
+    /// Learns a text that is a secret only if it looks random, unlike a name.
     pub fn perhaps(&mut self, text: &str) {
         self.found(text, false);
     }
 
-    /// Were there more secrets than the second net knows? The others are only taken out where the first one finds them.
+    /// Whether there were more secrets than the limit of the second net. The others are only removed where the first
+    /// net finds them.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// The second net.
     pub fn redactor(self) -> Redactor {
         Redactor::new(&self.secrets)
     }
@@ -154,7 +150,7 @@ impl Learner {
         {
             self.take(inner.trim());
         }
-        // A long one that spans lines is met line by line elsewhere.
+        // A long secret of several lines may appear line by line elsewhere.
         if secret.contains('\n') {
             for line in secret.lines().map(str::trim) {
                 if line.len() >= 24 && !line.starts_with("-----") {
@@ -162,7 +158,8 @@ impl Learner {
                 }
             }
         }
-        // `K10<hash of the CA>::server:<password>`: the last part alone is the secret, and is used alone.
+        // `K10<hash of the CA>::server:<password>`: only the last part is the secret, and it is also used without the
+        // rest.
         if let Some((head, password)) = secret.rsplit_once(':')
             && head.starts_with("K10")
         {

@@ -1,8 +1,8 @@
-//! What all parts of the first net share.
+//! Shared by all parts of the first net.
 
 use regex::Regex;
 
-/// Called with every secret that was taken out, and whether it is surely one.
+/// Is called with every removed secret, and whether it is certainly one.
 pub(super) type OnSecret<'a> = &'a mut dyn FnMut(&str, bool);
 
 #[allow(

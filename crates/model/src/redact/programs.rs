@@ -1,7 +1,7 @@
-//! How programs are given a secret, on their command line and in files of their own, as data.
+//! The ways in which programs receive a secret, on their command line and in their files, as data.
 //!
-//! Each pattern stands with what such a text has in it anyway, in small letters. Group 1 stays, and so does group 2,
-//! which stands behind the secret.
+//! Each pattern has hints: texts that every match contains, in small letters. Group 1 stays, and so does group 2, which
+//! follows the secret.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::REDACTED;
 use super::pattern::OnSecret;
 use super::random::is_no_name;
 
-/// Patterns, as `shapes` has them.
+/// Patterns, in the form of those of `shapes`.
 pub(super) const PATTERNS: &[(&[&str], &str)] = &[
     // net-snmp: users and communities, in snmpd.conf and as arguments.
     (
@@ -105,7 +105,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         &["7z", "rar"],
         r"(\b(?:7z[ar]?|(?:un)?rar)\b[^\n|;]*?\s-h?p)(?:'[^'\n]*'|\x22[^\x22\n]*\x22|[^\s'\x22]+)",
     ),
-    // `rclone config create NAME TYPE KEY VALUE`, whatever the value looks like.
+    // `rclone config create NAME TYPE KEY VALUE`, with any value.
     (
         &["rclone"],
         r"(\brclone\b[^\n|;]*?\s(?:secret_access_key|client_secret|pass(?:word)?2?|token|key|sas_url)[ =])(?:'[^'\n]*'|\x22[^\x22\n]*\x22|[^\s'\x22]+)",
@@ -126,7 +126,8 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         &["variable \""],
         r"(?i)(\bvariable\s+\x22[^\x22\n]*(?:pass|passwd|pw|secret|token|key|credential)[^\x22\n]*\x22\s*\{[^}]*?\bdefault\s*=\s*)\x22[^\x22\n]+\x22",
     ),
-    // Where an installer, cloud-init or Ignition gets its configuration, on the kernel's command line: what follows the `?` lets anyone get it.
+    // The address from which an installer, cloud-init or Ignition gets its configuration, on the kernel's command line:
+    // with the text after the `?` anyone can get it.
     (
         &[
             "ds=nocloud",
@@ -179,7 +180,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         &["cloudflared"],
         r"(\bcloudflared\s+service\s+install\s+)\S+",
     ),
-    // Whoever knows the address registers a machine or a cluster with it.
+    // This address is enough to register a machine or a cluster.
     (
         &["/v3/import/", "/elemental/registration/"],
         r"(/(?:v3/import|elemental/registration)/)[A-Za-z0-9]{20,}",
@@ -230,7 +231,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         &["grub.pbkdf2"],
         r"(?i)(\bgrub\.pbkdf2\.sha512\.\d+\.)[0-9a-f.]{32,}",
     ),
-    // What stands first may be known from elsewhere, and is gone.
+    // The first part may already be known, and removed.
     (
         &["scram-sha-", "redacted]:"],
         r"((?:\bSCRAM-SHA-\d+\$\d+|\[redacted\]):)[A-Za-z0-9+/=]{8,}\$[A-Za-z0-9+/=:]+",
@@ -254,15 +255,14 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// `aws_secret_access_key abc`: a key and its value with nothing but blanks between them. In prose a word of that
-/// kind stands before any other word, so the value has to look random, unlike a name.
+/// `aws_secret_access_key abc`: a key and its value with only blanks between them. In prose any word may follow such a
+/// key, so the value has to look random, unlike a name.
 static SPACED: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern::regex(
         r"(?i)(\b[a-z0-9_.-]*(?:password|passwd|passphrase|pass|pw|secret|token|psk|_key|access_key_id|accesskey|apikey|authtok)[ \t]+[\x22']?)([A-Za-z0-9+/_=.!@#%^*~-]{8,})",
     )
 });
 
-/// A text without such values.
 pub(super) fn spaced(text: &str, found: OnSecret<'_>) -> String {
     SPACED
         .replace_all(text, |captures: &Captures<'_>| {
@@ -276,7 +276,7 @@ pub(super) fn spaced(text: &str, found: OnSecret<'_>) -> String {
         .into_owned()
 }
 
-/// No path, and both cases and digits, or a long row of them.
+/// Not a path, and either both cases and digits, or many digits in a row.
 pub(super) fn is_no_word(value: &str) -> bool {
     let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
     let mixed =

@@ -1,6 +1,6 @@
-//! Does a text look like a name that a person chose, or like something that a machine drew?
+//! Distinguishes a name that a person chose from a text that a machine generated.
 
-/// Where it is not sure that it is a secret: would a person choose it as a name?
+/// For uncertain secrets: whether a person would not choose it as a name.
 pub(super) fn looks_random(secret: &str) -> bool {
     let has = |test: fn(&u8) -> bool| secret.as_bytes().iter().any(test);
     let kinds = [
@@ -14,7 +14,7 @@ pub(super) fn looks_random(secret: &str) -> bool {
         && kinds.into_iter().filter(|kind| *kind).count() >= 3
 }
 
-/// Under a key that may have a secret: is it more than a name? Longer than a word, and random, or a row of
+/// Under a key that may have a secret: whether it is more than a name. It is longer than a word, and random or a row of
 /// hexadecimal digits.
 pub(super) fn is_no_name(secret: &str) -> bool {
     let hexadecimal = secret.len() >= 32 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,6 +1,6 @@
-//! Secrets that are known by their shape alone: `table.rs` has the shapes, this is the search.
+//! Recognises secrets only by their shape: `table.rs` has the shapes, this is the search.
 //!
-//! One search for all beginnings at once comes first, so that a text without any costs one pass.
+//! It begins with one search for all beginnings at once, so that a text without any costs one pass.
 
 mod table;
 
@@ -17,7 +17,7 @@ fn patterns_of() -> impl Iterator<Item = &'static (&'static [&'static str], &'st
     PATTERNS.iter().chain(programs::PATTERNS)
 }
 
-/// The beginnings, for one search for all.
+/// All beginnings in one search.
 static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
@@ -25,12 +25,12 @@ static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// Each is compiled when a text first has one of its hints. Compiled, all of them take 3.3 MB for as long as the daemon runs, and the
-/// first message of any condition would compile them; a node's messages have few of the hints.
+/// Each is compiled when a text first has one of its hints. All of them would take 3.3 MB until the daemon ends, and
+/// the first message of any condition would compile them; a node's messages have few of the hints.
 static REGEXES: LazyLock<Vec<OnceLock<Regex>>> =
     LazyLock::new(|| patterns_of().map(|_| OnceLock::new()).collect());
 
-/// The hints of all patterns, in order, and which pattern each belongs to.
+/// The hints of all patterns, in order, each with the index of its pattern.
 static HINTS: LazyLock<(Option<AhoCorasick>, Vec<usize>)> = LazyLock::new(|| {
     let all = patterns_of().enumerate();
     let (owners, hints): (Vec<usize>, Vec<&str>) = all
@@ -42,7 +42,6 @@ static HINTS: LazyLock<(Option<AhoCorasick>, Vec<usize>)> = LazyLock::new(|| {
     (search.ok(), owners)
 });
 
-/// A text without what looks like a secret.
 pub(super) fn redact(text: &str, found: OnSecret<'_>) -> String {
     let text = patterns(&prefixed(text, found), found);
     programs::spaced(&text, found)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Learner, REDACTED, encoded};
 
-/// What becomes of a text about which nothing else is known.
+/// Redacts a text without any other knowledge.
 fn text(found: &str) -> String {
     Learner::default().redactor().text(found)
 }
@@ -19,7 +19,7 @@ fn value(found: &Value) -> Value {
 #[test]
 fn a_value_is_known_by_the_name_before_it_also_in_a_text_that_cannot_be_read() {
     for (before, after) in [
-        // A manifest that is no YAML.
+        // A manifest that is not valid YAML.
         (
             "env:\n- name: DB_PASSWORD\n  value: hunter2\n\t- x",
             "env:\n- name: DB_PASSWORD\n  value: [redacted]\n\t- x",
@@ -28,7 +28,7 @@ fn a_value_is_known_by_the_name_before_it_also_in_a_text_that_cannot_be_read() {
             "- name: DB_PASSWORD\n  value: \"a b\"\n  x: y",
             "- name: DB_PASSWORD\n  value: \"[redacted]\"\n  x: y",
         ),
-        // What Go prints of an environment variable.
+        // Go's output of an environment variable.
         (
             "EnvVar{Name:DB_PASSWORD,Value:hunter2 ValueFrom:nil}",
             "EnvVar{Name:DB_PASSWORD,Value:[redacted] ValueFrom:nil}",
@@ -70,7 +70,7 @@ fn secrets_are_known_by_the_words_before_them() {
     for (before, after) in [
         ("token: abc", "token: [redacted]"),
         ("mutual_password={abc} x", "mutual_password=[redacted] x"),
-        // To the next blank, whatever is in it; in a URL's query to the next parameter.
+        // Up to the next blank, with any characters; in a URL's query up to the next parameter.
         ("token=abc&x,y;z)}] b", "token=[redacted] b"),
         (
             "http://h/?token=abc&other=1",
@@ -247,7 +247,7 @@ fn of_a_webhook_the_event_and_the_host_are_shown() {
     );
     assert!(shown.contains("console.example:8443/[redacted]"), "{shown}");
     assert!(shown.contains("NODE_READY"), "{shown}");
-    // In whatever else it stands.
+    // Inside any other text.
     assert!(!text("GET https://console.example/hook?key=geheim2 failed").contains("geheim2"));
     // A webhook of Kubernetes is another thing.
     let admission =
@@ -345,7 +345,7 @@ fn the_password_inside_a_token_is_a_secret_of_its_own() {
     assert_eq!(redactor.text("used f00ba4ba2"), "used [redacted]");
 }
 
-/// Everything of a secret that may show it.
+/// All parts of a text that may show the secret.
 fn shows(text: &str, secret: &str) -> bool {
     text.contains(secret)
         || encoded::traces(secret)
@@ -354,7 +354,7 @@ fn shows(text: &str, secret: &str) -> bool {
         || text.contains(&Value::String(secret.to_owned()).to_string()[1..=secret.len()])
 }
 
-/// The places in which a secret is found on a node, first net only.
+/// The places of a secret on a node, for the first net only.
 fn places(secret: &str) -> Vec<Value> {
     let text = format!("{secret} and more");
     vec![
@@ -372,7 +372,7 @@ fn places(secret: &str) -> Vec<Value> {
     ]
 }
 
-/// The same cases at every run: more of them, and others, are for `PROPTEST_CASES` and a seed by hand.
+/// The same cases at every run. `PROPTEST_CASES` and a seed give more and other ones by hand.
 fn cases() -> ProptestConfig {
     ProptestConfig {
         rng_seed: proptest::test_runner::RngSeed::Fixed(
@@ -391,9 +391,9 @@ proptest! {
 
     #[test]
     fn nothing_planted_under_a_key_comes_out(secret in "[ -~]{6,40}") {
-        // What is blank or a word that says nothing is no secret.
+        // A blank text, or a word without meaning, is not a secret.
         prop_assume!(secret.trim().len() >= 6 && !secret.contains("[redacted]"));
-        // An argument that begins so is the next flag.
+        // An argument with this beginning is the next flag.
         prop_assume!(!secret.starts_with("--"));
         for place in places(&secret) {
             let shown = value(&place).to_string();

@@ -1,4 +1,4 @@
-//! The first net on text: lines of a journal, arguments, files that are no YAML.
+//! The first net on text: lines of a journal, arguments, files that are not valid YAML.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use super::random::is_no_name;
 use super::{NEAR, REDACTED, encoded, message, shapes};
 use crate::text::{beginning, ending};
 
-/// A private key's own limit: what begins like one and never ends is none beyond it.
+/// The length limit of a private key: a text without an end within it is not a key.
 const LONGEST_KEY: usize = 16 << 10;
 
 static KEY_BEGIN: LazyLock<Regex> = LazyLock::new(|| {
@@ -23,18 +23,18 @@ static KEY_END: LazyLock<Regex> = LazyLock::new(|| {
         r"-{4,5} ?END (?:[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?|OpenVPN [A-Za-z0-9 -]*key(?: V1)?) ?-{4,5}",
     )
 });
-/// Who logs in, and with what, in a URL.
+/// The login in a URL.
 static USER_INFO: LazyLock<Regex> =
     LazyLock::new(|| regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#\x22'<>]+)@"));
-/// The same with a `/` in the password, which a URL must not have. Code tells what follows the
-/// colon from a port.
+/// A login with a `/` in the password, which is invalid in a URL. The code distinguishes the text after the colon from
+/// a port.
 static USER_INFO_WITH_SLASH: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#:@\x22'<>\[\]]+:[^\s\x22'<>@]*)@")
 });
-/// A flag, and what comes before its value as the next argument.
+/// A flag, and the text before its value as the next argument.
 static FLAG: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(--?[A-Za-z0-9][A-Za-z0-9_.-]*)([ \t]+)[^\s-]"));
-/// The name of an environment variable or a parameter, at the end of what stands before `value`.
+/// The name of an environment variable or a parameter, at the end of the text before `value`.
 static NAME_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?i)\b(?:name|key)[\\"']*[ \t]*[:=][ \t]*[\\"']*([A-Z0-9_.-]{1,128})(?:[\s,;\\"']|\\n)*(?:- +[\\"']*)?$"#,
@@ -42,7 +42,6 @@ static NAME_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
 });
 static BASE64: LazyLock<Regex> = LazyLock::new(|| regex(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
-/// A text without its secrets.
 pub(super) fn redact(text: &str, found: OnSecret<'_>) -> String {
     nested(text, 3, found)
 }
@@ -51,7 +50,7 @@ fn nested(text: &str, depth: usize, found: OnSecret<'_>) -> String {
     let mut text = private_keys(text, found);
     text = message::redact(&text, found);
     text = logins(&text, found);
-    // Before the shapes: these would cut a value in the middle, and what is left of it would stay.
+    // Before the shapes: these would cut a value in the middle, and leave the rest of it.
     text = assignments(&text, found);
     text = flags(&text, found);
     text = shapes::redact(&text, found);
@@ -68,7 +67,6 @@ fn nested(text: &str, depth: usize, found: OnSecret<'_>) -> String {
     text
 }
 
-/// Who logs in with what, in URLs.
 fn logins(text: &str, found: OnSecret<'_>) -> String {
     if !text.contains("://") {
         return text.to_owned();
@@ -79,7 +77,7 @@ fn logins(text: &str, found: OnSecret<'_>) -> String {
             if login == REDACTED {
                 return captures[0].to_owned();
             }
-            // The password alone is what leaks elsewhere.
+            // Only the password leaks elsewhere.
             found(login.split_once(':').map_or(login, |(_, one)| one), true);
             format!("{}{REDACTED}@", &captures[1])
         })
@@ -138,7 +136,7 @@ fn assignments(text: &str, found: OnSecret<'_>) -> String {
             continue;
         }
         let at = after_sign(text, sign);
-        // `/server/token: permission denied` says something about a file.
+        // `/server/token: permission denied` is a message about a file.
         let of_a_file = text[..key.start].ends_with('/') && text[..at].ends_with(": ");
         let place = KeySurroundings::find(text, key.clone(), sign);
         if of_a_file || message::is_field_error(&text[at..]) {
@@ -162,7 +160,7 @@ fn assignments(text: &str, found: OnSecret<'_>) -> String {
         }
         let sure = class == KeyClass::Secret && known_by_a_word(value.secret);
         found(value.secret, sure);
-        // `(token=abc)`: without the bracket it is the same one.
+        // `(token=abc)`: the value is the same without the bracket.
         found(
             value
                 .secret
@@ -179,7 +177,7 @@ fn assignments(text: &str, found: OnSecret<'_>) -> String {
     out
 }
 
-/// What a key says of its value. Of `value` the name before it says it: `name: DB_PASSWORD, value: x`.
+/// The class of a key. For `value` it is the one of the preceding name: `name: DB_PASSWORD, value: x`.
 fn class_of_key(text: &str, key: std::ops::Range<usize>) -> KeyClass {
     let own = class(&text[key.clone()]);
     if own != KeyClass::Plain || !text[key.clone()].eq_ignore_ascii_case("value") {
@@ -190,7 +188,7 @@ fn class_of_key(text: &str, key: std::ops::Range<usize>) -> KeyClass {
     name.map_or(own, |name| class(name.as_str()))
 }
 
-/// No key is longer.
+/// The maximum length of a key.
 const LONGEST_NAME: usize = 128;
 
 /// The key that ends before a sign, not before `least`.
@@ -207,13 +205,13 @@ fn key_before(text: &str, sign: usize, least: usize) -> Option<std::ops::Range<u
     let start = back(end, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
     });
-    // `\n` and the like in a quoted text are no part of the key after them.
+    // `\n` and the like in a quoted text are not part of the key after them.
     let escaped = start > least && bytes[start - 1] == b'\\' && bytes[start].is_ascii_lowercase();
     let start = start + usize::from(escaped && end - start > 1);
     (start < end && end - start <= LONGEST_NAME).then_some(start..end)
 }
 
-/// Behind `=`, `:`, `=>` or `:=` and blanks.
+/// The offset after `=`, `:`, `=>` or `:=` and blanks.
 fn after_sign(text: &str, sign: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = sign + 1;
@@ -268,13 +266,13 @@ fn flags(text: &str, found: OnSecret<'_>) -> String {
     out
 }
 
-/// What stands around a key and says where its value ends.
+/// The text around a key, which determines the end of its value.
 struct KeySurroundings {
-    /// How far in the key is.
+    /// The indentation of the key.
     indent: usize,
-    /// The quotation mark that is open before it, should it be one.
+    /// The quotation mark that is open before it, if there is one.
     quote: Option<char>,
-    /// It is a parameter of a URL's query.
+    /// A parameter of a URL's query.
     in_query: bool,
     /// It begins the line and `:` follows: the value is the rest of the line.
     whole_line: bool,
@@ -284,7 +282,7 @@ impl KeySurroundings {
     fn find(text: &str, key: std::ops::Range<usize>, sign: usize) -> Self {
         let is_quoted = text[key.end..sign].contains(['"', '\'']);
         let key = key.start;
-        // A log line may be long; what is open was opened nearby.
+        // A log line may be long, but an open quotation was opened nearby.
         let near = ending(&text[..key], 4096);
         let line = near.rfind('\n').map(|end| end + 1);
         let line = line.or((near.len() == key).then_some(0));
@@ -292,7 +290,7 @@ impl KeySurroundings {
         let alone = before.trim_matches([' ', '\t', '-', '"', '\'']).is_empty();
         Self {
             indent: before.len(),
-            // Its own quotation mark is closed behind it.
+            // Its own quotation mark is closed after it.
             quote: open_quote(match is_quoted {
                 true => before.trim_end_matches(['"', '\'', '\\']),
                 false => before,
@@ -303,7 +301,7 @@ impl KeySurroundings {
     }
 }
 
-/// The quotation mark that is open at the end of a line's beginning.
+/// The open quotation mark at the end of a line's beginning.
 fn open_quote(before: &str) -> Option<char> {
     let mut open = None;
     let mut last = ' ';
@@ -321,13 +319,13 @@ fn open_quote(before: &str) -> Option<char> {
     open
 }
 
-/// Does a value that counts only if it is random begin so?
+/// Whether the text begins with a value that counts only if it is random.
 fn begins_random(rest: &str, place: &KeySurroundings) -> bool {
     value(beginning(rest, NEAR), place).is_some_and(|value| is_no_name(value.secret))
 }
 
-/// `serviceAccountToken: path: token`: where the secret is, and not the secret. Such fields stand on one line
-/// where the line breaks were taken out.
+/// `serviceAccountToken: path: token`: the place of the secret, and not the secret. Such fields are on one line if the
+/// line breaks were removed.
 fn names_a_place(value: &str) -> bool {
     let Some((field, rest)) = beginning(value, NEAR).split_once(": ") else {
         return false;
@@ -337,18 +335,16 @@ fn names_a_place(value: &str) -> bool {
         && !rest.split_whitespace().any(is_no_name)
 }
 
-/// In prose (`token: expired`) what follows is a word, which must not be taken out elsewhere.
+/// In prose (`token: expired`) the next text is a word, which must not be removed elsewhere.
 fn known_by_a_word(value: &str) -> bool {
     value.len() >= 8 && !value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// A value in a text.
 struct AssignedValue<'t> {
     /// Quotation marks before it.
     before: &'t str,
-    /// What it is.
     secret: &'t str,
-    /// How long it is, in bytes, from `before` on.
+    /// Its length in bytes, including `before`.
     length: usize,
 }
 
@@ -362,7 +358,7 @@ fn value<'t>(text: &'t str, place: &KeySurroundings) -> Option<AssignedValue<'t>
         let length = closing(body, before).unwrap_or_else(|| body.find('\n').unwrap_or(body.len()));
         return worth(before, &body[..length], length);
     }
-    // A map; `password={abc}` is none.
+    // A map; `password={abc}` is not a map.
     if quote == '{' && slashes == 0 {
         let near = beginning(text, NEAR);
         let word = near.split([' ', '\n', '}']).next().unwrap_or_default();
@@ -405,7 +401,7 @@ fn value<'t>(text: &'t str, place: &KeySurroundings) -> Option<AssignedValue<'t>
     worth("", bare, bare.len())
 }
 
-/// Where the quotation ends.
+/// The end of the quotation.
 fn closing(body: &str, mark: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -418,7 +414,7 @@ fn closing(body: &str, mark: &str) -> Option<usize> {
     }
 }
 
-/// A block scalar: all lines that are further in than its key.
+/// A block scalar: all lines with a larger indentation than its key.
 fn block(text: &str, indent: usize) -> Option<AssignedValue<'_>> {
     let first = text.find('\n')? + 1;
     let mut length = first;
@@ -450,12 +446,12 @@ fn worth<'t>(before: &'t str, secret: &'t str, length: usize) -> Option<Assigned
     })
 }
 
-/// Is it base64 of something that is secret?
+/// Whether it is base64 of something secret.
 fn hides(run: &str, depth: usize, found: OnSecret<'_>) -> bool {
     let Some(inner) = encoded::decode(run.as_bytes()) else {
         return false;
     };
-    // Packed: what it is cannot be seen.
+    // Compressed: the content cannot be seen.
     if inner.starts_with(&[0x1f, 0x8b, 8]) {
         return true;
     }

@@ -10,13 +10,14 @@ use super::{REDACTED, encoded, text};
 use crate::manifest::{ReadLimits, yaml};
 use crate::suggest::nearest;
 
-/// Annotations that hold the whole object once more, packed or not, and tell nothing else.
+/// Annotations that contain the whole object again, compressed or not, and nothing else.
 const COPIES: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     "objectset.rio.cattle.io/applied",
 ];
 
-/// What a Secret has (`core/v1`). Anything else in it is a slip, and may hold what was meant for its data.
+/// The fields of a Secret (`core/v1`). Any other field is a mistake, and may contain a value that was meant for its
+/// data.
 const FIELDS_OF_SECRETS: &[&str] = &[
     "apiVersion",
     "kind",
@@ -38,13 +39,12 @@ const LOGIN_FLAGS: &[&str] = &[
     "--login",
 ];
 
-/// Texts that are YAML for Helm. One that cannot be read cannot be searched.
+/// Texts that are YAML for Helm. An unreadable one cannot be searched.
 const VALUES: &[&str] = &["valuesContent", "values.yaml"];
 
-/// Texts inside texts inside texts: no deeper than this.
+/// Maximum depth of texts inside texts.
 const DEPTH: usize = 4;
 
-/// A tree without its secrets.
 pub(super) fn redact(value: &Value, found: OnSecret<'_>) -> Value {
     walk(value, KeyClass::Plain, DEPTH, found)
 }
@@ -68,20 +68,20 @@ fn walk(value: &Value, class: KeyClass, depth: usize, found: OnSecret<'_>) -> Va
     }
 }
 
-/// What stands there instead.
+/// The replacement of a text.
 fn taken(text: &str, class: KeyClass, found: OnSecret<'_>) -> Value {
     if text.trim().is_empty() {
         return Value::String(text.to_owned());
     }
     found(text, matches!(class, KeyClass::Secret | KeyClass::Whole));
     if class == KeyClass::Whole {
-        // What it holds is learned, and none of it is shown.
+        // Its content is learned, but no part of it is shown.
         inside(text, DEPTH, found);
     }
     Value::String(REDACTED.to_owned())
 }
 
-/// A command is left out, and what in it may be a secret is learned: the journal quotes commands.
+/// A command is removed, and its possible secrets are learned: the journal quotes commands.
 fn command(text: &str, found: OnSecret<'_>) -> Value {
     inside(text, DEPTH, found);
     for word in text.split(|one: char| one.is_whitespace() || "'\"`|;&()<>".contains(one)) {
@@ -110,21 +110,21 @@ fn map(
     let has_data = || entries.contains_key("data") || entries.contains_key("stringData");
     let secret = text("kind") == "Secret" && (entries.contains_key("apiVersion") || has_data());
     let of_secrets = text("kind") == "SecretList";
-    // `passwords: {postgres: x}`, `auth: {root: x}`: what the key says holds below it, too.
+    // `passwords: {postgres: x}`, `auth: {root: x}`: the key's class applies to the level below, too.
     let is_below = matches!(
         class,
         KeyClass::Secret | KeyClass::Perhaps | KeyClass::IfRandom
     );
-    // An environment variable, a Helm parameter: the name stands beside the value.
+    // An environment variable, a Helm parameter: the name is next to the value.
     let named = ["name", "key", "Name"]
         .into_iter()
         .map(|key| keys::class(text(key)))
         .find(|class| *class != KeyClass::Plain);
     // A file that a configuration writes: its content can be anything.
     let file = entries.contains_key("path") && entries.contains_key("content");
-    // A JSON web key: what is not public in it has names of one letter or two.
+    // A JSON web key, whose private fields have names of one or two letters.
     let web_key = entries.contains_key("kty");
-    // A webhook as Harvester's installer has them: who knows its whole URL may post to it.
+    // A webhook as in Harvester's installer: the whole URL is enough to post to it.
     let webhook = entries.contains_key("event") && entries.contains_key("url");
     entries
         .iter()
@@ -132,7 +132,7 @@ fn map(
         .map(|(key, value)| {
             let own = match (class, keys::class(key)) {
                 (KeyClass::Whole | KeyClass::Commands, _) => class,
-                // `secret: {secretName: x}`, `auth: {username: x}`: these say something about it.
+                // `secret: {secretName: x}`, `auth: {username: x}`: these describe it.
                 (_, KeyClass::Plain) if is_below && !keys::describes(key) => class,
                 (_, own) => own,
             };
@@ -167,7 +167,7 @@ fn map(
                     inside(value.as_str().unwrap_or_default(), DEPTH, found);
                     left_out(value.as_str().unwrap_or_default())
                 }
-                // A question of Windrow's own probes over HTTP.
+                // A request of Windrow's own probes over HTTP.
                 "http" if value["url"].is_string() => {
                     let mut shown = walk(value, own, depth, found);
                     shown["url"] = origin(value["url"].as_str().unwrap_or_default(), found).into();
@@ -197,7 +197,7 @@ fn map(
                 key if COPIES.contains(&key) => Value::String("[left out]".to_owned()),
                 _ => walk(value, own, depth, found),
             };
-            // Where a map is a list of things by name, a name may be a secret too; short ones are none.
+            // In a map that lists things by name, a name may also be a secret, but not a short one.
             match key.len() < 16 {
                 true => (key.clone(), value),
                 false => (text::redact(key, found), value),
@@ -206,12 +206,12 @@ fn map(
         .collect()
 }
 
-/// Was `value` meant?
+/// Whether the key is a misspelt `value`.
 fn is_misspelt_value(key: &str) -> bool {
     key != "valueFrom" && nearest(key, std::iter::once("value")).is_some()
 }
 
-/// A text with something in it that is not YAML.
+/// A text with content that is not YAML.
 fn is_unreadable(value: &Value) -> bool {
     let text = value.as_str().unwrap_or_default();
     !text.trim().is_empty() && parse(text).is_none()
@@ -233,7 +233,7 @@ fn binary_data(value: &Value, depth: usize, found: OnSecret<'_>) -> Value {
     shown
 }
 
-/// The items of a list of Secrets, which need not say of themselves what they are.
+/// The items of a list of Secrets, which may have no kind of their own.
 fn secrets(items: &Value, depth: usize, found: OnSecret<'_>) -> Value {
     let Value::Array(items) = items else {
         return walk(items, KeyClass::Whole, depth, found);
@@ -252,7 +252,8 @@ fn secrets(items: &Value, depth: usize, found: OnSecret<'_>) -> Value {
     Value::Array(shown.collect())
 }
 
-/// What was shown of a webhook or of a list of them, without the paths of their URLs: who knows one may post to it.
+/// The shown form of a webhook or of a list of them, without the paths of their URLs: such a path is enough to post to
+/// it.
 fn with_origin(mut shown: Value, value: &Value, found: OnSecret<'_>) -> Value {
     let mut cut = |shown: &mut Value, value: &Value| {
         if let (Some(shown), Some(url)) = (shown.get_mut("url"), value["url"].as_str()) {
@@ -270,7 +271,7 @@ fn with_origin(mut shown: Value, value: &Value, found: OnSecret<'_>) -> Value {
     shown
 }
 
-/// Does an annotation say who owns the object, or what Windrow is to do with it?
+/// Whether an annotation is about the owner of the object, or sets an action of Windrow.
 pub fn is_owners_annotation(key: &str) -> bool {
     [
         "windrow.dev/",
@@ -286,8 +287,7 @@ pub fn is_owners_annotation(key: &str) -> bool {
     .any(|known| key.starts_with(known))
 }
 
-/// Of a Secret's annotations anybody may have made a second place for its data. What RKE2, Helm and
-/// Windrow write there says who owns it.
+/// Users may have copied a Secret's data into its annotations. Those of RKE2, Helm and Windrow are about its owner.
 fn metadata_of_secret(metadata: &Value, depth: usize, found: OnSecret<'_>) -> Value {
     let Value::Object(entries) = metadata else {
         return walk(metadata, KeyClass::Whole, depth, found);
@@ -306,7 +306,7 @@ fn metadata_of_secret(metadata: &Value, depth: usize, found: OnSecret<'_>) -> Va
     Value::Object(shown)
 }
 
-/// A URL with nothing behind its host and port. What was there is learned: it may be in the journal.
+/// A URL without the text after its host and port. This text is learned: it may be in the journal.
 fn origin(url: &str, found: OnSecret<'_>) -> String {
     let host = url.find("://").map_or(0, |at| at + 3);
     let Some(path) = url[host..].find(['/', '?', '#']).map(|at| host + at) else {
@@ -359,7 +359,7 @@ fn list(items: &[Value], class: KeyClass, depth: usize, found: OnSecret<'_>) -> 
         .collect()
 }
 
-/// An argument with a login in it: `ann:password` behind `--user`, `--user=ann:password`, `-ppassword`.
+/// An argument with a login in it: `ann:password` after `--user`, `--user=ann:password`, `-ppassword`.
 fn login(text: &str, is_expected: bool, found: OnSecret<'_>) -> Option<String> {
     let (before, login) = match text.split_once('=') {
         _ if is_expected => ("", text),
@@ -397,7 +397,7 @@ fn inside(text: &str, depth: usize, found: OnSecret<'_>) -> String {
     text::redact(text, found)
 }
 
-/// The tree that a text holds, when it is more than a line of prose.
+/// The tree in a text, when it is more than a line of prose.
 fn tree(text: &str) -> Option<Value> {
     let trimmed = text.trim();
     if trimmed.starts_with(['{', '[']) {

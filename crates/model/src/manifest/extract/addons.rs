@@ -1,9 +1,10 @@
-//! Harvester's addons, as its installer's configuration names them.
+//! Harvester's addons, under their names in the installer's configuration.
 
 use super::{Node, Problem, field, key_not_read};
 
-/// The keys of `install.addons` and the Addons that they enable: harvester/addons, `pkg/templates/rancherd-22-addons.yaml`. Since v1.4.0;
-/// kubeovn-operator since v1.6.0, descheduler since v1.7.0. The installer takes them only as they are called here.
+/// The keys of `install.addons` and the Addons that they enable: harvester/addons,
+/// `pkg/templates/rancherd-22-addons.yaml`. Since v1.4.0; kubeovn-operator since v1.6.0, descheduler since v1.7.0. The
+/// installer accepts only these exact names.
 pub const INSTALLER_ADDONS: [(&str, &str); 8] = [
     ("descheduler", "descheduler"),
     ("harvester_pcidevices_controller", "pcidevices-controller"),
@@ -15,7 +16,7 @@ pub const INSTALLER_ADDONS: [(&str, &str); 8] = [
     ("rancher_monitoring", "rancher-monitoring"),
 ];
 
-/// Keys that are meant for an addon and that nothing reads.
+/// Keys that are meant for an addon but that the installer never reads.
 pub(super) fn misspelt(root: &Node) -> Vec<Problem> {
     let install = field(root, "install");
     let addons = install.and_then(|install| field(install, "addons"));

@@ -1,21 +1,20 @@
-//! Files that lie beside a configuration and that it takes in. Whoever calls reads them: nothing here knows a disk.
+//! Files next to a configuration that are part of it. The caller reads them, so that this crate needs no access to a
+//! disk.
 
-/// What lies beside a configuration.
 pub trait FilesBeside {
-    /// Is it known at all?
     fn is_known(&self) -> bool {
         true
     }
 
-    /// A regular file; `None` where there is none of this path.
+    /// A regular file; `None` if this path does not exist.
     ///
     /// # Errors
     ///
     /// Why it cannot be read, for a message.
     fn read(&self, path: &str) -> Result<Option<FileBeside>, String>;
 
-    /// The paths of all files below a directory, in byte order, each below that directory; `None` where there is
-    /// no such directory.
+    /// The paths of all files below a directory, in byte order, each relative to that directory; `None` if there is no
+    /// such directory.
     ///
     /// # Errors
     ///
@@ -23,16 +22,14 @@ pub trait FilesBeside {
     fn below(&self, directory: &str) -> Result<Option<Vec<String>>, String>;
 }
 
-/// One such file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBeside {
-    /// How it is called in messages.
+    /// Its name in messages.
     pub shown: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Of a text without a place of its own, such as standard input.
+/// For a text without a directory, such as standard input.
 #[derive(Debug, Clone, Copy)]
 pub struct NothingBeside;
 

@@ -1,23 +1,23 @@
-//! Commands, scripts, and what is fetched onto a node: what they do there is not known. They count where
-//! they name a directory whose files are looked at here.
+//! Commands, scripts, and files that are fetched onto a node. Windrow cannot tell their effects. They count if they
+//! contain the name of a directory whose files Windrow checks.
 
 use super::lines::inner_lines;
 use super::taker::Extractor;
 use super::{InnerLines, Node};
 
-/// Directories whose files are looked at.
+/// Directories whose files Windrow checks.
 const DIRECTORIES: [&str; 3] = ["server/manifests", "/etc/rancher/", "/etc/windrow/"];
-/// The same in full.
+/// The full paths.
 const WHOLE: [&str; 3] = [
     "/var/lib/rancher/rke2/server/manifests/",
     "/etc/rancher/",
     "/etc/windrow/",
 ];
 
-/// What RKE2 writes there itself. Whoever names it reads it.
+/// A file that RKE2 writes there itself. A command with this name in it reads it.
 const KUBECONFIG: &str = "/etc/rancher/rke2/rke2.yaml";
 
-/// The first line that names such a directory, counted from 1, and the directory.
+/// The first line with the name of such a directory, counted from 1, and the directory.
 pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
     let mut lines = (1..).zip(text.lines());
     lines.find_map(|(number, line)| {
@@ -29,7 +29,7 @@ pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
 }
 
 impl Extractor<'_> {
-    /// A list of commands, each a text or a list of words. Reports the first that names such a directory.
+    /// A list of commands, each a text or a list of words. Reports the first one with the name of such a directory.
     pub(super) fn commands(&mut self, list: Option<&Node>, what: &str) {
         let commands = list.map_or(&[][..], |list| match list.as_str() {
             Some(_) => std::slice::from_ref(list),
@@ -51,7 +51,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// A path to which something is fetched.
+    /// A path to which a file is fetched.
     pub(super) fn target(&mut self, path: Option<&Node>, what: &str) {
         let Some((node, text)) = path.and_then(|path| Some((path, path.as_str()?))) else {
             return;
@@ -64,7 +64,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// A script that is written to a file and may be run later.
+    /// A script that is written to a file and may run later.
     pub(super) fn names_directory(&mut self, script: &[u8], lines: InnerLines, path: &str) {
         if let Some((line, directory)) = named(&String::from_utf8_lossy(script)) {
             let what =

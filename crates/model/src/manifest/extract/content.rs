@@ -1,8 +1,8 @@
 //! The bytes that a file will have.
 //!
-//! cloud-init (`cloudinit/config/cc_write_files.py`, 26.2) takes the name of an encoding in any case; yip
-//! (`pkg/plugins/file_decoder.go`, v1.9.6), which writes Harvester's files too, as it is written. Both
-//! take a name that they do not know for plain text.
+//! cloud-init (`cloudinit/config/cc_write_files.py`, 26.2) accepts the name of an encoding in any case. yip
+//! (`pkg/plugins/file_decoder.go`, v1.9.6), which also writes Harvester's files, compares case-sensitively. To both, an
+//! unknown name means plain text.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,13 @@ use super::{
 };
 use crate::manifest::encoding;
 
-/// How the content is encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Plain,
     Base64,
     Gzip,
     GzipInBase64,
-    /// A name that neither cloud-init nor yip knows.
+    /// A name that cloud-init and yip do not have.
     Unknown,
 }
 
@@ -47,7 +46,7 @@ impl Extractor<'_> {
         Encoding::from_name(name.unwrap_or_default(), self.kind)
     }
 
-    /// What is said of an encoding that its reader does not know.
+    /// The problem with an encoding that its reader does not have.
     pub(super) fn unknown_encoding(&self, file: &Node) -> Option<Problem> {
         let name = self.field(file, "encoding")?;
         (self.encoding(file) == Encoding::Unknown).then(|| {
@@ -57,8 +56,8 @@ impl Extractor<'_> {
         })
     }
 
-    /// Why what stands here is not what will be in the file. cloud-init fetches it, and takes `content` only
-    /// where that fails; the others know no `source`.
+    /// Why this content will not be the content of the file. cloud-init fetches the `source`, and uses `content` only
+    /// if that fails. The other readers have no `source`.
     pub(super) fn is_from_elsewhere(&self, file: &Node) -> Option<Problem> {
         let source = file
             .get("source")
@@ -124,7 +123,8 @@ impl Extractor<'_> {
         }
     }
 
-    /// What counts of a text in base64. Python passes over whatever is no digit; anything but space is a mistake.
+    /// The part of a base64 text that is decoded. Python skips every character that is not a digit; any such character
+    /// except space is a mistake.
     fn digits<'b>(&self, text: &'b [u8]) -> Cow<'b, [u8]> {
         match self.kind {
             FileKind::CloudInit => text
@@ -136,7 +136,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// Is it tagged as `!!binary`? It is in the text as it is written.
+    /// Whether the value has the tag `!!binary`. It is in the text as it is written.
     fn is_binary(&self, content: &Node) -> bool {
         let line = self.lines.get(content.line);
         line.is_some_and(|line| line.contains("!!binary"))

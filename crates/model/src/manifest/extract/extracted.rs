@@ -1,29 +1,28 @@
-//! What was taken out of a file.
+//! The files and problems that were extracted from a file.
 
 use super::lines::InnerLines;
 use super::write_time::WriteTime;
 use crate::manifest::file_kind::FileKind;
 use crate::manifest::{FileContent, ManifestFile, Node, NodeValue, Problem, ReadLimits, read};
 
-/// What such a file writes below a `server/manifests` directory.
+/// The files that a configuration writes below a `server/manifests` directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extraction {
-    /// What kind of file it is.
     pub kind: FileKind,
-    /// The files, in the order in which they are written; of two with one path only the last. All
-    /// names, not only manifests: a `.skip` marker counts too.
+    /// The files, in the order in which they are written, and only the last of several with one path. All names, not
+    /// only manifests: a `.skip` marker counts too.
     pub files: Vec<Extracted>,
-    /// What is wrong with the outer file.
+    /// Problems of the outer file.
     pub problems: Vec<Problem>,
-    /// What it writes of RKE2's and Windrow's own configuration; each path as on the node.
+    /// Files of RKE2's and Windrow's own configuration, each with its path on the node.
     pub configuration: Vec<Extracted>,
-    /// What is wrong with those. It keeps no manifest from being staged.
+    /// Problems of those files. They do not prevent a manifest from being staged.
     pub configuration_problems: Vec<Problem>,
-    /// How many files it writes at all.
+    /// The number of all files that it writes.
     pub written: usize,
-    /// What a person should know of how it was read, each a line with its place.
+    /// Notes for the user about how the file was read, each with its line.
     pub notes: Vec<(u32, String)>,
-    /// RKE2's version, where the file says it.
+    /// RKE2's version, if the file has it.
     pub rke2_version: Option<String>,
 }
 
@@ -41,41 +40,38 @@ impl Extraction {
         }
     }
 
-    /// Is it a Harvester configuration, so that the platform is known?
+    /// Whether it is a Harvester configuration, which tells the platform.
     pub fn is_harvester(&self) -> bool {
         self.kind == FileKind::HarvesterConfig
     }
 }
 
-/// One file taken out of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// Path below the manifests directory, with `/`; of configuration, and of a manifest that something else than
+    /// Path below the manifests directory, with `/`. For configuration, and for a manifest that another program than
     /// RKE2 applies, the whole path on the node.
     pub path: String,
-    /// The data directory above the manifests directory that it is written to; empty for configuration.
+    /// The data directory above the manifests directory; empty for configuration.
     pub data_dir: String,
-    /// The line of the outer file that says so.
+    /// The line of the outer file that writes this file.
     pub written_at: u32,
-    /// The outer file, as it was named.
+    /// The outer file, under the name that the user gave.
     pub carrier: String,
-    /// Its bytes, decoded.
     pub content: Vec<u8>,
-    /// The file in which its content stands, as it was named: the outer one, or one beside that.
+    /// The file that contains its content, under the name that the user gave: the outer file, or one next to it.
     pub source: String,
-    /// Where its lines stand there.
+    /// The lines of the content in that file.
     pub lines: InnerLines,
-    /// Who writes it once the system's units start, in words; `None` where it is there before any of
-    /// them.
+    /// What writes it after the system's units start; `None` if it exists before all of them.
     pub late: Option<String>,
-    /// When it is written, among the others.
+    /// When it is written, relative to the other files.
     pub(super) moment: WriteTime,
-    /// The line that says that it is put behind what the file has by then, if one does.
+    /// The line that makes this content an addition to the end of the file, if there is one.
     pub(super) appends: Option<u32>,
 }
 
 impl Extracted {
-    /// Reads it as RKE2 will read the file, all lines being those of the outer file.
+    /// Reads it as RKE2 will read the file, with the lines of the outer file.
     pub fn read(&self, limits: &ReadLimits) -> ManifestFile {
         let content = FileContent::Bytes(self.content.clone());
         let mut file = read(&self.path, &content, limits);

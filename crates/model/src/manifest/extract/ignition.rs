@@ -1,8 +1,8 @@
-//! Ignition (JSON), and Butane (YAML), of which Ignition is made.
+//! Ignition (JSON), and Butane (YAML), from which Ignition is made.
 //!
 //! Sources: Ignition v2.26.0 (`docs/configuration-v3_6.md`, `config/v3_6/types`) and Butane v0.29.0
-//! (`base/v0_7/translate.go`). Ignition runs once, before the system's units start: all that it writes is there
-//! before any of them.
+//! (`base/v0_7/translate.go`). Ignition runs once, before the system's units start, so all its files exist before any
+//! of them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::manifest::{data_url, encoding};
 
-/// The keys that say where content is. Ignition has the first alone.
+/// The keys that refer to content. Ignition has only the first.
 const SOURCES: [&str; 3] = ["source", "inline", "local"];
 
 type Found = Result<Option<FoundContent>, ContentError>;
@@ -60,7 +60,7 @@ impl Extractor<'_> {
         false
     }
 
-    /// What else becomes part of the configuration, or takes its place.
+    /// Other configurations that are merged into this one, or replace it.
     fn merged(&mut self, root: &Node) {
         let config = root.at(&["ignition", "config"]);
         let merged = config.and_then(|config| config.get("merge"));
@@ -76,7 +76,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// The items of a list; what is no list is an error.
+    /// The items of a list; any other type is an error.
     fn listed<'n>(&mut self, root: &'n Node, path: &[&str]) -> &'n [Node] {
         let Some(list) = root.at(path).filter(|list| !list.is_null()) else {
             return &[];
@@ -109,7 +109,7 @@ impl Extractor<'_> {
         if contents.is_some() {
             written.insert(text, path.line);
         }
-        // Nothing else says what the file has: it is there already, or it is empty.
+        // Nothing else gives the content of the file: it exists already, or it is empty.
         let appends = contents.is_none().then(|| appended.first()).flatten();
         let to = WrittenTo {
             path: text,
@@ -123,7 +123,7 @@ impl Extractor<'_> {
         });
     }
 
-    /// Keys that are passed over although they were meant.
+    /// Probably misspelt keys, which the reader ignores.
     fn slips<'n>(&mut self, file: &Node, resources: impl Iterator<Item = &'n Node>) {
         let mut slips = resource_keys(file, &["path", "contents", "append", "overwrite"]);
         for resource in resources {
@@ -142,7 +142,7 @@ impl Extractor<'_> {
         self.extraction.problems.extend(slips);
     }
 
-    /// The content, and what is put behind it.
+    /// The content, and the contents that are appended to it.
     fn joined(
         &mut self,
         line: u32,
@@ -173,7 +173,7 @@ impl Extractor<'_> {
         }))
     }
 
-    /// What a resource says the content is; `None` where it says nothing.
+    /// The content that a resource gives; `None` if it gives none.
     fn resource(&mut self, resource: &Node) -> Found {
         let given = |key: &&str| {
             let value = resource.get(key)?;
@@ -227,7 +227,7 @@ impl Extractor<'_> {
         Ok(Some(found))
     }
 
-    /// A file that Butane takes in.
+    /// A file that Butane includes.
     fn local(&mut self, node: &Node, path: &str) -> Result<FoundContent, ContentError> {
         match self.beside.read(path) {
             Ok(Some(file)) => Ok(FoundContent {
@@ -283,7 +283,6 @@ impl Extractor<'_> {
         }
     }
 
-    /// A unit or a drop-in of one: what it runs is not known.
     fn unit(&mut self, unit: &Node) {
         let text = match (unit.get("contents"), unit.get("contents_local")) {
             (Some(contents), _) => contents.as_str().map(|text| (contents, text.to_owned())),
@@ -318,7 +317,7 @@ impl Extractor<'_> {
     }
 }
 
-/// The lines of a unit, those empty that run nothing: a condition on a path writes nothing there.
+/// The lines of a unit, with empty lines for those that run nothing: a condition on a path writes nothing there.
 fn commands(unit: &str) -> impl Iterator<Item = &str> {
     let mut goes_on = false;
     unit.lines().map(move |line| {

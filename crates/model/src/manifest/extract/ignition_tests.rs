@@ -9,7 +9,7 @@ use crate::reasons::Code;
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n";
 
-/// Files beside a configuration, by their paths.
+/// Files next to a configuration, by their paths.
 pub(super) struct Beside(pub(super) BTreeMap<&'static str, &'static str>);
 
 impl FilesBeside for Beside {
@@ -37,7 +37,7 @@ fn take_beside(text: &str, files: &[(&'static str, &'static str)]) -> Extraction
     extract_beside("c.yaml", text, &ReadLimits::default(), &beside)
 }
 
-/// One file in Ignition, with what stands behind its path.
+/// One file in Ignition, with the text after its path.
 fn ignition(file: &str) -> String {
     format!(
         "{{\n \"ignition\": {{\"version\": \"3.4.0\"}},\n \"storage\": {{\"files\": [\n  {{\"path\": \"{MANIFESTS}/a.yaml\",\n   {file}}}\n ]}}\n}}\n"
@@ -56,7 +56,7 @@ fn the_file(extraction: &Extraction) -> &Extracted {
     file
 }
 
-/// The first problem: its code, its line and its message.
+/// The code, the line and the message of the first problem.
 fn the_problem(text: &str) -> (Code, u32, String) {
     let extraction = take(text);
     let mut problems = extraction.problems.into_iter();
@@ -96,7 +96,7 @@ fn packed_content_is_unpacked_and_what_is_appended_follows() {
     ));
     let expected = format!("{NAMESPACE}#x");
     assert_eq!(the_file(&take(&text)).content, expected.as_bytes());
-    // What the file has by then is not known.
+    // The earlier content of the file is unknown.
     let alone = ignition("\"append\": [{\"source\": \"data:,x\"}]");
     let (code, line, _) = the_problem(&alone);
     assert_eq!((code, line), (Code::NotLookedAt, 5));
@@ -275,7 +275,7 @@ fn a_tree_is_copied_and_a_file_that_is_missing_is_an_error() {
             .collect::<Vec<_>>(),
         [(Code::InputRefused, Some(6)), (Code::InputRefused, Some(8)),]
     );
-    // Of a text without a place it is not known what lies beside it.
+    // Windrow cannot read the files next to a text without a directory.
     let codes: Vec<_> = take(&missing).problems.iter().map(|one| one.code).collect();
     assert_eq!(codes, [Code::NotLookedAt; 2]);
 }

@@ -1,18 +1,19 @@
-//! A definition of Edge Image Builder, and the directory in which it lies.
+//! A definition of Edge Image Builder, and its directory.
 //!
 //! Source: suse-edge/edge-image-builder v1.3.3, `pkg/combustion/kubernetes.go`, `pkg/registry/`,
 //! `pkg/kubernetes/cluster.go` and `pkg/combustion/templates/rke2-single-node-installer.sh.tpl`:
 //!
 //! ```text
 //!   os-files/PATH                  ──> /PATH                                            (19-copy-os-files.sh)
-//!   kubernetes/config/server.yaml  ──> /etc/rancher/rke2/config.yaml, with `cni: cilium` where it names none
+//!   kubernetes/config/server.yaml  ──> /etc/rancher/rke2/config.yaml, with `cni: cilium` if it has no `cni`
 //!   network.apiVIP                 ──> k8s-vip.yaml, metallb.yaml, …  ┐
 //!   kubernetes/manifests/NAME      ──> NAME                           ├ /opt/eib-k8s/manifests
 //!   helm.charts                    ──> NAME.yaml, a HelmChart         ┘
 //! ```
-//! What lies in /opt/eib-k8s/manifests is created with `kubectl create`, by the unit kubernetes-resources-install of
-//! the node that begins the cluster: once kube-apiserver answers, in the order of the names, and again every minute
-//! until all is there. Up to v1.0.2 it was copied into RKE2's own directory.
+//!
+//! The files in /opt/eib-k8s/manifests are created with `kubectl create`, by the unit kubernetes-resources-install of
+//! the first node of the cluster: as soon as kube-apiserver answers, in the order of the names, and again every minute
+//! until all of them exist. Up to v1.0.2 they were copied into RKE2's own directory.
 
 mod objects;
 
@@ -21,7 +22,7 @@ use super::taker::Extractor;
 use super::{InnerLines, Node, NodeValue, named, yaml};
 use crate::manifest::{APPLIED_BY_IMAGE_BUILDER, is_manifest_name};
 
-/// The versions of definitions that are known.
+/// The supported versions of definitions.
 const VERSIONS: [&str; 4] = ["1.0", "1.1", "1.2", "1.3"];
 /// RKE2's configuration in the directory of a definition.
 const SERVER: &str = "kubernetes/config/server.yaml";
@@ -90,7 +91,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// Edge Image Builder refuses manifests and charts for a cluster of which it does not know the version
+    /// Edge Image Builder rejects manifests and charts for a cluster without a version
     /// (`pkg/image/validation/kubernetes.go`).
     fn without_version(&mut self, kubernetes: &Node) {
         let given = [&["manifests", "urls"][..], &["helm", "charts"]];
@@ -103,7 +104,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// What is copied to the node as it lies.
+    /// Files that are copied to the node unchanged.
     fn os_files(&mut self, line: u32) {
         for path in self.listed_beside(OS_FILES, line) {
             let to = WrittenTo {
@@ -117,7 +118,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// What runs in the first boot.
+    /// Scripts that run during the first boot.
     fn scripts(&mut self, line: u32) {
         for name in self.listed_beside(SCRIPTS, line) {
             let path = format!("{SCRIPTS}/{name}");
@@ -133,7 +134,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// RKE2's configuration. On the node that begins the cluster it names no `server`.
+    /// RKE2's configuration. On the first node of the cluster it has no `server`.
     fn server_configuration(&mut self, line: u32) {
         let to = WrittenTo {
             path: "/etc/rancher/rke2/config.yaml",
@@ -155,7 +156,7 @@ impl Extractor<'_> {
         });
     }
 
-    /// Which node of several this is.
+    /// Which of several nodes this is.
     fn nodes(&mut self, kubernetes: &Node) {
         let Some(list) = kubernetes
             .get("nodes")
@@ -185,7 +186,7 @@ impl Extractor<'_> {
         self.extraction.notes.push((list.line, note));
     }
 
-    /// The address of the cluster, which MetalLB answers for.
+    /// The address of the cluster, for which MetalLB answers.
     fn address(&mut self, kubernetes: &Node) {
         let network = kubernetes.get("network");
         let of = |key: &str| network.and_then(|network| network.get(key));
@@ -212,7 +213,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// The manifests that lie beside the definition, without those in directories below.
+    /// The manifests next to the definition, without those in subdirectories.
     fn manifests(&mut self, line: u32) {
         for name in self.listed_beside(MANIFESTS, line) {
             let path = format!("{MANIFESTS}/{name}");
@@ -246,7 +247,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// The charts, each as the HelmChart that is made of it.
+    /// The charts, each as the HelmChart that Edge Image Builder makes from it.
     fn charts(&mut self, kubernetes: &Node) {
         let helm = kubernetes.get("helm");
         let list = |key: &str| {
@@ -282,7 +283,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// The values of a chart; `None` where they cannot be read.
+    /// The values of a chart; `None` if they cannot be read.
     fn values(&mut self, chart: &Node) -> Option<String> {
         let Some(file) = chart
             .get("valuesFile")
@@ -318,7 +319,7 @@ impl Extractor<'_> {
         self.keep_manifest(line, file);
     }
 
-    /// The files below a directory, which need not be there.
+    /// The files below a directory, which may be absent.
     fn listed_beside(&mut self, directory: &str, line: u32) -> Vec<String> {
         match self.beside.below(directory) {
             Ok(paths) => paths.unwrap_or_default(),
@@ -349,7 +350,7 @@ impl Extractor<'_> {
     }
 }
 
-/// Cilium, where RKE2's configuration names nothing else (`setClusterCNI`).
+/// Adds Cilium if RKE2's configuration has no other CNI (`setClusterCNI`).
 fn add_default_cni(found: &mut FoundContent) {
     const DEFAULT: &str = "cni: cilium\n";
     let Ok(text) = std::str::from_utf8(&found.bytes) else {
@@ -369,7 +370,7 @@ fn add_default_cni(found: &mut FoundContent) {
             }
             found.bytes.extend(DEFAULT.as_bytes());
         }
-        // Whoever reads the configuration says what is wrong with it.
+        // The reader of the configuration reports its problems.
         Err(_) => {}
     }
 }
@@ -387,7 +388,7 @@ fn text(node: &Node) -> &str {
     node.as_str().unwrap_or_default()
 }
 
-/// A URL without a name, a password and what stands behind a question mark: these may be secret.
+/// A URL without the name, the password and the query, which may be secret.
 fn shown(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = path.split_once("://").unwrap_or(("https", path));

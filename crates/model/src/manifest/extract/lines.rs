@@ -1,4 +1,4 @@
-//! Which line of the outer file a line of an inner one is.
+//! Maps lines of an inner file to lines of the outer one.
 
 use std::cell::OnceCell;
 
@@ -12,8 +12,8 @@ pub enum InnerLines {
         /// Line of the outer file, counted from 1.
         first: u32,
     },
-    /// Quoted, plain, folded, encoded or appended text: only where it begins is known, and every line inside
-    /// is reported as that one.
+    /// Quoted, plain, folded, encoded or appended text: only its first line can be determined, and every problem inside
+    /// is reported with that line.
     Begin {
         /// Line of the outer file, counted from 1.
         line: u32,
@@ -21,7 +21,6 @@ pub enum InnerLines {
 }
 
 impl InnerLines {
-    /// The outer line of an inner one.
     pub fn outer(self, inner: u32) -> u32 {
         match self {
             InnerLines::Follow { first } => first.saturating_add(inner.saturating_sub(1)),
@@ -33,7 +32,7 @@ impl InnerLines {
 /// The lines of a configuration.
 pub(in crate::manifest) struct OuterLines<'t> {
     text: &'t str,
-    /// Where they begin; looked for when the first is asked for.
+    /// Their offsets; computed when the first line is requested.
     starts: OnceCell<Vec<u32>>,
 }
 
@@ -56,8 +55,8 @@ impl<'t> OuterLines<'t> {
     }
 }
 
-/// A literal block begins in the line after its `|`. Whether it is one is seen from the outer text, and
-/// believed only if the first line of the content stands there.
+/// A literal block begins in the line after its `|`. The outer text shows whether the value is one, and this counts
+/// only if the first line of the content is there.
 pub(in crate::manifest) fn inner_lines(
     outer: &OuterLines<'_>,
     content: &Node,

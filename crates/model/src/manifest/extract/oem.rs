@@ -1,19 +1,19 @@
-//! Does what a Harvester configuration carries fit onto `/oem`?
+//! Checks whether the files of a Harvester configuration fit onto `/oem`.
 //!
 //! The partition has 50 MiB (`DefaultCosOemSizeMiB` in harvester-installer `pkg/config/constants.go`). Each text of
-//! `os.writeFiles` comes there twice, as it is written: in what yip reads (`pkg/config/cos.go`) and in the copy of the
+//! `os.writeFiles` is written there twice, unchanged: in yip's file (`pkg/config/cos.go`) and in the copy of the
 //! configuration (`harv-install`, `save_configs`). v1.4.0 to v1.8.1.
 
 use super::{Node, Problem, field};
 use crate::reasons::Code;
 
 const MIB: usize = 1 << 20;
-/// What the rest of an installation and later upgrades need there is left free.
+/// Leaves room for the rest of an installation and for later upgrades.
 const TOO_MUCH: usize = 24 * MIB;
-/// Far more than a configuration has.
+/// Far more than a usual configuration has.
 const MUCH: usize = 8 * MIB;
 
-/// A configuration whose files take too much room.
+/// Reports a configuration whose files take too much room.
 pub(super) fn overfull(root: &Node) -> Option<Problem> {
     let files = field(field(root, "os")?, "writeFiles")?;
     let content = |file: &Node| Some(field(file, "content")?.as_str()?.len());

@@ -1,12 +1,12 @@
-//! Which file is written last to a path. Files are written in the order of their times, wherever they stand
-//! in the configuration; a later one replaces what was there, or is appended to it.
+//! Determines the last writer of a path. Files are written in the order of their times, independent of their place in
+//! the configuration; a later one replaces the earlier content, or is appended to it.
 
 use std::collections::HashMap;
 
 use super::extracted::{Extracted, Extraction};
 use super::{InnerLines, not_looked_at};
 
-/// Leaves the last writer of each path, with what is appended to it.
+/// Keeps the last writer of each path, with the contents that are appended to it.
 pub(super) fn settle(extractions: &mut [Extraction]) {
     settle_list(
         extractions,

@@ -1,9 +1,9 @@
-//! What is wrong with the outer file.
+//! Problems of the outer file.
 
 use crate::manifest::Problem;
 use crate::reasons::Code;
 
-/// A problem of the outer file, which is no manifest.
+/// A problem of the outer file, which is not a manifest.
 pub(in crate::manifest) fn as_input_problem(mut problem: Problem) -> Problem {
     if problem.code == Code::FileRefused {
         problem.code = Code::InputRefused;

@@ -1,39 +1,35 @@
-//! A file that is written whole, with content that was found somewhere: put where its reader finds it.
+//! Puts a whole file, with content from any source, into the place where its reader looks.
 
 use super::taker::Extractor;
 use super::{Extracted, InnerLines, Problem};
 use crate::manifest::manifest_path::{ManifestPlace, configuration, manifest_place};
 
-/// Where a file is written, and which lines say so.
+/// The path of a file, and its lines.
 pub(super) struct WrittenTo<'n> {
-    /// The path on the node.
     pub(super) path: &'n str,
-    /// The line of the path.
     pub(super) path_line: u32,
-    /// The line in which the file begins.
     pub(super) line: u32,
-    /// The line that says that it is put behind what the file has by then, if one does.
+    /// The line that makes this content an addition to the end of the file, if there is one.
     pub(super) appends: Option<u32>,
 }
 
-/// The content of a file, and where its lines stand.
 pub(super) struct FoundContent {
     pub(super) bytes: Vec<u8>,
     pub(super) lines: InnerLines,
-    /// The file that it stands in, where that is not the configuration itself.
+    /// The file that contains it, if that is not the configuration itself.
     pub(super) source: Option<String>,
 }
 
-/// There is no content.
+/// Why there is no content.
 pub(super) enum ContentError {
-    /// What is written is wrong.
+    /// The content is invalid.
     Wrong { line: u32, message: String },
-    /// What it will be is not known.
+    /// The content cannot be determined.
     Unknown(Problem),
 }
 
 impl Extractor<'_> {
-    /// One file. Its content is looked for only where it matters.
+    /// One file. Its content is read only if the path matters.
     pub(super) fn put(
         &mut self,
         to: &WrittenTo<'_>,
@@ -74,7 +70,6 @@ impl Extractor<'_> {
         }
     }
 
-    /// A file as it is taken out.
     pub(super) fn found(&self, to: &WrittenTo<'_>, path: String, found: FoundContent) -> Extracted {
         let carrier = self.source.to_owned();
         Extracted {

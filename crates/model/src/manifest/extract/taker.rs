@@ -1,4 +1,4 @@
-//! Takes what one file writes out of it, as its reader would: Harvester's installer, cloud-init or yip.
+//! Extracts the files that one configuration writes, as its reader would: Harvester's installer, cloud-init or yip.
 
 use super::unread::entry_keys;
 use super::write_time::{WriteTime, is_early};
@@ -11,16 +11,15 @@ use crate::reasons::Code;
 
 pub(super) struct Extractor<'t> {
     pub(super) source: &'t str,
-    /// What lies beside the file.
     pub(super) beside: &'t dyn FilesBeside,
     pub(super) lines: OuterLines<'t>,
     pub(super) limits: &'t ReadLimits,
     pub(super) kind: FileKind,
     pub(super) extraction: &'t mut Extraction,
-    /// Bytes taken out of it so far, and those of other files that were looked into.
+    /// Bytes extracted so far, and those of other files that were checked.
     taken: u64,
     looked_into: u64,
-    /// When what is taken now is written.
+    /// When the files that are extracted now are written.
     pub(super) moment: WriteTime,
     pub(super) late: Option<String>,
 }
@@ -47,9 +46,9 @@ impl<'t> Extractor<'t> {
         }
     }
 
-    /// The installer makes a yip file of it: what it writes is in the stage initramfs, and the commands are run
-    /// once, at the installation. A configuration from an address is merged into it (harvester-installer
-    /// `pkg/config/cos.go`, `pkg/console/install_panels.go`, v1.8.0).
+    /// The installer turns it into a yip file: its files are written in the stage initramfs, and its commands run once,
+    /// at the installation. A configuration from an address is merged into it (harvester-installer `pkg/config/cos.go`,
+    /// `pkg/console/install_panels.go`, v1.8.0).
     pub(super) fn harvester(&mut self, root: &Node) {
         let os = field(root, "os");
         let of_os = |name: &str| os.and_then(|os| field(os, name));
@@ -74,8 +73,8 @@ impl<'t> Extractor<'t> {
         }
     }
 
-    /// yip takes cloud-init's keys only below a first line that is `#cloud-config` and nothing else, as the
-    /// first step of its stage boot (`pkg/schema/loader_cloudinit.go`, `pkg/schema/cloudinit/config.go`, v1.9.6).
+    /// yip accepts cloud-init's keys only after a first line that is exactly `#cloud-config`, as the first step of its
+    /// stage boot (`pkg/schema/loader_cloudinit.go`, `pkg/schema/cloudinit/config.go`, v1.9.6).
     pub(super) fn yip(&mut self, text: &str, root: &Node) {
         let with_cloud_config = text.lines().next().map(str::trim_end) == Some("#cloud-config");
         if with_cloud_config {
@@ -99,8 +98,8 @@ impl<'t> Extractor<'t> {
         self.late = (!is_early(stage)).then(|| format!("yip, stage {stage}"));
     }
 
-    /// What a step fetches. Images are unpacked by mudler/yip alone; a data source brings a whole
-    /// configuration (`pkg/plugins/datasource.go`).
+    /// The files that a step fetches. Only mudler/yip unpacks images; a data source gives a whole configuration
+    /// (`pkg/plugins/datasource.go`).
     fn fetched(&mut self, step: &Node, called: &dyn Fn(&str) -> String) {
         for (list, path) in [("downloads", "path"), ("unpack_images", "target")] {
             for one in step.list(list) {
@@ -130,7 +129,7 @@ impl<'t> Extractor<'t> {
         });
     }
 
-    /// The value of a key of a file. cloud-init and yip take a key only as it is called.
+    /// The value of a key of a file. cloud-init and yip accept only the exact name of a key.
     pub(super) fn field<'n>(&self, file: &'n Node, name: &str) -> Option<&'n Node> {
         match self.kind {
             FileKind::HarvesterConfig => field(file, name),
@@ -225,7 +224,7 @@ impl<'t> Extractor<'t> {
         }
     }
 
-    /// Adds a manifest, as far as there is room.
+    /// Adds a manifest if there is room.
     pub(super) fn keep_manifest(&mut self, line: u32, file: Extracted) {
         let size = file.content.len();
         let too_much = if size as u64 > self.limits.file_bytes {
@@ -246,7 +245,7 @@ impl<'t> Extractor<'t> {
         }
     }
 
-    /// Adds a file of RKE2's or Windrow's own configuration, as far as there is room.
+    /// Adds a file of RKE2's or Windrow's own configuration if there is room.
     pub(super) fn keep_configuration(&mut self, line: u32, file: Extracted) {
         match self.keep(&file.content) {
             Ok(()) => self.extraction.configuration.push(file),
@@ -262,7 +261,7 @@ impl<'t> Extractor<'t> {
         });
     }
 
-    /// A path that nothing reads.
+    /// Reports a path that no program reads.
     pub(super) fn is_not_read(&mut self, line: u32, path: &str, why: &str) {
         self.extraction.problems.push(Problem {
             code: Code::PathNotRead,
@@ -305,7 +304,7 @@ impl<'t> Extractor<'t> {
         }
     }
 
-    /// Counts what is taken out: a hundred small archives may hold a gigabyte.
+    /// Counts the extracted bytes: a hundred small archives may hold a gigabyte.
     fn keep(&mut self, content: &[u8]) -> Result<(), String> {
         let taken = self.taken + content.len() as u64;
         if taken > self.limits.directory_bytes {
@@ -318,7 +317,7 @@ impl<'t> Extractor<'t> {
         Ok(())
     }
 
-    /// A file that is not read here. If it is a script, it may write files that are.
+    /// A file that Windrow does not read here. If it is a script, it may write files that matter.
     fn script(&mut self, file: &Node, path: &str) {
         if self.has_looked_enough() {
             return;
@@ -328,12 +327,12 @@ impl<'t> Extractor<'t> {
         }
     }
 
-    /// Was as much looked into as may be?
+    /// Whether the limit for checked bytes is reached.
     pub(super) fn has_looked_enough(&self) -> bool {
         self.looked_into > self.limits.directory_bytes
     }
 
-    /// Looks into a file that is not read here.
+    /// Searches a file that Windrow does not read here.
     pub(super) fn look_into(&mut self, line: u32, content: &[u8], lines: InnerLines, path: &str) {
         self.looked_into += content.len() as u64;
         if self.has_looked_enough() {
@@ -344,7 +343,7 @@ impl<'t> Extractor<'t> {
     }
 }
 
-/// cloud-init's `util.get_cfg_option_bool` (26.2): a text counts in any case.
+/// cloud-init's `util.get_cfg_option_bool` (26.2), which accepts a text in any case.
 fn is_true(value: &Node) -> bool {
     match &value.value {
         NodeValue::Bool(is_true) => *is_true,

@@ -1,4 +1,4 @@
-//! Keys that are never read although they were meant to write files, and user-data that is not read at all.
+//! Keys that are probably meant to write files but are never read, and user-data that is not read at all.
 
 use super::addons::misspelt as misspelt_addons;
 use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
@@ -11,8 +11,8 @@ use crate::manifest::yaml::RepeatedKey;
 use crate::reasons::Code;
 use crate::suggest::nearest;
 
-/// The keys of a file that is written: cloud-init's schema of `write_files` (26.2), which has those that the
-/// installer and yip read. A slip in the last two changes nothing that is looked at here.
+/// The keys of a written file: cloud-init's schema of `write_files` (26.2), which includes those that the installer and
+/// yip read. A misspelling of the last two changes nothing that Windrow checks.
 const ENTRY: [&str; 8] = [
     "path",
     "content",
@@ -24,10 +24,10 @@ const ENTRY: [&str; 8] = [
     "permissions",
 ];
 
-/// The keys of an Ignition or Butane file whose files or commands are looked at here.
+/// The keys of an Ignition or Butane file whose files or commands Windrow checks.
 const IGNITION: [&str; 3] = ["ignition", "storage", "systemd"];
 
-/// Keys of the file itself.
+/// Reports unread keys of the file itself.
 pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
     match kind {
         FileKind::CloudInit => cloud_init(text, root),
@@ -39,7 +39,7 @@ pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
     }
 }
 
-/// What would be written or run, were the file read as the other kind that it resembles.
+/// Keys that would write files or run commands if the file were read as the other kind that it resembles.
 pub(super) fn keys_of_another_kind(recognised: &RecognisedKind, root: &Node) -> Option<Problem> {
     let taken = recognised.where_ambiguous()?;
     let entries = root.entries().iter();
@@ -139,7 +139,7 @@ fn yip(text: &str, root: &Node) -> Vec<Problem> {
     found
 }
 
-/// Ignition and Butane pass over keys that they do not know.
+/// Ignition and Butane ignore unknown keys.
 fn top_keys(root: &Node, names: &[&'static str]) -> Vec<Problem> {
     let mut found = resource_keys(root, names);
     if let Some(storage) = root.get("storage") {
@@ -148,7 +148,7 @@ fn top_keys(root: &Node, names: &[&'static str]) -> Vec<Problem> {
     found
 }
 
-/// Keys that resemble these and are none of them: nothing reads them.
+/// Keys that resemble these but are misspelt, so that no program reads them.
 pub(super) fn resource_keys(node: &Node, names: &[&'static str]) -> Vec<Problem> {
     let others = node.entries().iter();
     let others = others.filter(|entry| !names.contains(&entry.key.as_str()));
@@ -161,8 +161,8 @@ pub(super) fn resource_keys(node: &Node, names: &[&'static str]) -> Vec<Problem>
         .collect()
 }
 
-/// Edge Image Builder builds nothing of a definition with a key that it does not know (`pkg/image/definition.go`,
-/// v1.3.3: `KnownFields`). A newer one may know more.
+/// Edge Image Builder rejects a definition with an unknown key (`pkg/image/definition.go`, v1.3.3: `KnownFields`). A
+/// newer version may have more keys.
 fn image_builder(root: &Node) -> Vec<Problem> {
     let sections: [(&[&str], &[&str]); 6] = [
         (
@@ -226,7 +226,7 @@ const CHART: [&str; 9] = [
     "apiVersions",
 ];
 
-/// Keys of a file that is written.
+/// Reports unread keys of a written file.
 pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
     let reads = |key: &str| match kind {
         FileKind::HarvesterConfig => ENTRY.iter().any(|name| installer_reads(key, name)),
@@ -242,8 +242,9 @@ pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
         .collect()
 }
 
-/// Keys that stand twice. The installer, yip, Butane and Edge Image Builder take nothing of such a file (their YAML
-/// reader, `gopkg.in/yaml.v3`, refuses it). In cloud-init's (PyYAML) the last one counts, and only keys that are read here are reported.
+/// Repeated keys. The installer, yip, Butane and Edge Image Builder reject such a file (their YAML reader,
+/// `gopkg.in/yaml.v3`, refuses it). In cloud-init's reader (PyYAML) the last one counts, and only keys that Windrow
+/// reads are reported.
 pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
     let told = keys.into_iter().filter_map(|key| {
         let RepeatedKey { key, line, earlier } = key;
@@ -273,7 +274,7 @@ fn ignored(line: u32, why: &str) -> Problem {
     }
 }
 
-/// What is of another type than whoever reads it takes: nothing of it is read.
+/// Values of a type that their reader does not accept: it ignores them.
 pub(super) fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
     let is_map = |node: &Node| node.is_null() || matches!(node.value, NodeValue::Mapping(_));
     let is_list = |node: &Node| node.is_null() || matches!(node.value, NodeValue::Sequence(_));

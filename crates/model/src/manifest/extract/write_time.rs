@@ -1,23 +1,23 @@
 //! When a file is written: cloud-init's and yip's stages.
 
-/// When a file is written, among the files of one node. Those of one time are written in the order of the
-/// configuration.
+/// When a file is written, relative to the other files of one node. Files with the same time are written in the order
+/// of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WriteTime(u8);
 
-/// yip's stages, in the order in which an Elemental system (Harvester's is one) runs them: the units
-/// `cos-setup-<stage>` of rancher/elemental-toolkit. yip itself runs only the stage that it is called with.
+/// yip's stages, in the order in which an Elemental system (such as Harvester) runs them: the units `cos-setup-<stage>`
+/// of rancher/elemental-toolkit. yip itself runs only the requested stage.
 const STAGES: [&str; 6] = ["rootfs", "initramfs", "fs", "boot", "network", "reconcile"];
 
 impl WriteTime {
     /// Before the system's units start.
     pub(super) const EARLY: Self = Self(0);
-    /// cloud-init's final stage, in which it writes what is deferred (`cloudinit/config/cc_write_files_deferred.py`,
+    /// cloud-init's final stage, in which it writes deferred files (`cloudinit/config/cc_write_files_deferred.py`,
     /// 26.2).
     pub(super) const DEFERRED: Self = Self(1);
 
-    /// A stage of yip's, with those before and behind it (`boot.before`, `boot.after`). What an
-    /// installation writes was written first; a stage that only its caller knows comes last.
+    /// A stage of yip, with those before and after it (`boot.before`, `boot.after`). The files of an installation were
+    /// written first; an unknown stage comes last.
     pub(super) fn for_stage(stage: &str) -> Self {
         let (bare, beside) = match stage.rsplit_once('.') {
             Some((bare, "before")) => (bare, 0),
@@ -33,8 +33,7 @@ impl WriteTime {
     }
 }
 
-/// Is this stage of yip over before the system's units start? What is written at the installation is
-/// there as well.
+/// Whether this stage of yip is over before the system's units start. Files of the installation also exist by then.
 pub(super) fn is_early(stage: &str) -> bool {
     let bare = stage.trim_end_matches(".before").trim_end_matches(".after");
     matches!(bare, "rootfs" | "initramfs") || bare.contains("install")

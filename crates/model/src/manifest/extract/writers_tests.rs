@@ -1,4 +1,4 @@
-//! Who writes a path last, what is written from elsewhere, and slips in what is written.
+//! Tests of the last writer of a path, of content from elsewhere, and of misspelt keys.
 
 use super::*;
 use crate::reasons::Code;
@@ -73,7 +73,7 @@ fn a_file_with_stages_and_write_files_is_read_as_yip_reads_it_and_that_is_said()
     assert_eq!(contents(&found), ["first", "a: 1"]);
     assert_eq!(found.files[0].late.as_deref(), Some("yip, stage boot"));
     assert_eq!(problem_codes(&found), [(Code::UserDataIgnored, 4)]);
-    // yip knows the header only as the whole first line.
+    // yip recognises the header only as the whole first line.
     let found = take(&text.replace("#cloud-config", "# cloud-config"));
     assert_eq!(contents(&found), ["a: 1"]);
     assert_eq!(problem_codes(&found), [(Code::KeyNotRead, 2)]);
@@ -104,7 +104,7 @@ fn what_is_appended_follows_what_was_written() {
     assert_eq!(contents(&found[0]), ["a\nb\n"]);
     assert_eq!(contents(&found[1]), [""; 0]);
     assert_eq!(problem_codes(&found[1]), []);
-    // Nothing is known of what is there before.
+    // The earlier content is unknown.
     let found = parts([&second, &first]);
     assert_eq!(problem_codes(&found[0]), [(Code::NotLookedAt, 3)]);
     assert_eq!(contents(&found[1]), ["a\n"]);
@@ -235,10 +235,10 @@ fn an_encoding_counts_as_its_reader_takes_it() {
             "{encoding}"
         );
     }
-    // A binary that is none keeps nothing else from being read.
+    // An invalid binary does not prevent other entries from being read.
     let other = "- {path: /bin/x, content: !!binary '*'}\n- {path: FILE, content: x}\n";
     assert_eq!(contents(&take(&cloud_config(other))), ["x"]);
-    // yip takes only the names as they are written.
+    // yip accepts only the exact names.
     let yip = |encoding: &str| {
         take(&format!(
             "stages:\n  boot:\n  - files:\n    - {{path: {FILE}, encoding: {encoding}, content: {BASE64}}}\n"
@@ -280,7 +280,7 @@ fn a_key_that_nobody_reads_and_a_key_that_stands_twice_are_told() {
     assert_eq!(problem_codes(&take(&twice)), [(Code::KeyNotRead, 2)]);
     let packages = "#cloud-config\npackages: [a]\npackages: [b]\n";
     assert_eq!(problem_codes(&take(packages)), []);
-    // The installer and yip read nothing of such a file.
+    // The installer and yip reject such a file.
     let twice = "os: {hostname: a}\nos: {hostname: b}\n";
     assert_eq!(problem_codes(&take(twice)), [(Code::InputRefused, 2)]);
 }

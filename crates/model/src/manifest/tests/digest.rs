@@ -1,4 +1,4 @@
-//! The checksum and the digest of the objects.
+//! Tests of the checksum and the digest of the objects.
 
 use proptest::prelude::*;
 

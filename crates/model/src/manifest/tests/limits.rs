@@ -1,4 +1,4 @@
-//! What goes beyond the limits, and what is no file.
+//! Tests of values above the limits, and of entries that are not files.
 
 use super::*;
 
@@ -51,14 +51,14 @@ fn what_takes_too_much_memory_is_told_and_not_taken() {
     few(&"---\na: 1\n".repeat(200));
     few(&format!("a:\n{}", "- !!int x\n".repeat(2000)));
     few(&"--- a\n".repeat(2000));
-    // With a byte-order mark within, a text is copied before it is read.
+    // A text with a byte-order mark inside is copied before it is read.
     few(&format!("a: \u{feff}b\n{}", "# x\n".repeat(100_000)));
     let object = "- {apiVersion: v1, kind: A, metadata: {name: a}}\n";
     few(&format!(
         "apiVersion: v1\nkind: List\nitems:\n{}",
         object.repeat(101)
     ));
-    // Of all documents together, unless each is forgotten when it was looked at.
+    // The limit is for all documents together, unless each is dropped after its check.
     let large = format!("{}x: {}\n", map("a"), "y".repeat(600_000));
     let two = format!("{large}---\n{large}");
     few(&two);

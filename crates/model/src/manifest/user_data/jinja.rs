@@ -1,8 +1,8 @@
-//! Templates. What stands in braces is known only on the node, so something else stands for it here: a
-//! name that could be meant, in the same line.
+//! Templates. Expressions have a value only on the node, so a placeholder replaces each of them in the same line: a
+//! valid name.
 //!
-//! cloud-init renders with `trim_blocks` (`cloudinit/templater.py`, 26.2): a comment takes the line break behind
-//! it along. A text that jinja cannot read is dropped as a whole.
+//! cloud-init renders with `trim_blocks` (`cloudinit/templater.py`, 26.2): a comment also removes the line break after
+//! it. A text that jinja cannot read is dropped as a whole.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::manifest::manifest_path::could_be_looked_at;
 use crate::manifest::{Node, ReadLimits, yaml};
 use crate::text::one_line;
 
-/// A template, read with a word for each expression.
+/// A template with a word in place of each expression.
 #[derive(Debug, Default)]
 pub(super) struct Rendered {
     /// Its text. Every line is where it is in the template.
     pub(super) text: String,
-    /// Each expression once: its first line, itself, and what stands for it.
+    /// Each expression once: its first line, the expression, and its word.
     pub(super) expressions: Vec<(u32, String, String)>,
-    /// Lines that are not known, and why.
+    /// Lines whose content cannot be determined, and why.
     pub(super) unknown: Vec<(u32, String)>,
 }
 
@@ -29,7 +29,7 @@ const MOST_EXPRESSIONS: usize = 10_000;
 /// Why a template is not read, with the line.
 pub(super) type TemplateError = (u32, &'static str);
 
-/// Reads a template whose first line says that it is one.
+/// Reads a template whose first line declares it as one.
 pub(super) fn render(text: &str) -> Result<Rendered, TemplateError> {
     let start = text.len() - text.trim_start().len();
     let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
@@ -61,11 +61,11 @@ struct Renderer<'t> {
     rest: &'t str,
     /// The line in which the rest begins.
     line: u32,
-    /// Line breaks that were taken out, and are put in behind this line.
+    /// Removed line breaks, which are inserted again after this line.
     owed: u32,
-    /// Is nothing but space in the line so far?
+    /// Whether the line has only space so far.
     line_is_blank: bool,
-    /// The words that stand for expressions, by their lines, and how many there are.
+    /// The words in place of expressions, by their lines, and their number.
     words: BTreeMap<u32, Vec<String>>,
     count: usize,
 }
@@ -108,7 +108,6 @@ impl<'t> Renderer<'t> {
         })
     }
 
-    /// Takes bytes off the rest.
     fn cut(&mut self, length: usize) -> &'t str {
         let (text, rest) = self.rest.split_at(length);
         self.rest = rest;
@@ -131,7 +130,7 @@ impl<'t> Renderer<'t> {
         }
     }
 
-    /// Puts the line breaks in that were taken out.
+    /// Inserts the removed line breaks again.
     fn pay(&mut self) {
         let owed = std::mem::take(&mut self.owed);
         let breaks = "\n".repeat(usize::try_from(owed).unwrap_or_default());
@@ -147,7 +146,7 @@ impl<'t> Renderer<'t> {
             self.cut(1);
             self.owed = self.owed.saturating_add(1);
             if self.rendered.text.ends_with('\n') {
-                // A blank line changes nothing, and keeps the next one where it is.
+                // A blank line changes nothing, and keeps the next one in its line.
                 self.pay();
             }
         }
@@ -173,7 +172,7 @@ impl<'t> Renderer<'t> {
             let what = format!("what cloud-init fills in for `{shown}`, which is a whole line");
             self.rendered.unknown.push((line, what));
         }
-        // As a comment it is nothing to YAML, in a file that is written too.
+        // As a comment it is nothing to YAML, also inside a written file.
         let text = match whole_line {
             true => format!("# {stand_in}"),
             false => stand_in.clone(),
@@ -205,7 +204,7 @@ fn line_breaks(text: &str) -> u32 {
     u32::try_from(breaks).unwrap_or(u32::MAX)
 }
 
-/// How long an expression is; braces in a text that it quotes are its own.
+/// The length of an expression; braces in a text that it quotes belong to it.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut chars = text.char_indices().skip(2);
@@ -222,7 +221,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Files whose directory an expression decides, where it could be one that is looked at.
+/// Files whose directory depends on an expression, if it may be a directory that Windrow checks.
 fn unknown_paths(text: &str, words: &BTreeMap<u32, Vec<String>>) -> Vec<(u32, String)> {
     if words.is_empty() {
         return Vec::new();
@@ -264,7 +263,7 @@ pub fn stand_in(text: &str) -> String {
     rendered
 }
 
-/// What comes before the next expression, that, and what comes after it.
+/// The text before the next expression, the expression, and the text after it.
 fn next(line: &str) -> Option<(&str, &str, &str)> {
     let start = line.find("{{")?;
     let length = line[start..].find("}}")? + 2;
@@ -291,7 +290,7 @@ fn unquoted(expression: &str) -> String {
     bare
 }
 
-/// `{{ v1.local_hostname }}` → `v1-local-hostname`: a name that every field takes.
+/// `{{ v1.local_hostname }}` → `v1-local-hostname`: a name that is valid in every field.
 fn word(expression: &str) -> String {
     let bare = unquoted(expression.trim_matches(['{', '}']));
     let words = bare.split(|ch: char| !ch.is_ascii_alphanumeric());

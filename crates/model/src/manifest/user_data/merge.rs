@@ -1,6 +1,6 @@
-//! Several cloud-configs are one: each is merged into those before it, and by default a key takes the
-//! place of the same key of an earlier part (`cloudinit/handlers/cloud_config.py`, `_extract_mergers`:
-//! `dict(replace)+list()+str()`). What is replaced is blanked out here, so that every line stays where it is.
+//! Several cloud-configs are one: each is merged into those before it, and by default a key replaces the same key of an
+//! earlier part (`cloudinit/handlers/cloud_config.py`, `_extract_mergers`: `dict(replace)+list()+str()`). The replaced
+//! text becomes blank here, so that every other line keeps its number.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use super::{ConfigPart, Wrapped};
 use crate::manifest::{MapEntry, Node, NodeValue, ReadLimits, yaml};
 use crate::reasons::Code;
 
-/// The lists that are looked at here.
+/// The lists that Windrow checks.
 const LISTS: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
 
-/// What becomes of a list that an earlier part has too.
+/// The treatment of a list that an earlier part has too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListMerge {
     /// It takes the earlier one's place.
@@ -22,9 +22,9 @@ enum ListMerge {
     Append,
     /// It comes before the earlier one.
     Prepend,
-    /// Entries are merged one by one, or in a way that is not known.
+    /// Entries are merged one by one, or in an unknown way.
     Other,
-    /// None of the mergers that it asks for takes a map, or one does not exist: nothing of the part is taken.
+    /// Its mergers do not accept a map, or one does not exist: the whole part is ignored.
     Nothing,
 }
 
@@ -32,7 +32,7 @@ enum ListMerge {
 pub(super) fn merge(wrapped: &mut Wrapped) {
     let mut merged: Vec<(ConfigPart, Lists)> = Vec::new();
     for mut part in std::mem::take(&mut wrapped.parts) {
-        // A part that is no YAML is reported where its files are taken out.
+        // A part that is not valid YAML is reported when its files are extracted.
         let root = yaml::input(&part.text, &ReadLimits::default())
             .ok()
             .and_then(|(root, _)| root);
@@ -43,7 +43,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
             LISTS.map(|list| lines_of(root, list))
         });
         if how == ListMerge::Nothing {
-            // If its own keys say so, that is reported where its files are taken out.
+            // If its own keys cause that, it is reported when its files are extracted.
             if root.as_ref().and_then(takes_nothing).is_none() {
                 let fields = [("key", "Merge-Type"), ("why", NOTHING)];
                 wrapped.problem(Code::KeyNotRead, part.first, &fields);
@@ -106,7 +106,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
 /// The lines of each of [`LISTS`], counted from 0.
 type Lists = [Option<Range<usize>>; LISTS.len()];
 
-/// The line of the file in which a list begins, as far as that is known.
+/// The line of the file in which a list begins, if it can be determined.
 fn line_of(part: &ConfigPart, lines: &Range<usize>) -> u32 {
     match part.mapped {
         true => u32::try_from(lines.start)
@@ -116,7 +116,7 @@ fn line_of(part: &ConfigPart, lines: &Range<usize>) -> u32 {
     }
 }
 
-/// The lines of a key and of what stands below it.
+/// The lines of a key and of its value.
 fn lines_of(root: &Node, key: &str) -> Option<Range<usize>> {
     let mut entries = root.entries().iter().skip_while(|entry| entry.key != key);
     let start = index(entries.next()?.line);
@@ -124,7 +124,7 @@ fn lines_of(root: &Node, key: &str) -> Option<Range<usize>> {
     Some(start..end.max(start + 1))
 }
 
-/// Does the key begin a line, so that its lines can be separated from the rest?
+/// Whether the key begins a line, so that its lines can be separated from the rest.
 fn is_block(part: &ConfigPart, lines: &Range<usize>, key: &str) -> bool {
     let line = part.text.lines().nth(lines.start).unwrap_or_default();
     line.trim_start_matches(['"', '\'']).starts_with(key)
@@ -149,11 +149,11 @@ fn blank(part: &mut ConfigPart, lines: &Range<usize>) {
     part.text = kept.collect();
 }
 
-/// Why nothing is taken of a part, after the key that says how it is merged.
+/// Why a part is ignored, after the key that requests its merging.
 pub(in crate::manifest) const NOTHING: &str = "cloud-init takes nothing of what has no merger for maps, or one that it \
      does not know; write `dict(recurse_list)+list(append)`";
 
-/// The key with which a cloud-config asks for mergers that take nothing of it, and its line.
+/// The key with which a cloud-config requests mergers that ignore it, and its line.
 pub(in crate::manifest) fn takes_nothing(root: &Node) -> Option<(&str, u32)> {
     let asked = asked(root)?;
     let nothing = how_of(&mergers(&asked.value)) == ListMerge::Nothing;
@@ -165,14 +165,14 @@ fn asked(root: &Node) -> Option<&MapEntry> {
     keys.find_map(|key| root.entry(key).filter(|entry| !entry.value.is_null()))
 }
 
-/// How a part asks to be merged: by its keys, then by its headers, the first merger of a type counting.
+/// The merging that a part requests: in its keys, then in its headers. The first merger of a type counts.
 fn list_merge(root: &Node, header: Option<&str>) -> ListMerge {
     let mut all = asked(root).map_or_else(Vec::new, |asked| mergers(&asked.value));
     all.extend(header.map_or_else(Vec::new, parsed));
     how_of(&all)
 }
 
-/// (`cloudinit/mergers/__init__.py`, 26.2: what no merger takes stays as it was, which is empty at first.)
+/// `cloudinit/mergers/__init__.py`, 26.2: a value that no merger accepts stays unchanged, and at first it is empty.
 fn how_of(mergers: &[Merger]) -> ListMerge {
     if mergers.is_empty() {
         return ListMerge::Replace;
@@ -198,7 +198,7 @@ fn how_of(mergers: &[Merger]) -> ListMerge {
     }
 }
 
-/// A merger's name and options; what is written in another way has no name.
+/// A merger's name and options; one that is written in another way has no name.
 type Merger = (String, Vec<String>);
 
 /// `merge_how` as text, as a list of names with settings, or as a list of lists.

@@ -7,14 +7,14 @@ use super::{
 };
 use crate::manifest::{ReadLimits, encoding};
 
-/// More than any platform hands over; every few bytes could be a part or a header with a cost of its own.
+/// More than any platform provides; every few bytes could be a part or a header with its own cost.
 const LONGEST: usize = 4 << 20;
-/// More lines that could begin a part are not looked at.
+/// More lines that could begin a part are not read.
 const MOST_PARTS: usize = 10_000;
-/// cloud-init takes for MIME what has this word in its first bytes, and how many these are (`cloudinit/user_data.py`,
-/// `convert_string`).
+/// cloud-init treats a text as MIME if it has this word in its first bytes, with their number
+/// (`cloudinit/user_data.py`, `convert_string`).
 const VERSION: (&str, usize) = ("mime-version:", 4096);
-/// Types that say that a part is packed (`DECOMP_TYPES` there).
+/// Types of packed parts (`DECOMP_TYPES` there).
 const PACKED: [&str; 8] = [
     "application/gzip",
     "application/gzip-compressed",
@@ -26,8 +26,8 @@ const PACKED: [&str; 8] = [
     "application/x-gzip-compressed",
 ];
 
-/// What stands in front of a message's headers, where something does. Python's reader takes the first line that
-/// is no header for the body, and to cloud-init it is then no message.
+/// The text before a message's headers, if there is any. Python's reader treats the first line that is not a header as
+/// the body, and then cloud-init does not treat the text as a message.
 pub(super) fn in_front(text: &str) -> Option<&'static str> {
     let bare = text.trim_start_matches('\u{feff}');
     let is_comment = |line: &str| line.starts_with('#');
@@ -46,7 +46,7 @@ pub(super) fn in_front(text: &str) -> Option<&'static str> {
     (rest.len() < text.len() && is_mime(rest)).then_some(what)
 }
 
-/// Does it begin with the headers of a message?
+/// Whether it begins with the headers of a message.
 pub(super) fn is_mime(text: &str) -> bool {
     let mut told = false;
     for line in text.lines() {
@@ -58,7 +58,7 @@ pub(super) fn is_mime(text: &str) -> bool {
             && name
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        // As mail programs begin a file.
+        // Mail programs begin a file like this.
         let from = line.starts_with("From ");
         if line.is_empty() || !(header || from || line.starts_with([' ', '\t'])) {
             break;
@@ -67,7 +67,7 @@ pub(super) fn is_mime(text: &str) -> bool {
     told
 }
 
-/// A message that cloud-init passes over.
+/// Ignores a message, as cloud-init does.
 pub(super) fn pass_over(wrapped: &mut Wrapped, why: &str) {
     wrapped.ignored(1, why);
     wrapped.not_looked_at(1, "the parts of a message that cloud-init passes over");
@@ -138,7 +138,7 @@ fn take_parts(
     }
 }
 
-/// Takes one part of a message. What cannot be read of it is reported.
+/// Adds one part of a message. Unreadable content is reported.
 fn take_part(
     wrapped: &mut Wrapped,
     shown: &str,
@@ -147,13 +147,13 @@ fn take_part(
     limits: &ReadLimits,
 ) {
     let first = line_of(text, part.offset_body);
-    // A part without a type, or with one that is none, is plain text.
+    // A part without a type, or with an invalid one, is plain text.
     let stated = part
         .content_type()
         .and_then(|kind| Some(format!("{}/{}", kind.ctype(), kind.subtype()?).to_ascii_lowercase()))
         .unwrap_or_else(|| "text/plain".to_owned());
     let packed = PACKED.contains(&stated.as_str());
-    // Only what is not encoded has its lines in the file.
+    // Only a part without encoding has its lines in the file.
     let mapped = part.encoding == Encoding::None && !packed;
     let body = match mapped {
         true => Ok(raw(text, part).to_owned()),
@@ -177,7 +177,7 @@ fn take_part(
     if headers.any(|header| header.name().eq_ignore_ascii_case(LAUNCH_INDEX)) {
         wrapped.not_looked_at(first, ONE_MACHINE);
     }
-    // Of a packed part cloud-init keeps no such header (`cloudinit/user_data.py`, 26.2).
+    // cloud-init does not keep such a header of a packed part (`cloudinit/user_data.py`, 26.2).
     let merge = merge_header(text, part).filter(|_| !packed);
     let called = part_name(shown, first);
     let payload = Payload {
@@ -194,7 +194,7 @@ fn take_part(
     take(wrapped, payload, kind, limits);
 }
 
-/// The text of an encoded or packed part, or what cannot be looked at.
+/// The text of an encoded or packed part, or a problem if it cannot be read.
 fn decoded(
     part: &MessagePart<'_>,
     stated: &str,
@@ -215,7 +215,7 @@ fn decoded(
         .map_err(|_| format!("a part of the type {stated} that is not UTF-8 text"))
 }
 
-/// The header by which a part asks to be merged.
+/// The header with which a part requests its merging.
 fn merge_header<'t>(text: &'t str, part: &MessagePart<'_>) -> Option<&'t str> {
     MERGE_HEADERS.into_iter().find_map(|name| {
         let header = part.headers.iter().find(|header| header.name() == name)?;
@@ -227,7 +227,7 @@ fn offset(at: u32) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
 
-/// The body as it stands there.
+/// The body without decoding.
 fn raw<'t>(text: &'t str, part: &MessagePart<'_>) -> &'t str {
     let (start, end) = (offset(part.offset_body), offset(part.offset_end));
     text.get(start..end.max(start).min(text.len()))

@@ -1,6 +1,5 @@
-//! User-data as cloud-init takes it: packed or not, one cloud-config or several in a multipart message or
-//! an archive, and what else it may be. Only cloud-configs are read. What is not read is said, because it
-//! could bring manifests all the same.
+//! Reads user-data as cloud-init does: packed or not, one cloud-config or several in a multipart message or an archive,
+//! or another type. Only cloud-configs are read. Everything else is reported, because it could still write manifests.
 //!
 //! Source: cloud-init's `cloudinit/user_data.py`, `cloudinit/handlers/`, `cloudinit/mergers/`.
 
@@ -20,59 +19,58 @@ use super::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
 use super::{Node, NodeValue, Problem, ReadLimits, encoding, yaml};
 use crate::reasons::Code;
 
-/// What a file that was given turned out to be.
+/// The type of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OpenedFile {
-    /// One text, as it was given: manifests, or a configuration. What kind it is, its keys tell.
+    /// One text without a wrapping: manifests, or a configuration. Its keys tell its kind.
     Text(Vec<u8>),
-    /// Something around configurations.
+    /// A wrapping with configurations.
     Wrapped(Wrapped),
 }
 
-/// What was found in a wrapping.
+/// The content of a wrapping.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wrapped {
-    /// How the text is called whose lines the problems and notes have.
+    /// The name of the text to which the lines of the problems and notes refer.
     pub shown: String,
-    /// The configurations, in the order in which cloud-init counts them.
+    /// The configurations, in the order of cloud-init.
     pub parts: Vec<ConfigPart>,
-    /// What is wrong, or was not looked at.
+    /// Problems, and parts that were not read.
     pub problems: Vec<Problem>,
-    /// What a person should know of how it was read, each a line with its place.
+    /// Notes for the user about how the file was read, each with its line.
     pub notes: Vec<(u32, String)>,
-    /// How much text the parts have together, with the blank lines before them.
+    /// The total size of the parts, with the blank lines before them.
     bytes: usize,
 }
 
-/// The headers that say how a part is merged. Python compares their names as they are written.
+/// The headers that request a part's merging. Python compares their names case-sensitively.
 const MERGE_HEADERS: [&str; 2] = ["Merge-Type", "X-Merge-Type"];
-/// With it a part is for the machine of this number among those that were launched together
+/// Restricts a part to the VM with this number among those that were launched together
 /// (`cloudinit/filters/launch_index.py`, 26.2).
 pub(super) const LAUNCH_INDEX: &str = "launch-index";
 pub(super) const ONE_MACHINE: &str =
     "whether this is for the machine at all (`launch-index`); give what one machine gets";
-/// More parts than these are not looked at: each costs something of its own.
+/// More parts are not read: each has its own cost.
 const MOST_PARTS: usize = 1000;
-/// Nor is more text. A part has a blank line for each line before it.
+/// More text is not read either. A part has a blank line for each line before it.
 const MOST_BYTES: usize = 8 << 20;
 
 /// A configuration inside a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigPart {
-    /// How it is called in messages: as the file where its lines are lines of the file, else with the line
-    /// where it begins there.
+    /// Its name in messages: the file's name if its lines are lines of the file, else with its first line in the file.
     pub shown: String,
-    /// Its text. Blank lines stand for what comes before it in the file.
+    /// Its text. Blank lines replace the text before it in the file.
     pub text: String,
-    /// The line of the file in which it begins.
+    /// Its first line in the file.
     first: u32,
-    /// Are its lines those of the file?
+    /// Whether its lines are those of the file.
     mapped: bool,
-    /// How it asks to be merged, in its headers.
+    /// The merging that its headers request.
     merge: Option<String>,
 }
 
-/// What the beginning of a text says it is, longest first (`cloudinit/handlers/__init__.py`,
+/// The types that cloud-init recognises by the beginning of a text, longest first (`cloudinit/handlers/__init__.py`,
 /// `INCLUSION_TYPES_MAP`).
 const BEGINNINGS: [(&str, &str); 9] = [
     ("#cloud-config-archive", "text/cloud-config-archive"),
@@ -92,7 +90,7 @@ fn type_of(text: &str) -> Option<&'static str> {
     found.map(|(_, kind)| *kind)
 }
 
-/// Opens what was given. `shown` is how it is called in messages.
+/// Opens a file. `shown` is its name in messages.
 pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
     let mut wrapped = Wrapped {
         shown: shown.to_owned(),
@@ -117,7 +115,7 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
     }
     let plain = match type_of(text) {
         None | Some("text/cloud-config") => true,
-        // To YAML these are comments: what has the keys of another kind of file is that.
+        // To YAML these are comments: a file with the keys of another kind is of that kind.
         Some(_) => match kind_of(text) {
             FileKind::HarvesterConfig
             | FileKind::Yip
@@ -148,7 +146,7 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
     wrapped.done()
 }
 
-/// What gzip is around. Its lines are those of what was packed.
+/// Unpacks gzip. The lines are those of the unpacked text.
 fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &ReadLimits) -> OpenedFile {
     let unpacked = encoding::gunzip(packed, limits.file_bytes).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|_| "it holds no UTF-8 text".to_owned())
@@ -176,8 +174,8 @@ fn unpack(mut wrapped: Wrapped, packed: &[u8], limits: &ReadLimits) -> OpenedFil
     OpenedFile::Wrapped(wrapped)
 }
 
-/// Is it a configuration, or something around one? Asked of files whose names say nothing; a script, or a text
-/// that only resembles a configuration, is none.
+/// Whether it is a configuration, or a wrapping of one. Used for files with any name; a script, or a text that only
+/// resembles a configuration, is not one.
 pub fn is_configuration(bytes: &[u8]) -> bool {
     if encoding::is_gzip(bytes) {
         let unpacked = encoding::gunzip(bytes, ReadLimits::default().file_bytes);
@@ -204,25 +202,24 @@ fn is_no_map(text: &str) -> bool {
     root.is_some_and(|root| !matches!(root.value, NodeValue::Mapping(_)))
 }
 
-/// A part whose type is known.
+/// A part with its type.
 struct Payload<'p> {
     shown: &'p str,
     text: String,
     first: u32,
     mapped: bool,
     merge: Option<String>,
-    /// Is it the whole file?
+    /// Whether it is the whole file.
     alone: bool,
 }
 
 impl Wrapped {
-    /// What its parts write, part by part.
+    /// Extracts the files of each part.
     pub fn extract(&self, limits: &ReadLimits) -> Vec<Extraction> {
         let parts = self.parts.iter();
         extract_parts(parts.map(|part| (&*part.shown, &*part.text)), limits)
     }
 
-    /// All parts were taken.
     fn done(mut self) -> OpenedFile {
         let is_ignored = |problem: &Problem| problem.code == Code::UserDataIgnored;
         if self.parts.is_empty() && self.problems.iter().all(is_ignored) {
@@ -240,7 +237,7 @@ impl Wrapped {
         });
     }
 
-    /// Is there room for a part of this length that begins at line `first`? If not, that is reported.
+    /// Whether there is room for a part of this length that begins at line `first`. If not, that is reported.
     fn has_room(&mut self, first: u32, length: usize) -> bool {
         let before = usize::try_from(first).unwrap_or(usize::MAX);
         self.bytes = self.bytes.saturating_add(before).saturating_add(length);
@@ -261,7 +258,7 @@ impl Wrapped {
     }
 }
 
-/// Takes a part by its type.
+/// Adds a part by its type.
 fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimits) {
     let line = part.first;
     match kind {
@@ -321,8 +318,8 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
     }
 }
 
-/// What a script does is not known, as with `runcmd`. It counts where it is all there is, or where it names a
-/// directory whose files are looked at here.
+/// Windrow cannot tell the effects of a script, as with `runcmd`. It counts if it is the whole file, or if it contains
+/// the name of a directory whose files Windrow checks.
 fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
     match named(&part.text) {
         Some((number, directory)) => {
@@ -341,7 +338,7 @@ fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
     }
 }
 
-/// The part as a file of its own. By its type it is a cloud-config, whatever its first line is.
+/// The part as a separate file. Its type makes it a cloud-config, with any first line.
 fn cloud_config(part: Payload<'_>) -> ConfigPart {
     const HEADER: &str = "#cloud-config\n";
     let Payload {
@@ -353,7 +350,7 @@ fn cloud_config(part: Payload<'_>) -> ConfigPart {
         ..
     } = part;
     if !is_cloud_config(&text) {
-        // A blank line is before it where its lines are those of the file: its headers end with one.
+        // It has a blank line before it if its lines are those of the file: its headers end with one.
         let before = usize::try_from(first).unwrap_or_default().saturating_sub(2);
         text = match mapped && text.get(before..=before) == Some("\n") {
             true => format!("{}{HEADER}{}", &text[..before], &text[before + 1..]),
@@ -369,7 +366,7 @@ fn cloud_config(part: Payload<'_>) -> ConfigPart {
     }
 }
 
-/// A template that cloud-init renders before it looks what it is.
+/// A template, which cloud-init renders before it recognises the type.
 fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &ReadLimits) {
     let (first, mapped) = (part.first, part.mapped);
     let at = |line: u32| if mapped { line } else { first };
@@ -469,7 +466,7 @@ fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &ReadLimits) {
     }
 }
 
-/// A key of an archive's entry is a header of its part, and cloud-init looks at these two alone
+/// A key of an archive's entry is a header of its part, and cloud-init reads only these two
 /// (`cloudinit/handlers/cloud_config.py`, `_extract_mergers`).
 fn merge_header(wrapped: &mut Wrapped, entry: &Node, at: impl Fn(u32) -> u32) -> Option<String> {
     for key in ["merge_how", "merge_type"] {
@@ -488,7 +485,7 @@ fn merge_header(wrapped: &mut Wrapped, entry: &Node, at: impl Fn(u32) -> u32) ->
     found.map(str::to_owned)
 }
 
-/// How a part is called whose lines are not those of the file.
+/// The name of a part whose lines are not those of the file.
 fn part_name(file: &str, line: u32) -> String {
     format!("{file}:{line}: part")
 }

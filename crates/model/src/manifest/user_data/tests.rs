@@ -1,4 +1,4 @@
-//! What cloud-init makes of user-data, part by part, with the lines of the file.
+//! Tests of cloud-init's treatment of user-data, part by part, with the lines of the file.
 
 mod templates;
 mod wrappings;
@@ -36,7 +36,7 @@ fn opened(bytes: impl Into<Vec<u8>>) -> Wrapped {
     }
 }
 
-/// What would be written, each with its file and line.
+/// The files that would be written, each with its source and line.
 fn written(found: &Wrapped) -> Vec<(String, String, u32)> {
     let parts = found.parts.iter();
     parts
@@ -150,7 +150,7 @@ fn parts_are_decoded_unpacked_and_told_by_how_they_begin() {
             "{headers}"
         );
     }
-    // By its type it is one, whatever its first line is; and every line stays where it is.
+    // Its type makes it one, with any first line; and every line keeps its number.
     let bare = one.replacen("#cloud-config\n", "", 1);
     let found = opened(message(&[("Content-Type: text/cloud-config", &bare)]));
     assert_eq!(written(&found)[0].2, 8);
@@ -273,7 +273,7 @@ fn what_is_not_read_is_named_with_its_line() {
             Some(Code::NotLookedAt),
         ),
     ] {
-        // Beside it, so that there is something that is read.
+        // A second entry, so that at least one is read.
         let beside = (
             "Content-Type: text/cloud-config",
             "#cloud-config\nusers: []",

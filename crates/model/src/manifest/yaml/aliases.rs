@@ -1,8 +1,8 @@
-//! Which anchors an alias may name, and how much aliases may add.
+//! Determines the anchors that an alias may refer to, and how much aliases may add.
 
 use std::collections::HashSet;
 
-/// The names that stand behind a `*`. Of a document with more of them each may be one.
+/// The names after a `*`. A document with too many of them may use any name.
 pub(super) enum Aliases<'t> {
     Any,
     These(HashSet<&'t str>),
@@ -35,7 +35,7 @@ impl<'t> Aliases<'t> {
     }
 }
 
-/// The share of decoding work that may come from aliases, as the YAML library in RKE2 bounds it.
+/// The share of decoding work that may come from aliases, as the YAML library in RKE2 limits it.
 mod share {
     pub(super) const LOW: f64 = 400_000.0;
     pub(super) const HIGH: f64 = 4_000_000.0;

@@ -1,4 +1,4 @@
-//! Puts parser events together to a [`Node`]. It keeps its own stack: nesting costs no recursion.
+//! Builds a [`Node`] from parser events. It keeps its own stack, so nesting needs no recursion.
 
 mod anchor;
 mod anchors;
@@ -18,10 +18,10 @@ use crate::manifest::scalar::{self, Scalar};
 use crate::manifest::{MapEntry, Node, NodeValue, Problem, ReadLimits};
 use crate::reasons::Code;
 
-/// Most keys of a document that are remembered because they are read as something else than what is written.
+/// Most keys of a document that are kept because RKE2 reads them as another text than the written one.
 const MOST_KEYS: usize = 100;
 
-/// Why the document cannot be read on.
+/// Why the rest of the document cannot be read.
 pub(super) struct DocumentRefusal {
     pub(super) code: Code,
     pub(super) message: String,
@@ -42,16 +42,16 @@ enum Items {
     Mapping {
         entries: Vec<MapEntry>,
         key: Option<PendingKey>,
-        /// Has it had a `<<`?
+        /// Whether it already has a `<<`.
         merged: bool,
     },
 }
 
-/// A list or map whose end has not come yet.
+/// A list or map whose end has not been read yet.
 struct OpenCollection {
     line: u32,
     anchor: Option<String>,
-    /// Is it written in brackets, or in braces?
+    /// Whether it is written in brackets or braces.
     flow: bool,
     items: Items,
     /// Values in it, itself included, aliases expanded.
@@ -62,18 +62,18 @@ struct OpenCollection {
 
 pub(super) struct NodeBuilder<'l> {
     limits: &'l ReadLimits,
-    /// The memory that the documents before it take.
+    /// The memory of the documents before it.
     taken: usize,
     text: &'l str,
-    /// What may name an anchor; looked for when the first anchor comes.
+    /// The possible references to an anchor; collected at the first anchor.
     aliases: Option<Aliases<'l>>,
     budget: MemoryBudget,
     unique: bool,
     /// Keep every pair of the outermost map.
     pairs: bool,
-    /// Leave a `!!binary` as it is written.
+    /// Keep the written form of a `!!binary`.
     written_binary: bool,
-    /// Take `yes`, `on` and the like for text.
+    /// Read `yes`, `on` and similar words as text.
     plain_words: bool,
     stack: Vec<OpenCollection>,
     root: Option<Node>,
@@ -114,13 +114,13 @@ impl<'l> NodeBuilder<'l> {
         }
     }
 
-    /// Leaves a `!!binary` as it is written: what it stands for depends on whose file it is.
+    /// Keeps the written form of a `!!binary`: its value depends on the program that reads the file.
     pub(super) fn with_written_binary(mut self, written_binary: bool) -> Self {
         self.written_binary = written_binary;
         self
     }
 
-    /// Takes the words for yes and no of YAML 1.1 for text, but not those of YAML 1.2.
+    /// Reads the words for yes and no of YAML 1.1 as text, but not those of YAML 1.2.
     pub(super) fn with_plain_words(mut self, plain_words: bool) -> Self {
         self.plain_words = plain_words;
         self
@@ -132,7 +132,7 @@ impl<'l> NodeBuilder<'l> {
         self.problems
     }
 
-    /// The keys that are read as something else than what is written, and those that stand twice.
+    /// The keys that RKE2 reads as another text than the written one, and the repeated ones.
     pub(super) fn odd_keys(&mut self) -> (Vec<ReadKey>, Vec<RepeatedKey>) {
         (
             std::mem::take(&mut self.keys),
@@ -207,7 +207,7 @@ impl<'l> NodeBuilder<'l> {
         self.stack.last().is_some_and(|frame| frame.flow)
     }
 
-    /// Counts a text. Base64 that is no UTF-8 becomes larger than it was.
+    /// Counts the memory of a text. Invalid UTF-8 from base64 becomes larger than it was.
     fn weigh(&mut self, text: &str, tag: Option<&str>) -> Result<(), DocumentRefusal> {
         let times = match tag {
             Some(tag) if tag.ends_with("binary") => 4,
@@ -395,7 +395,7 @@ impl<'l> NodeBuilder<'l> {
             line: frame.line,
             value,
         };
-        // An anchor of the same name inside it came later.
+        // An anchor of the same name inside it was defined later.
         let anchor = frame
             .anchor
             .filter(|name| matches!(self.anchors.get(name), Some(Anchor::Open)));
@@ -468,14 +468,14 @@ impl<'l> NodeBuilder<'l> {
     }
 }
 
-/// Could a plain scalar be read as a truth or a number? Quick, and for most keys a no.
+/// Whether a plain scalar may be a boolean or a number. Fast, and false for most keys.
 fn may_be_no_text(text: &str) -> bool {
     let first = text.bytes().next().unwrap_or_default();
     let truths = text.len() <= "false".len() && b"yYnNoOtTfF".contains(&first);
     truths || first.is_ascii_digit() || b"+-.".contains(&first)
 }
 
-/// RKE2's reader takes a question mark for the beginning of a key there, wherever in a text it stands.
+/// RKE2's reader treats a question mark as the beginning of a key there, even inside a text.
 const QUESTION_MARK: &str =
     "not valid YAML: between brackets or braces a text with a question mark must be quoted";
 

@@ -1,4 +1,4 @@
-//! The text as the parser is given it, the lines of its marks, and what its errors mean.
+//! Gives the text to the parser, maps its marks to lines, and explains its errors.
 
 use std::io::{BufRead, Read, Result};
 
@@ -7,10 +7,10 @@ use libyaml_safer::{Error, Mark};
 use crate::manifest::Problem;
 use crate::reasons::Code;
 
-/// A text handed over in pieces: the parser copies what it is given, and a piece stays in the
-/// processor's nearest cache.
+/// Gives a text to the parser in pieces: the parser copies its input, and a piece stays in the processor's nearest
+/// cache.
 ///
-/// A last line without a break gets one, as from Kubernetes' line reader.
+/// Adds a missing line break to the last line, as Kubernetes' line reader does.
 pub(super) struct YamlBytes<'t> {
     rest: &'t str,
     breaks: bool,
@@ -55,24 +55,25 @@ impl BufRead for YamlBytes<'_> {
     }
 }
 
-/// Turns the parser's marks into lines of the file. The parser also breaks lines at lone carriage
-/// returns and at three characters outside ASCII, which no editor counts.
+/// Converts the parser's marks into lines of the file. The parser also breaks lines at lone carriage returns and at
+/// three characters outside ASCII, which no editor counts.
 pub(super) struct Lines<'t> {
     first: u32,
     last: u32,
-    /// The text, when its lines have to be counted again.
+    /// The text, if its lines must be counted again.
     odd: Option<LineBreaks<'t>>,
 }
 
-/// The line breaks of a text that the parser breaks elsewhere too. Each value asks for its line, so no question may count the whole text.
+/// The line breaks of a text that the parser also breaks elsewhere. Each value requests its line, so no request may
+/// count the whole text.
 struct LineBreaks<'t> {
     text: &'t [u8],
-    /// How many there are before each step.
+    /// The number of line breaks before each step.
     before: Vec<u32>,
 }
 
 impl<'t> LineBreaks<'t> {
-    /// How many bytes are counted for a question at most.
+    /// Most bytes that are counted per request.
     const STEP: usize = 4096;
 
     fn new(text: &'t str) -> Self {
@@ -86,13 +87,13 @@ impl<'t> LineBreaks<'t> {
         Self { text, before }
     }
 
-    /// Those before an offset.
+    /// The number of line breaks before an offset.
     fn before(&self, offset: usize) -> u32 {
         let (before, rest) = self.rest(offset);
         before + count_breaks(rest)
     }
 
-    /// Those before the last step, and what is to be counted behind it.
+    /// The number of line breaks before the last step, and the rest that must be counted.
     fn rest(&self, offset: usize) -> (u32, &'t [u8]) {
         let end = offset.min(self.text.len());
         let step = (end / Self::STEP).min(self.before.len().saturating_sub(1));
@@ -148,14 +149,14 @@ fn has_odd_breaks(text: &str) -> bool {
     })
 }
 
-/// May this character stand in a YAML text?
+/// Whether YAML allows this character.
 fn is_allowed(ch: char) -> bool {
     matches!(ch,
         '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}'
         | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// The parser's error as a problem with a line and what to do.
+/// Converts the parser's error into a problem with a line and an advice.
 pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
     let problem = error.problem();
     let Some(mark) = error.problem_mark() else {
@@ -184,11 +185,11 @@ pub(super) fn syntax(error: &Error, text: &str, lines: &Lines<'_>) -> Problem {
         _ => String::new(),
     };
     let hint = hint(problem, text, mark);
-    // What to do comes first; the parser's own words are for who searches for them.
+    // The advice comes first; the parser's own words are for readers who search for them.
     refused(line, format!("not valid YAML; {hint} ({problem}{began})"))
 }
 
-/// Does the parser refuse what RKE2's may take?
+/// Whether the parser refuses something that RKE2's parser may accept.
 pub(super) fn is_read_there(problem: &Problem) -> bool {
     ["found unexpected ':'", "found unknown escape character"]
         .iter()

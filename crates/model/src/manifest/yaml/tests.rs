@@ -1,4 +1,4 @@
-//! The scalar and key tables, each row seen on the real deploy controller or in its libraries.
+//! Tests of the scalar and key tables. Each row was confirmed on the real deploy controller or in its libraries.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -78,7 +78,7 @@ fn plain_scalars_are_read_as_rke2_was_seen_to_read_them() {
         ("infinity", json!("infinity")),
         ("1 2", json!("1 2")),
     ] {
-        // As a value of a map: `-` alone would begin a list.
+        // As a value of a map: a single `-` would begin a list.
         if text == "-" {
             continue;
         }
@@ -196,13 +196,13 @@ fn anchors_aliases_and_merges_work_within_a_document() {
     let text = "base: &b {x: 1, y1: 2}\nmore: &m {x: 9, z: 3}\na: {<<: *b, x: 5}\nb: {x: 5, <<: *b}\nc: {<<: [*b, *m]}\nd: *b\ne: {<<: {q: 1}}\nf: {\"<<\": 1}\n";
     let read = value(text);
     assert_eq!(read["a"], json!({"x": 5, "y1": 2}));
-    // The reader merges in place: what was written before is overwritten.
+    // The reader merges in place: earlier entries are overwritten.
     assert_eq!(read["b"], json!({"x": 1, "y1": 2}));
     assert_eq!(read["c"], json!({"x": 1, "y1": 2, "z": 3}));
     assert_eq!(read["d"], json!({"x": 1, "y1": 2}));
     assert_eq!(read["e"], json!({"q": 1}));
     assert_eq!(read["f"], json!({"<<": 1}));
-    // An anchor inside another one of its name came later.
+    // An anchor of the same name inside another was defined later.
     assert_eq!(value("v: &a [&a [x]]\nw: *a\n")["w"], json!(["x"]));
     assert!(message("a: *nowhere\n").contains("no anchor"));
     assert!(message("a: &a [*a]\n").contains("of its own anchor"));
@@ -258,7 +258,7 @@ fn memory_is_counted_before_it_is_taken() {
             "- {<<: *a}\n".repeat(200)
         ),
         nested(true),
-        // The aliases alone have room; the maps that they are merged into have none.
+        // The limit is enough for the aliases, but not for the maps that they are merged into.
         format!(
             "a: &a {{{}}}\nb:\n{}",
             (0..100).map(|key| format!("k{key}: ,")).collect::<String>(),
@@ -269,7 +269,7 @@ fn memory_is_counted_before_it_is_taken() {
         assert_eq!(problems[0].code, Code::LimitExceeded, "{:.50}", text);
         assert!(problems[0].message.contains("staging.limits.expandedBytes"));
     }
-    // An anchor that no alias names costs nothing, and one that takes another's place gives its room.
+    // An anchor without an alias costs nothing, and one that replaces another frees its memory.
     assert!(parse(&nested(false), 1, &limits).is_ok());
     let again = format!("- &a \"{}\"\n- *a\n", "x".repeat(1000)).repeat(400);
     assert!(parse(&again, 1, &limits).is_ok());
@@ -316,7 +316,7 @@ fn a_text_with_many_tag_directives_is_refused_before_it_is_parsed() {
     let refused = parse(&whole(MOST_TAGS + 1), 1, &ReadLimits::default()).unwrap_err();
     assert_eq!(refused[0].code, Code::LimitExceeded);
     assert_eq!(refused[0].line, Some(101));
-    // In a text they are none.
+    // In a text they are not directives.
     let text: String = "  %TAG a\n".repeat(2 * MOST_TAGS);
     assert!(parse(&format!("a: |\n{text}"), 1, &ReadLimits::default()).is_ok());
 }
@@ -410,7 +410,7 @@ fn between_brackets_a_colon_ends_a_text_and_a_question_mark_none() {
         value("a: [x:, y:]\nb: {c:, 'd:[': \"e:]\"}\n# f:,\n"),
         json!({"a": ["x:", "y:"], "b": {"c:": null, "d:[": "e:]"}})
     );
-    // What stands for the colon is put back in front of any number.
+    // The colon is restored before any number.
     assert_eq!(value("a: [9:, \u{feff}]\n")["a"], json!(["9:", "\u{feff}"]));
     for text in [
         "a: [b?]\n",
@@ -438,7 +438,7 @@ fn an_escaped_apostrophe_is_one() {
     );
     let unknown = message("a: \"\\q\"\n");
     assert!(unknown.contains("write the backslash twice") && unknown.contains("unknown escape"));
-    // It is tried again for each of them, and not without an end.
+    // It is parsed again for each of them, but only a limited number of times.
     assert_eq!(most_escapes(0), MOST_ESCAPES);
     assert_eq!(most_escapes(4 << 20), 16);
     let many = format!("a: \"{}\"\n", "\\'".repeat(MOST_ESCAPES + 1));
@@ -462,7 +462,7 @@ fn an_escaped_slash_is_refused_as_rke2_refuses_it() {
         value("a: \"b/c\"\nd: \"\\\\/\"\ne: 'f\\/g'\nh: i\\/j\n"),
         json!({"a": "b/c", "d": "\\/", "e": "f\\/g", "h": "i\\/j"})
     );
-    // cloud-init's reader knows it.
+    // cloud-init's reader accepts it.
     assert!(input("a: \"b\\/c\"\n", &ReadLimits::default()).is_ok());
 }
 

@@ -1,7 +1,7 @@
-//! YAML as Windrow writes it: from types, by way of serde.
+//! Writes Windrow's YAML: from types, through serde.
 //!
-//! RKE2, cloud-init and Ansible read YAML 1.1, where `yes`, `on`, `1:30` and `2026-11-23` are no strings. The library quotes what any
-//! reader would take for something else; a test here compares it with RKE2's rules.
+//! RKE2, cloud-init and Ansible read YAML 1.1, in which `yes`, `on`, `1:30` and `2026-11-23` are not strings. The
+//! library quotes every text that a reader would read as another type; a test here compares it with RKE2's rules.
 
 use serde::Serialize;
 
@@ -12,10 +12,10 @@ pub use serde_yaml::DoubleQuoted;
 ///
 /// # Errors
 ///
-/// When the value has no form in YAML: a map in place of a key.
+/// The value cannot be written in YAML: a map in place of a key.
 pub fn to_text(value: &impl Serialize) -> Result<String, serde_yaml::ser::Error> {
     let options = serde_yaml::ser_options! {
-        // A long text stays on one line: it is searched for and compared.
+        // A long text stays on one line, so that it can be searched and compared.
         prefer_block_scalars: false,
     };
     serde_yaml::to_string_with_options(value, options)
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use crate::manifest::{NodeValue, yaml};
 
-    /// What YAML 1.1 takes for something else than a text, and what would break the syntax.
+    /// Texts that YAML 1.1 reads as another type, and characters that would break the syntax.
     const ODD: &str = "yes|no|on|off|y|n|Y|N|true|True|TRUE|tRUE|null|~|=|<<|-|\\?|\\||>|1:30|190:20:30|0o17|017|0x1f|1_000|1e3|\\.inf|\\.NaN|0b11|\
                        2026-11-23|2001-12-14t21:59:43\\.10-05:00|a: b|a #b|#x|: l|@a|%c|!d|&e|\\*f|\\[g|\\{h|'i|\"j|x\ny|x\n| lead|trail |\u{e9}\u{85}\u{1b}|";
 

@@ -1,23 +1,20 @@
 //! The shapes.
 //!
-//! How each issuer's keys begin, which characters they have and how many at least, is taken from the rules of gitleaks (v8.30.0, `config/gitleaks.toml`), whose rule is named beside
-//! each; the patterns are our own. Lengths are lower bounds: what is cut off is a secret too. A shape
-//! that would be met in digests, UIDs or names of objects is not in the table.
+//! The beginning, the alphabet and the minimum length of each issuer's keys are taken from the rules of gitleaks
+//! (v8.30.0, `config/gitleaks.toml`); the name of the rule is next to each. The patterns are our own. Lengths are lower
+//! bounds: a truncated key is a secret too. Shapes that also match digests, UIDs or names of objects are not in the
+//! table.
 
-/// The characters of a key.
 #[derive(Clone, Copy)]
 pub(super) enum KeyAlphabet {
     /// `0-9a-f`, in either case.
     Hex,
-    /// Letters and digits.
     Alnum,
-    /// Capitals and digits.
     Upper,
-    /// Letters.
     Letters,
     /// Letters, digits, `_`, `-`.
     Word,
-    /// Those and `.`, `=`.
+    /// Letters, digits, `_`, `-`, `.`, `=`.
     Dotted,
     /// Base64, either alphabet.
     Base64,
@@ -39,7 +36,7 @@ impl KeyAlphabet {
     }
 }
 
-/// A key that begins with a text of its own: the beginning, what follows, how many at least, the rule.
+/// A key with a distinctive beginning: the beginning, the alphabet of the rest, its minimum length, the rule.
 pub(super) type Prefixed = (&'static str, KeyAlphabet, usize, &'static str);
 
 pub(super) const PREFIXED: &[Prefixed] = &[
@@ -349,9 +346,8 @@ pub(super) const PREFIXED: &[Prefixed] = &[
     ("sha256~", KeyAlphabet::Word, 40, "openshift-user-token"),
 ];
 
-/// Shapes with more to them: what such a text has in it anyway (lower case), and the pattern. Group 1,
-/// where there is one, stays, and so does group 2, which stands behind the secret. Without a hint the
-/// pattern is always tried.
+/// More complex shapes: hints, which are texts that every match contains (lower case), and the pattern. Group 1, if
+/// there is one, stays, and so does group 2, which follows the secret. A pattern without a hint is always tried.
 pub(super) const PATTERNS: &[(&[&str], &str)] = &[
     // A JSON web token (a service account's, an OIDC one); gitleaks `jwt`.
     (
@@ -374,13 +370,13 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         &["bearer", "basic"],
         r"(?i)(\b(?:bearer|basic)[ \t]+)[A-Za-z0-9._~+/=-]{6,}",
     ),
-    // What a URL's query is signed with, under names that are no secret's elsewhere.
+    // Signatures in a URL's query, under names that are not secret elsewhere.
     (
         &[],
         r"(?i)([?&](?:key|sig|signature|code|auth|access|sv|hash|x-amz-signature|x-amz-credential|x-goog-signature)=)[^\s&#\x22'<>]+",
     ),
-    // The path of a URL that anybody may post to; gitleaks `slack-webhook-url`,
-    // `microsoft-teams-webhook`, and others of their kind.
+    // The path of a URL to which anyone may post; gitleaks `slack-webhook-url`, `microsoft-teams-webhook`, and similar
+    // ones.
     (
         &[
             "hooks.",
@@ -393,7 +389,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         ],
         r"(?i)\b((?:hooks\.slack\.com/(?:services|workflows|triggers)|hooks\.slack-gov\.com/services|[a-z0-9.-]+\.webhook\.office\.com/webhookb2|outlook\.office(?:365)?\.com/webhook|(?:[a-z]+\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks|hooks\.zapier\.com/hooks|hook\.[a-z0-9.]*make\.com|hooks\.[a-z0-9.-]+|api\.telegram\.org|maker\.ifttt\.com/trigger|events\.pagerduty\.com/integration|hc-ping\.com)/)[^\s\x22'<>`]+",
     ),
-    // Chat rooms that have their key in the path: gitleaks' telegram rule, without the URL.
+    // Chat rooms with the key in the path: gitleaks' telegram rule, without the URL.
     (&[":a"], r"\b[0-9]{5,16}:A[A-Za-z0-9_-]{34}"),
     // A data source's name as Go writes it: user:password@tcp(host:port)/database.
     (
@@ -406,7 +402,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
         r"(?i)(\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+)\S+",
     ),
     (&["login"], r"(\blogin\s+\S+\s+password\s+)\S+"),
-    // ~/.pgpass: host:port:database:user:password. Addresses have colons too, and no dot among them.
+    // ~/.pgpass: host:port:database:user:password. Addresses also have colons, but no dot between them.
     (
         &[],
         r"(?m)((?:^|[\s\x22'=])(?:\*|localhost|[A-Za-z0-9_-]*[G-Zg-z.][A-Za-z0-9._-]*):(?:[0-9]{3,5}|\*):[^:\s/]+:[^:\s/]+:)[^\s\x22']+",
@@ -445,7 +441,7 @@ pub(super) const PATTERNS: &[(&[&str], &str)] = &[
     (&["_gitlab_session="], r"(_gitlab_session=)[0-9a-z]{20,}"),
     // Facebook's: <application>|<token>; gitleaks `facebook-access-token`.
     (&[], r"\b[0-9]{15,16}\|[0-9A-Za-z_-]{27,40}"),
-    // What is given to a command as an argument; gitleaks `curl-auth-user` has the first.
+    // Arguments of commands; gitleaks `curl-auth-user` has the first.
     (
         &["curl", "wget", "http"],
         r"((?:\bcurl\b|\bwget\b|\bhttps?\b)[^\n|]*?\s(?:-u|--user|--proxy-user|-U|-a|--auth)[ =]?[\x22']?[^\s:\x22']*:)[^\s\x22']+",

@@ -1,4 +1,4 @@
-//! What is easily let through, or taken out though it is public: at the edges of each rule.
+//! Tests at the edges of each rule: secrets that are easily missed, and public texts that are easily removed.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
@@ -20,7 +20,7 @@ fn conditions_and_items_of_an_object_quote_no_values_either() {
             "status": {
                 "conditions": [{"type": "Ready", "message": said}],
                 "lastError": said,
-                // What is no message is left as it is: decisions are made by it.
+                // Text that is not a message stays unchanged: decisions depend on it.
                 "selector": "token=web-1",
                 "inner": {"deep": [{"errorMessage": said}]},
             },
@@ -106,13 +106,13 @@ fn a_line_of_any_length_and_any_letters_is_looked_at() {
 #[test]
 fn a_value_ends_where_its_own_quotation_ends_and_nowhere_else() {
     for (before, after) in [
-        // An apostrophe within a word opens no quotation.
+        // An apostrophe inside a word does not open a quotation.
         (
             "the node's token: ab'cd ef",
             "the node's token: [redacted] ef",
         ),
         ("it's 'token=abc' here", "it's 'token=[redacted]' here"),
-        // What closes the quotation around it is not a value.
+        // The end of the surrounding quotation is not a value.
         ("x='password=' user=ann", "x='password=' user=ann"),
         ("'password=abc' user=ann", "'password=[redacted]' user=ann"),
     ] {
@@ -285,7 +285,7 @@ fn a_key_is_split_into_words_only_where_a_sign_stands_close_enough() {
     let key = |length: usize| format!("{}-token=abc-geheim", "x".repeat(length - 6));
     assert!(!text(&key(128)).contains("geheim"));
     assert_eq!(text(&key(129)), key(129));
-    // The letter of a line break is none of the key, and a key of that letter stays one.
+    // The letter of a line break is not part of the key, and a key of that letter is still a key.
     assert_eq!(text(r"\ntoken=abc x"), r"\ntoken=[redacted] x");
     assert_eq!(text(r#"{\"pin\": 1234}"#), text(r#"{\"pin\": 1234}"#));
 }
@@ -402,7 +402,7 @@ fn a_key_of_a_known_service_is_taken_out_of_the_middle_of_a_text_and_what_is_aro
     ] {
         assert_eq!(text(&found), expected);
     }
-    // Within a longer word it is no such key.
+    // Inside a longer word it is not such a key.
     let word = format!("the x{key}");
     assert_eq!(text(&word), word);
 }

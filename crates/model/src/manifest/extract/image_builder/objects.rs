@@ -1,4 +1,4 @@
-//! The objects that Edge Image Builder makes of a definition.
+//! The objects that Edge Image Builder makes from a definition.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ pub(super) const ADDRESS_CHARTS: [(&str, &str); 2] = [
     ("metallb", "metallb-system"),
     ("endpoint-copier-operator", "endpoint-copier-operator"),
 ];
-/// Where they come from (`config/artifacts.yaml`).
+/// Their repository (`config/artifacts.yaml`).
 const ADDRESS_REPOSITORY: &str = "https://suse-edge.github.io/charts";
 
-/// A HelmChart, and the name of its release (`pkg/registry/helm_crd.go`). On the node it carries the chart itself,
-/// which is fetched when the image is built; here it says which chart that is.
+/// A HelmChart, and the name of its release (`pkg/registry/helm_crd.go`). On the node it contains the chart itself,
+/// which is fetched when the image is built; here it only refers to the chart.
 pub(super) fn chart(chart: &Node, name: &str, url: &str, values: &str) -> (String, String) {
     let of = |key: &str| chart.str_at(&[key]);
     let release = of("releaseName").unwrap_or_else(|| name.strip_suffix("-chart").unwrap_or(name));
@@ -67,7 +67,7 @@ fn helm_chart(metadata: &Value, mut spec: Value) -> String {
     })])
 }
 
-/// What makes MetalLB answer for the cluster's address (`pkg/combustion/templates/k8s-vip.yaml.tpl`).
+/// The objects that make MetalLB answer for the cluster's address (`pkg/combustion/templates/k8s-vip.yaml.tpl`).
 pub(super) fn address(four: &str, six: &str) -> String {
     let given = [(four, "/32"), (six, "/128")];
     let given = given.iter().filter(|(address, _)| !address.is_empty());
@@ -105,7 +105,6 @@ pub(super) fn address(four: &str, six: &str) -> String {
     ])
 }
 
-/// The objects as the documents of one file.
 fn written(objects: &[Value]) -> String {
     let documents = objects
         .iter()

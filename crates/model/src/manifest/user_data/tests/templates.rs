@@ -1,4 +1,4 @@
-//! Templates, as jinja reads them with cloud-init's settings.
+//! Tests of templates, which jinja reads with cloud-init's settings.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn expressions_and_comments_may_go_over_lines_and_every_line_stays_where_it_is()
         ("{# one #}\na: 1\n", "\na: 1\n"),
         ("{# one\ntwo #}\na: 1\n", "\n\na: 1\n"),
         ("a: {# one\ntwo #}1\nb: 2\n", "a: 1\n\nb: 2\n"),
-        // jinja takes the line break behind a comment along.
+        // jinja also removes the line break after a comment.
         ("a: 1 {# one #}\nb: 2\n", "a: 1 b: 2\n\n"),
         ("a: \"{{ '}}' }}\"\n", "a: \"x\"\n"),
         ("a: \"{{ '\\'}}' }}\"\n", "a: \"x\"\n"),

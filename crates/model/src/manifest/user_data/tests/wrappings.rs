@@ -1,4 +1,4 @@
-//! Odd wrappings: what stands in front of headers, parts of another kind, parts in parts.
+//! Tests of unusual wrappings: text before headers, parts of another kind, nested parts.
 
 use super::*;
 
@@ -119,7 +119,7 @@ fn an_entry_of_an_archive_says_how_it_is_merged() {
         let (names, problems) = archive(&format!("  {header}: dict(recurse_list)+list(append)\n"));
         assert_eq!((names.as_str(), problems), ("a.yaml b.yaml", vec![]));
     }
-    // No header of this name is looked at.
+    // cloud-init reads no header of this name.
     let (names, problems) = archive("  merge_how: dict(recurse_list)+list(append)\n");
     assert_eq!(names, "b.yaml");
     assert_eq!(problems, [(Code::KeyNotRead, 11), (Code::KeyNotRead, 5)]);

@@ -1,8 +1,8 @@
-//! What an anchor stands for.
+//! The value of an anchor.
 
 use crate::manifest::Node;
 
-/// What an anchor stands for.
+/// The value of an anchor.
 pub(super) enum Anchor {
     /// The value is still being read: an alias to it would contain itself.
     Open,
@@ -10,7 +10,6 @@ pub(super) enum Anchor {
         node: Node,
         nodes: usize,
         height: usize,
-        /// The memory behind it.
         bytes: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! Anchors and aliases: what an anchor stands for is kept if an alias may name it, within the reader's rule
-//! against alias bombs and our budget.
+//! Anchors and aliases: the value of an anchor is kept if an alias may refer to it, within the reader's rule against
+//! alias bombs and our budget.
 
 use super::anchor::Anchor;
 use super::{DocumentRefusal, NodeBuilder, PendingKey, key_is_no_scalar, refuse};
@@ -9,14 +9,14 @@ use crate::manifest::{Node, NodeValue, budget};
 use crate::reasons::Code;
 
 impl NodeBuilder<'_> {
-    /// Is an anchor worth keeping? One that no alias names is not.
+    /// Whether an alias refers to the anchor. Other anchors are not kept.
     pub(super) fn is_named(&mut self, anchor: &str) -> bool {
         let text = self.text;
         let aliases = self.aliases.get_or_insert_with(|| Aliases::in_text(text));
         aliases.has(anchor)
     }
 
-    /// Keeps what an anchor stands for, if an alias may name it.
+    /// Keeps the value of an anchor if an alias may refer to it.
     pub(super) fn keep_anchor(
         &mut self,
         anchor: Option<String>,
@@ -45,7 +45,7 @@ impl NodeBuilder<'_> {
         Ok(())
     }
 
-    /// Puts what an anchor stands for in the place of an alias.
+    /// Replaces an alias with the value of its anchor.
     pub(super) fn take_alias(&mut self, name: &str, line: u32) -> Result<(), DocumentRefusal> {
         let (nodes, height, bytes) = match self.anchors.get(name) {
             Some(Anchor::Done {
@@ -61,7 +61,7 @@ impl NodeBuilder<'_> {
                 ));
             }
             None => {
-                // Its name is not told: a password that begins with `*` is written like an alias.
+                // The message has no name: a password that begins with `*` is written like an alias.
                 return Err(refuse(
                     "an alias (`*name`) has no anchor (`&name`) before it in this document; quote the value if it is text that begins with `*`, otherwise write the value out"
                         .to_owned(),

@@ -8,7 +8,7 @@ const ESCAPED_SLASH: &str =
     "not valid YAML as RKE2 reads it: a slash cannot be escaped there; write `/` alone";
 
 impl NodeBuilder<'_> {
-    /// RKE2's reader does not know `\\/`, which YAML has since 1.2, and the parser does.
+    /// RKE2's reader rejects `\/`, which YAML has since 1.2 and the parser accepts.
     pub(in crate::manifest::yaml) fn look_at_escapes(
         &mut self,
         event: &EventData,

@@ -1,10 +1,10 @@
-//! Entries of a map that come together: of `<<`, and of one key.
+//! Combines entries of a map: those of `<<`, and those with the same key.
 
 use super::{DocumentRefusal, MOST_KEYS, NodeBuilder, RepeatedKey, refuse};
 use crate::manifest::{MapEntry, Node, NodeValue, node};
 
 impl NodeBuilder<'_> {
-    /// Keeps the last of the entries that share a key; in configuration that is an error.
+    /// Keeps the last of the entries that share a key; in configuration a repeated key is an error.
     pub(super) fn unique(&mut self, entries: Vec<MapEntry>, merged: bool) -> Vec<MapEntry> {
         let (entries, repeated) = node::keep_last(entries);
         if merged {
@@ -26,8 +26,8 @@ impl NodeBuilder<'_> {
     }
 }
 
-/// `<<`: the merged entries take their place among the written ones, and the last of one key wins;
-/// of a list of maps the first wins.
+/// `<<`: the merged entries are placed among the written ones, and the last of several equal keys wins; of a list of
+/// maps the first wins.
 pub(super) fn merge(
     entries: &mut Vec<MapEntry>,
     node: Node,
