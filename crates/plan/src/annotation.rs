@@ -1,10 +1,9 @@
-//! The annotations by which a manifest says what it needs.
+//! The annotations with which a manifest declares dependencies.
 //!
-//! `config.kubernetes.io/depends-on` has the grammar of sigs.k8s.io/cli-utils
-//! (`pkg/object/dependson`): references separated by commas, each `group/kind/name` for a
-//! cluster-scoped object or `group/namespaces/namespace/kind/name`; the core group is empty, so a
-//! core reference starts with `/`. `windrow.dev/depends-on` takes the same, and after a reference
-//! `(exists)` or `(ready)`, and `(advisory)`.
+//! `config.kubernetes.io/depends-on` has the grammar of sigs.k8s.io/cli-utils (`pkg/object/dependson`): references
+//! separated by commas, each `group/kind/name` for a cluster-scoped object or `group/namespaces/namespace/kind/name`.
+//! The core group is empty, so a core reference starts with `/`. `windrow.dev/depends-on` accepts the same, and after a
+//! reference `(exists)` or `(ready)`, and `(advisory)`.
 
 use windrow_apischema::lacks_its_group;
 use windrow_model::manifest::ObjectRef;
@@ -13,16 +12,16 @@ use crate::rules::{NeedCondition, Tier};
 
 /// cli-utils' annotation.
 pub(super) const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
-/// The same with suffixes.
+/// cli-utils' grammar with suffixes.
 pub(super) const WINDROW_DEPENDS_ON: &str = "windrow.dev/depends-on";
 /// Held until released by hand.
 pub(super) const HOLD: &str = "windrow.dev/hold";
 /// `once`: applied once, then kept from RKE2.
 pub(super) const APPLY: &str = "windrow.dev/apply";
 
-/// Names of Windrow's own annotations begin so.
+/// The prefix of Windrow's own annotations.
 pub(super) const OWN: &str = "windrow.dev/";
-/// Those that an object may have: what Windrow reads, and what it writes itself.
+/// The annotations that an object may have: those that Windrow reads, and those that it writes itself.
 pub(super) const KNOWN: [&str; 6] = [
     WINDROW_DEPENDS_ON,
     HOLD,
@@ -35,21 +34,18 @@ pub(super) const KNOWN: [&str; 6] = [
 /// One reference of a depends-on annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dependency {
-    /// The object meant.
     pub(super) object: ObjectRef,
-    /// In which state; a reference without a suffix waits for readiness, as cli-utils does.
+    /// The required state; a reference without a suffix waits for readiness, as in cli-utils.
     pub(super) condition: NeedCondition,
-    /// Holds or orders.
     pub(super) tier: Tier,
 }
 
 /// More references of one annotation are not read.
 const MOST: usize = 1000;
-/// A longer reference is none.
+/// A longer reference is invalid.
 const LONGEST: usize = 1000;
 
-/// Reads a depends-on annotation: every reference that can be read, and an error for every one that
-/// cannot.
+/// Reads a depends-on annotation: returns every valid reference, and an error for every invalid one.
 pub(super) fn depends_on(value: &str, with_suffixes: bool) -> (Vec<Dependency>, Vec<String>) {
     let mut dependencies: Vec<Dependency> = Vec::new();
     let mut errors = Vec::new();

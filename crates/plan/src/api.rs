@@ -1,6 +1,7 @@
-//! What kube-apiserver would refuse or drop of the objects of a directory, found before there is one.
+//! Finds the objects of a directory that kube-apiserver would refuse, and the fields that it would drop, before there
+//! is a cluster.
 //!
-//! Only who looks ahead asks this: `windrow plan` and `windrow rehearse`. On a node kube-apiserver answers itself, so the daemon neither
+//! Only `windrow plan` and `windrow rehearse` use this. On a node kube-apiserver answers itself, so the daemon neither
 //! reads the definitions nor holds or releases anything for them.
 
 use std::collections::BTreeMap;
@@ -20,35 +21,34 @@ use crate::{Plan, SourceMap};
 /// Most findings of one file.
 const MOST_FINDINGS: usize = 100;
 
-/// Collects what is wrong with the objects of files that RKE2 applies, one file after the other.
+/// Collects the problems of objects in files that RKE2 applies, one file after the other.
 #[derive(Debug)]
 pub struct ApiCheck {
     minors: Minors,
     kinds: Vec<CustomKind>,
-    /// Objects of custom kinds, until every definition is known.
+    /// Objects of custom kinds, kept until all definitions have been read.
     custom: Vec<(Object, SourceMap)>,
     findings: Vec<Finding>,
-    /// Of every object: what kube-apiserver says to each of its declarations.
+    /// For every object: kube-apiserver's answer to each of its declarations.
     answers: BTreeMap<ObjectRef, Vec<Option<String>>>,
     across: CrossCheck,
     platform: Option<Platform>,
     ranges: ServiceRanges,
 }
 
-/// What kube-apiserver would say of a directory.
+/// The findings that kube-apiserver's checks give for a directory.
 #[derive(Debug, Default)]
 pub struct ApiVerdict {
-    /// What is wrong, with its line.
     pub findings: Vec<Finding>,
-    /// The objects that it refuses wherever they are declared, as their manifests name them, and its words.
+    /// The objects that it refuses in every declaration, under the names in their manifests, with its messages.
     pub refused: BTreeMap<ObjectRef, String>,
-    /// Objects that it takes and whose pods it refuses, with their namespaces, and why.
+    /// Objects that it accepts but whose pods it refuses, with their namespaces, and why.
     pub without_pods: BTreeMap<ObjectRef, String>,
 }
 
 impl ApiCheck {
-    /// For this version of Kubernetes; where it is not known, only what all known minors agree on is said. For this platform; where that
-    /// is not known, only what both agree on.
+    /// Checks against this version of Kubernetes and this platform. If one of them is unknown, only the problems that
+    /// all its known values share are reported.
     pub fn new(version: Option<Version>, platform: Option<Platform>) -> Self {
         Self {
             minors: version.map_or(Minors::ALL, |version| {
@@ -64,14 +64,14 @@ impl ApiCheck {
         }
     }
 
-    /// The same for an RKE2 that keeps these addresses and ports for Services.
+    /// Also checks against the addresses and ports that RKE2 keeps for Services.
     #[must_use]
     pub fn within(mut self, ranges: ServiceRanges) -> Self {
         self.ranges = ranges;
         self
     }
 
-    /// Adds a file. One that RKE2 refuses as a whole is not judged further.
+    /// Adds a file. One that RKE2 refuses as a whole is not checked further.
     pub fn add(&mut self, file: &ManifestFile, shown: &SourceMap) {
         let refused = file
             .problems
@@ -94,7 +94,7 @@ impl ApiCheck {
         }
     }
 
-    /// Takes in what is known to come of the objects of a plan.
+    /// Adds the known results of the objects of a plan.
     pub fn add_brought(&mut self, plan: &Plan) {
         let documents = plan.files.iter().flat_map(|file| &file.documents);
         for known in documents.filter_map(|document| document.brings.as_ref()) {
@@ -104,7 +104,7 @@ impl ApiCheck {
         }
     }
 
-    /// Judges the objects of custom kinds too, and says everything.
+    /// Checks the objects of custom kinds too, and returns all findings.
     pub fn finish(mut self) -> ApiVerdict {
         let custom = std::mem::take(&mut self.custom);
         let mut rules = ValueRules::default();
@@ -143,7 +143,7 @@ impl ApiCheck {
         }
     }
 
-    /// The definition of a kind, where the files have one and no other beside it.
+    /// The definition of a kind, if the files have exactly one.
     fn definition_of(&self, kind: &GroupKind) -> Option<&CustomKind> {
         let mut all = self.kinds.iter().filter(|one| one.kind() == kind);
         let first = all.next()?;
@@ -155,7 +155,7 @@ impl ApiCheck {
             .iter()
             .find(|problem| problem.refuses())
             .and_then(|problem| problem.refusal.clone());
-        // An object without a name is another one each time.
+        // An object without a name is a new one each time.
         if !object.is_name_generated() {
             let answers = self.answers.entry(object.id.clone()).or_default();
             answers.push(words);
@@ -253,7 +253,7 @@ mod tests {
         assert!(finding.message.contains("spec.template"), "{finding:?}");
         let at: Vec<String> = finding.at.iter().map(ToString::to_string).collect();
         assert_eq!(at, ["1.yaml:5", "0.yaml:5"]);
-        // Of two in one file RKE2 takes the last; others are no duplicates; what is refused is no second one.
+        // RKE2 uses the last of two in one file; others are not duplicates; a refused object is not a second one.
         let one_file = job("", "a") + "---\n" + &job("", "b");
         let other = job(", namespace: b", "b");
         let refused = job("", "b").replace("Never", "Always");
@@ -312,7 +312,7 @@ mod tests {
         }
         for rule in [
             "self.least > self.most",
-            // A function of Kubernetes, a field that is missing, what was before, no CEL at all.
+            // A function of Kubernetes, an absent field, the old value, text that is not CEL.
             "isURL(self.names[0])",
             "self.other == 1",
             "self.least == oldSelf.least",

@@ -1,6 +1,8 @@
-//! Objects that name each other across files: what cannot be right, whatever else the cluster has. For who looks ahead, as `api`.
+//! Checks references between objects across files: reports errors that no other object of the cluster can correct. Used
+//! ahead of a boot, like `api`.
 //!
-//! Of an object that an operator or a chart of the files may bring, it is not known whether it comes: a notice, and the verdict unknown.
+//! An operator or a chart of the files may still create a missing object: that is only a notice, and the verdict is
+//! unknown.
 
 mod duplicates;
 mod limits;
@@ -33,17 +35,17 @@ use references::References;
 use refusals::Refusals;
 use taken::Taken;
 
-/// What the objects of all files name and declare, collected one object after the other.
+/// The references and declarations of all files, collected one object after the other.
 #[derive(Debug, Default)]
 pub(super) struct CrossCheck {
     cluster_roles: BTreeSet<String>,
     roles: BTreeSet<(String, String)>,
-    /// ServiceAccounts by name: their namespaces, `None` where the manifest names none.
+    /// ServiceAccounts by name: their namespaces, `None` if the manifest has none.
     accounts: BTreeMap<String, Vec<(Option<String>, Location)>>,
     charts: BTreeSet<String>,
     classes: BTreeSet<String>,
     has_default_class: bool,
-    /// What of these files may bring objects that are not here; the first one.
+    /// The first object of these files that may create objects which are not here.
     installer: Option<Location>,
     bindings: Vec<Binding>,
     configs: Vec<(String, String, Location)>,
@@ -54,7 +56,7 @@ pub(super) struct CrossCheck {
     taken: Taken,
     limits: Limits,
     policies: Policies,
-    /// Objects that are another one each time.
+    /// Objects without a name, which are new ones each time.
     unnamed: Vec<(ObjectRef, Location)>,
 }
 
@@ -79,7 +81,7 @@ struct Claim {
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 impl CrossCheck {
-    /// What is added next is of another file.
+    /// The next objects are from another file.
     pub(super) fn begin_file(&mut self) {
         self.duplicates.begin_file();
     }
@@ -152,7 +154,8 @@ impl CrossCheck {
         }
     }
 
-    /// What is not taken for what else is here. `is_taken`: kube-apiserver takes an object, as its manifests name it, where it stands alone.
+    /// The objects that kube-apiserver refuses because of another object of the files. `is_taken`: whether it accepts
+    /// an object, under the name in its manifests, without the others.
     pub(super) fn refusals(
         &self,
         ranges: &ServiceRanges,
@@ -186,7 +189,7 @@ impl CrossCheck {
         findings
     }
 
-    /// Takes in what charts of these files are known to bring.
+    /// Adds the known objects of charts in these files.
     pub(super) fn add_brought(&mut self, brings: &Brings) {
         for object in &brings.objects {
             if object.group == "storage.k8s.io" && object.kind == "StorageClass" {
@@ -196,7 +199,7 @@ impl CrossCheck {
         self.has_default_class |= brings.classes.iter().any(|class| class.is_default);
     }
 
-    /// What nothing here brings: a warning, or not known where something here may bring it.
+    /// A missing object: a warning, or unknown if an object of these files may create it.
     fn missing(&self, code: Code, object: &str, what: &str, why: String, at: &Location) -> Finding {
         let Some(installer) = &self.installer else {
             return finding(code, why, vec![at.clone()]);
@@ -209,7 +212,7 @@ impl CrossCheck {
         }
     }
 
-    /// A published manifest that is meant for `kubectl apply -n NAMESPACE`: what it binds lies in `default`.
+    /// A published manifest that is meant for `kubectl apply -n NAMESPACE`: its bindings refer to `default`.
     fn forgotten_namespaces(&self) -> Vec<Finding> {
         let mut found: BTreeMap<String, Vec<Location>> = BTreeMap::new();
         for binding in &self.bindings {
@@ -239,7 +242,7 @@ impl CrossCheck {
     }
 
     fn missing_roles(&self) -> Vec<Finding> {
-        // RKE2's own components bring roles that are called after them.
+        // RKE2's own components create roles with their names.
         const OF_COMPONENTS: [&str; 10] = [
             "rke2", "k3s", "calico", "canal", "cilium", "flannel", "tigera", "coredns", "traefik",
             "rancher",
@@ -253,7 +256,7 @@ impl CrossCheck {
             }
             false => {
                 let role = (binding.namespace.clone(), binding.role.clone());
-                // Kubernetes has Roles of its own there.
+                // Kubernetes has its own Roles there.
                 !self.roles.contains(&role) && !binding.namespace.starts_with("kube-")
             }
         };
@@ -273,7 +276,7 @@ impl CrossCheck {
             .collect()
     }
 
-    /// Only where the name is nearly that of a chart: any other may come later.
+    /// Only if the name is similar to that of a chart: a chart with any other name may come later.
     fn configs_without_chart(&self) -> Vec<Finding> {
         let charts = || {
             self.charts

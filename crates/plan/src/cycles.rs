@@ -1,5 +1,5 @@
-//! Files that wait for each other. A cycle of requirements that hold is proved and yields; an advisory one
-//! that would close a cycle yields silently.
+//! Files that wait for each other. A cycle of required edges is proved and yields; an advisory edge that would close a
+//! cycle yields silently.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,14 +11,14 @@ use super::link::{DocumentId, Linker};
 use super::{FileId, SatisfiedBy};
 use crate::rules::Tier;
 
-/// Most cycles that are reported one by one; what is left of a knot then yields as a whole. A person
-/// mends one after the other anyway, and hostile input must not cost more.
+/// Most cycles that are reported one by one; the rest of a knot then yields as a whole. You can only fix one after the
+/// other anyway, and hostile input must not cost more.
 const MOST_CYCLES: usize = 64;
 /// Most members of a knot from which a shortest cycle is searched.
 const MOST_SEARCHES: usize = 256;
 
 impl Linker<'_> {
-    /// Which file waits for which, by what holds.
+    /// The graph of files that wait for each other, with only the required edges.
     pub(super) fn required_graph(&self) -> Graph {
         let mut graph = Graph::new(self.plan.files.len());
         for (file, provider, _) in self.file_edges(Tier::Required) {
@@ -27,7 +27,7 @@ impl Linker<'_> {
         graph
     }
 
-    /// `(file, provider, rank)` of every requirement of a tier between two files, but for those that are only learned.
+    /// `(file, provider, rank)` of every requirement of a tier between two files, without those that are only learned.
     fn file_edges(&self, tier: Tier) -> Vec<(FileId, FileId, bool)> {
         let mut edges = Vec::new();
         for (id, file) in self.plan.files.iter().enumerate() {
@@ -43,8 +43,8 @@ impl Linker<'_> {
         edges
     }
 
-    /// Reports each cycle of required edges as one shortest cycle and lets its edges yield: files
-    /// that wait for each other would wait forever, and RKE2 may well get there by trying again.
+    /// Reports each cycle of required edges as one shortest cycle and lets its edges yield: files that wait for each
+    /// other would wait forever, and RKE2's retries may well succeed.
     pub(super) fn cycles(&mut self, graph: &mut Graph) {
         for _ in 0..MOST_CYCLES {
             let knots = graph.knots();
@@ -192,8 +192,8 @@ impl Linker<'_> {
         self.find(code, message, at);
     }
 
-    /// Adds what only orders, as long as it closes no cycle: a person's own words first, then rules,
-    /// then what was inferred, each in the order of the files.
+    /// Adds the advisory edges that close no cycle: first those of annotations, then those of rules, then the inferred
+    /// ones, each in the order of the files.
     pub(super) fn advisory(&mut self, graph: &mut Graph) {
         let mut edges = self.file_edges(Tier::Advisory);
         edges.sort_by_key(|&(_, _, inferred)| inferred);
@@ -218,8 +218,8 @@ impl Linker<'_> {
         }
     }
 
-    /// Adds what only earlier boots say, as long as it closes no cycle. It comes behind everything else: what was seen, or what
-    /// somebody says was seen, must not make a requirement of the files yield.
+    /// Adds the edges from earlier boots that close no cycle. They come after everything else: an observation, or a
+    /// claim about one, must not make a requirement of the files yield.
     pub(super) fn learned(&mut self, graph: &mut Graph) {
         for (id, file) in self.plan.files.iter_mut().enumerate() {
             let mut requirements = file.documents.iter_mut().flat_map(|one| &mut one.requires);
@@ -238,8 +238,8 @@ impl Linker<'_> {
         }
     }
 
-    /// A guess holds nothing that may be what is needed itself: a file with an installer, or one that
-    /// an installer waits for. What is held by one comes after the installer's file.
+    /// A guess holds no file that may itself be the provider: a file with an installer, or one that an installer waits
+    /// for. A file that it does hold comes after the installer's file.
     pub(super) fn guesses(&mut self, graph: &mut Graph) {
         let files: BTreeSet<FileId> = self.installers.iter().map(|place| place.0).collect();
         let waited_for = graph.reachable(files.iter().copied());

@@ -1,7 +1,7 @@
-//! One file by itself: what it declares, what each of its objects wants, what is wrong with it.
+//! Examines one file without the others: its declarations, the requirements of its objects, its problems.
 //!
-//! This is the costly half of planning and depends on nothing but the file, the rules and the
-//! platform, so the daemon keeps the result for as long as the file does not change.
+//! This is the costly half of planning and depends only on the file, the rules and the platform, so the daemon keeps
+//! the result until the file changes.
 
 mod slow_effects;
 mod wants;
@@ -31,7 +31,6 @@ use crate::knowledge::{ChartConfig, Knowledge, KnownBrings, UnsetValues};
 use crate::rke2;
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 
-/// One file, examined.
 #[derive(Debug, Clone)]
 pub struct Examined {
     pub(super) path: ManifestPath,
@@ -47,28 +46,28 @@ pub struct Examined {
     pub(super) hold: Option<(String, Location)>,
     pub(super) apply_once: bool,
     pub(super) objects: Vec<ExaminedObject>,
-    /// Kinds that it would define, were it not refused.
+    /// Kinds that it would define if RKE2 did not refuse it.
     pub(super) lost_kinds: Vec<GroupKind>,
     pub(super) findings: Vec<Finding>,
     /// Rules that would apply if the platform were known.
     pub(super) platform_matters: bool,
-    /// It goes beyond a limit: what RKE2 does with it is not known, and it is never held for it.
+    /// It exceeds a limit: Windrow cannot tell what RKE2 does with it, and never holds it for that.
     beyond_limits: bool,
-    /// What its objects want, each thing once, by a digest; empty once it is examined.
+    /// A digest of each different requirement of its objects; empty after the examination.
     wanted: HashSet<u64>,
-    /// How many requirements its objects have.
+    /// The number of requirements of its objects.
     requests: usize,
     wants_too_much: bool,
 }
 
-/// Larger values in memory are no object: kube-apiserver takes requests of 3 MiB at most. They are not
-/// given to the rules.
+/// Larger values in memory are not valid objects: kube-apiserver accepts requests of at most 3 MiB. They are not given
+/// to the rules.
 const LARGEST_OBJECT: usize = 8 << 20;
-/// Most different things that the objects of a file may need.
+/// Most different requirements of the objects of a file.
 const MOST_WANTS: usize = 5000;
-/// Most requirements that the objects of a file may have.
+/// Most requirements of the objects of a file, with repetitions.
 const MOST_REQUESTS: usize = 10 * MOST_WANTS;
-/// Longest name: no API server takes a longer one.
+/// Longest name: no API server accepts a longer one.
 const LONGEST_NAME: usize = 1000;
 /// Most characters of a file's text that a message shows.
 const LONGEST_MESSAGE: usize = 2000;
@@ -77,24 +76,24 @@ const LONGEST_MESSAGE: usize = 2000;
 pub(super) struct ExaminedObject {
     pub(super) line: u32,
     pub(super) object: ObjectRef,
-    /// Does the API server choose its name? Then nothing can refer to it, and it is a new object each time.
+    /// Whether the API server chooses its name. Then nothing can refer to it, and it is a new object each time.
     pub(super) is_name_generated: bool,
-    /// The kind that this object makes the API serve, when it is a CustomResourceDefinition, and
-    /// whether that kind is namespaced.
+    /// The kind that this object makes the API serve, if it is a CustomResourceDefinition, and whether that kind is
+    /// namespaced.
     pub(super) serves: Option<(GroupKind, bool)>,
-    /// What its controller is known to bring.
+    /// The known results of its controller.
     pub(super) brings: Option<Box<KnownBrings>>,
-    /// What a chart would bring with other values.
+    /// Further results of a chart with other values.
     pub(super) unset: Box<[UnsetValues]>,
-    /// The chart that it installs, or what it says of one.
+    /// The chart that it installs, or its settings of one.
     pub(super) helm: Option<HelmObject>,
-    /// What comes true only a while after RKE2 applied it.
+    /// Its effects that take place some time after RKE2 applied it.
     pub(super) slow_effects: Vec<SlowEffect>,
     pub(super) installing: Installing,
     pub(super) wants: Vec<UnresolvedRequirement>,
 }
 
-/// HelmChartConfigs and where they stand, by namespace and name.
+/// HelmChartConfigs and their places, by namespace and name.
 pub(super) type ChartConfigs<'a> = HashMap<(&'a str, &'a str), (&'a ChartConfig, &'a SourceMap)>;
 
 impl ExaminedObject {
@@ -107,7 +106,7 @@ impl ExaminedObject {
     }
 }
 
-/// A requirement before it is known who satisfies it.
+/// A requirement whose provider has not been determined yet.
 #[derive(Debug, Clone)]
 pub(super) struct UnresolvedRequirement {
     pub(super) target: NeedTarget,
@@ -122,7 +121,7 @@ pub(super) struct UnresolvedRequirement {
     pub(super) if_declared: bool,
 }
 
-/// Examines one file. `shown` says where a person finds its lines.
+/// Examines one file. `shown` maps its lines to those of the file that the user has.
 pub fn examine(
     file: &ManifestFile,
     shown: SourceMap,
@@ -136,7 +135,7 @@ pub fn examine(
     examined.finish(file)
 }
 
-/// Reads a file and examines it, one document after the other, so that no more than one is in memory.
+/// Reads and examines a file, one document after the other, so that only one is in memory.
 pub fn examine_content(
     path: &ManifestPath,
     content: &FileContent,
@@ -178,7 +177,7 @@ impl Examined {
         }
     }
 
-    /// Adds what is known of the file as a whole, once its objects are known.
+    /// Adds the facts about the file as a whole, after its objects.
     fn finish(mut self, file: &ManifestFile) -> Self {
         self.sha256 = file.sha256.as_str().into();
         self.digest = file.digest.as_str().into();
@@ -196,7 +195,8 @@ impl Examined {
             self.findings.extend(of_objects);
             self.trouble = self.trouble.or(trouble_of_objects);
         }
-        // What was read may still bring something, but a guess about the whole file is no reason to hold it.
+        // The documents that were read may still provide something, but a guess about the whole file is not a reason to
+        // hold it.
         if self.beyond_limits {
             for object in &mut self.objects {
                 object.wants = Vec::new();
@@ -204,12 +204,12 @@ impl Examined {
         }
         self.cut();
         self.wanted = HashSet::new();
-        // The daemon keeps it as long as the file, and most files have one object.
+        // The daemon keeps it as long as the file exists, and most files have one object.
         self.objects.shrink_to_fit();
         self
     }
 
-    /// Keeps only the findings that are reported. That the file goes beyond a limit is always one of them.
+    /// Keeps only the findings that are reported. The one about an exceeded limit is always among them.
     fn cut(&mut self) {
         const MOST: usize = 2 * MOST_PROBLEMS;
         if self.findings.len() <= MOST {
@@ -231,7 +231,7 @@ impl Examined {
         self.findings.truncate(MOST);
     }
 
-    /// The file in a plan, with what its documents require.
+    /// The file in a plan, with the requirements of its documents.
     pub(super) fn to_plan_file(&self, documents: Vec<PlanDocument>) -> PlanFile {
         let objects = self.objects.iter();
         let objects = objects.map(|one| (&one.object, one.slow_effects.as_slice()));
@@ -256,34 +256,33 @@ impl Examined {
         }
     }
 
-    /// Its path.
     pub fn path(&self) -> &ManifestPath {
         &self.path
     }
 
-    /// Is it the same file, byte for byte? What has no bytes is known by what is said of it.
+    /// Whether it is the same file, byte for byte. A file without bytes is compared by its problems.
     pub fn is_same_as(&self, other: &Self) -> bool {
         (&self.sha256, &self.digest) == (&other.sha256, &other.digest)
     }
 
-    /// Could its content not be read?
+    /// Whether its content could not be read.
     pub fn is_unreadable(&self) -> bool {
         self.trouble == Some(FileObstacle::Unreadable)
     }
 
-    /// Hex SHA-256 of the bytes that were examined.
+    /// Hex SHA-256 of the examined bytes.
     pub fn sha256(&self) -> &str {
         &self.sha256
     }
 
-    /// The file with a marker beside it that hides it from RKE2 and that Windrow did not make, if there is one:
-    /// it needs nothing and brings nothing.
+    /// The file with a marker that hides it from RKE2 and that Windrow did not make, if there is one: it then has no
+    /// requirements and provides nothing.
     #[must_use]
     pub fn skipped_by(mut self, marker: Option<&MarkerPath>) -> Self {
         let Some(marker) = marker else {
             return self;
         };
-        // A link that leads nowhere stops RKE2 before it looks for markers.
+        // A dangling link stops RKE2 before it looks for markers.
         self.findings
             .retain(|finding| finding.code == Code::DanglingSymlink);
         self.trouble = self
@@ -307,8 +306,8 @@ impl Examined {
         self
     }
 
-    /// The same with what a document installs as these HelmChartConfigs have it, each with where it stands, by namespace and name of the
-    /// HelmChart. `None` where they change nothing.
+    /// The file with the results of its charts under these HelmChartConfigs, each with its place, by namespace and name
+    /// of the HelmChart. `None` if they change nothing.
     pub(super) fn configured_by(
         &self,
         configs: &ChartConfigs<'_>,
@@ -352,7 +351,7 @@ impl Examined {
     }
 
     fn take_problems(&mut self, file: &ManifestFile, name: &BaseName) {
-        // No marker hides these, so that nothing may say that they are held.
+        // No marker hides these, so they must not be reported as held.
         let has = |code| file.problems.iter().any(|problem| problem.code == code);
         let no_marker_hides = has(Code::FileNameNotText) || has(Code::DanglingSymlink);
         let has_addon = !no_marker_hides && self.path.applied_by().is_none();
@@ -363,8 +362,8 @@ impl Examined {
         }
         for problem in &file.problems {
             match problem.code {
-                // Only what RKE2 refuses for certain may be kept from it. What goes beyond our own
-                // limits or could not be read is RKE2's to judge.
+                // Only a file that RKE2 certainly refuses may be hidden from it. RKE2 decides about files that exceed
+                // our own limits or could not be read.
                 Code::FileRefused => {
                     self.refused.get_or_insert_with(|| problem.message.clone());
                 }
@@ -383,7 +382,7 @@ impl Examined {
                 id.namespace.get_or_insert_with(|| "default".into());
             }
             Some(false) => id.namespace = None,
-            // A custom kind: whether it has a namespace is known once all files are.
+            // A custom kind: its scope can only be determined after all files have been read.
             None => {}
         }
         self.check_names(object, &id);
@@ -435,7 +434,7 @@ impl Examined {
         });
     }
 
-    /// Names that no API server takes.
+    /// Reports names that no API server accepts.
     fn check_names(&mut self, object: &Object, id: &ObjectRef) {
         let name = match object.is_name_generated() {
             true => None,
@@ -457,7 +456,7 @@ impl Examined {
     }
 }
 
-/// The kind that a CustomResourceDefinition brings.
+/// The kind that a CustomResourceDefinition defines.
 fn serves(object: &Object) -> Option<(GroupKind, bool)> {
     if object.id.group != "apiextensions.k8s.io" || object.id.kind != "CustomResourceDefinition" {
         return None;

@@ -1,10 +1,10 @@
-//! Small graph algorithms on files and documents, with the answers that a person can use: one
-//! shortest cycle rather than everything that is left over.
+//! Small graph algorithms on files and documents, with readable results: one shortest cycle rather than all remaining
+//! nodes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A directed graph on `0..len`: an edge points from what waits to what it waits for.
+/// A directed graph on `0..len`: an edge goes from the node that waits to the node that it waits for.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
     edges: Vec<Vec<usize>>,
@@ -28,7 +28,7 @@ impl Graph {
         self.edges[from].retain(|&other| other != to);
     }
 
-    /// Can `to` be reached from `from`?
+    /// Whether `to` can be reached from `from`.
     pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
         let mut seen = std::collections::HashSet::from([from]);
         let mut stack = vec![from];
@@ -113,8 +113,8 @@ impl Graph {
         knots
     }
 
-    /// One shortest cycle inside a knot, beginning with its smallest member. At most `tries`
-    /// members are taken as beginnings, so that a huge knot costs no more than that many searches.
+    /// One shortest cycle inside a knot, beginning with its smallest member. Tries at most `tries` members as
+    /// beginnings, so that a huge knot costs no more than that many searches.
     pub(super) fn shortest_cycle(&self, knot: &[usize], tries: usize) -> Vec<usize> {
         let mut best: Vec<usize> = Vec::new();
         for &start in knot.iter().take(tries) {
@@ -164,8 +164,8 @@ impl Graph {
         None
     }
 
-    /// What is waited for before what waits, otherwise in ascending order. Nodes in a cycle come
-    /// last, in ascending order.
+    /// Nodes before those that wait for them, otherwise in ascending order. Nodes in a cycle come last, in ascending
+    /// order.
     pub(super) fn order(&self) -> Vec<usize> {
         let len = self.edges.len();
         let mut waits_for: Vec<usize> = self.edges.iter().map(Vec::len).collect();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_shortest_cycle_is_found_among_longer_ones_and_what_hangs_on_them() {
-        // 0→1→2→3→0 is longer than 2→4→2; 5 only hangs on the knot.
+        // 0→1→2→3→0 is longer than 2→4→2; 5 only leads to the knot.
         let graph = graph(6, &[(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 2), (5, 0)]);
         let knots = graph.knots();
         assert_eq!(knots, [vec![0, 1, 2, 3, 4]]);

@@ -1,6 +1,6 @@
-//! Objects that install something: a chart, what an operator acts on, pods with the rights of an
-//! installer. Their manifests do not say which kinds and namespaces come of them. What is known of some, they bring; what
-//! nothing known brings may come from any other.
+//! Objects that install something: a chart, an operator's custom resource, pods with the rights of an installer. Their
+//! manifests do not contain the resulting kinds and namespaces. Windrow knows the results of some of them. Any other
+//! may provide a target without a known provider.
 
 use windrow_model::manifest::{Node, Object, ObjectRef};
 
@@ -10,11 +10,11 @@ use crate::knowledge::{
     chart_config, installed_chart, learned_brings, operator_name,
 };
 
-/// Kinds whose controllers install what their objects describe: `(group, kind)`, and every kind of a
-/// group where the kind is empty.
+/// Kinds whose controllers install what their objects describe: `(group, kind)`; an empty kind stands for every kind of
+/// the group.
 ///
-/// Sources: the API references of helm-controller, Fleet, Harvester, Flux, Argo CD, OLM, KubeVirt and
-/// CDI and their operators, Tigera's operator, Cluster API's operator, Rancher Turtles and Crossplane.
+/// Sources: the API references of helm-controller, Fleet, Harvester, Flux, Argo CD, OLM, KubeVirt and CDI and their
+/// operators, Tigera's operator, Cluster API's operator, Rancher Turtles and Crossplane.
 const KINDS: &[(&str, &str)] = &[
     ("helm.cattle.io", "HelmChart"),
     ("fleet.cattle.io", "Bundle"),
@@ -43,22 +43,22 @@ const KINDS: &[(&str, &str)] = &[
     ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
 ];
 
-/// What must be created for new kinds or namespaces to appear: API group and resource.
+/// The objects whose creation leads to new kinds or namespaces: API group and resource.
 const RIGHTS: &[(&str, &str)] = &[
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "apiservices"),
     ("", "namespaces"),
 ];
 
-/// Roles that every cluster has and that may create none of it, beside those of `system:`.
+/// Roles of every cluster that may create none of them, in addition to those of `system:`.
 pub(super) const HARMLESS_ROLES: &[&str] = &["admin", "edit", "view"];
 
-/// What an object has to do with installing.
+/// The part of an object in an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Installing {
-    /// Nothing.
+    /// It installs nothing.
     No,
-    /// Its controller installs what it describes.
+    /// Its controller installs the described objects.
     Yes,
     /// Its pods have the rights of this service account.
     ActsAs(ServiceAccount),
@@ -71,22 +71,20 @@ pub(super) enum Installing {
     },
 }
 
-/// A service account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ServiceAccount {
     pub(super) namespace: String,
     name: String,
 }
 
-/// Who gets the rights of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum RoleSubject {
     ServiceAccount(ServiceAccount),
-    /// All service accounts of a namespace, or of all.
+    /// All service accounts of a namespace, or all service accounts.
     AllAccounts(Option<String>),
 }
 
-/// What an object has to do with installing; `id` has its namespace filled in.
+/// The part of an object in an installation; `id` has its namespace filled in.
 pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     let (group, kind) = (id.group.as_str(), id.kind.as_str());
     let listed =
@@ -121,21 +119,18 @@ pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
     }
 }
 
-/// What is known of an object that installs something.
+/// Knowledge about an object that installs something.
 #[derive(Debug, Default)]
 pub(super) struct KnownInstaller {
-    /// What comes of it.
     pub(super) brings: KnownBrings,
-    /// What would come of it with other values.
+    /// Its results with other values.
     pub(super) unset: Box<[UnsetValues]>,
 }
 
-/// What an object has to do with helm-controller.
+/// An object of helm-controller.
 #[derive(Debug, Clone)]
 pub(super) enum HelmObject {
-    /// A HelmChart.
     Chart(Box<InstalledChart>),
-    /// A HelmChartConfig.
     Config(Box<ChartConfig>),
 }
 
@@ -145,7 +140,6 @@ impl HelmObject {
         chart().or_else(|| Some(Self::Config(Box::new(chart_config(object)?))))
     }
 
-    /// The chart that it installs.
     pub(super) fn chart(&self) -> Option<&InstalledChart> {
         match self {
             Self::Chart(chart) => Some(chart),
@@ -154,7 +148,8 @@ impl HelmObject {
     }
 }
 
-/// What an object that is no chart has to do with installing, and what is known of it; `id` has its namespace filled in.
+/// Determines the part of an object other than a chart in an installation, and its known results; `id` has its
+/// namespace filled in.
 pub(super) fn what_it_installs(
     object: &Object,
     id: &ObjectRef,
@@ -176,7 +171,7 @@ pub(super) fn what_it_installs(
     (installing, installer)
 }
 
-/// The same of a chart. `shown` says where its HelmChart stands.
+/// Determines the same for a chart. `shown` maps the lines of its HelmChart.
 pub(super) fn what_chart_installs(
     chart: &InstalledChart,
     id: &ObjectRef,
@@ -189,7 +184,7 @@ pub(super) fn what_chart_installs(
         true => Installing::No,
         false => Installing::Yes,
     };
-    // What the manifest itself says needs no boot to be known.
+    // The manifest's own content needs no boot to be known.
     let created = Brings {
         objects: chart.created_namespace().cloned().into_iter().collect(),
         ..Brings::default()
@@ -207,7 +202,7 @@ pub(super) fn what_chart_installs(
     (installing, installer)
 }
 
-/// Adds what the controllers of this kind bring.
+/// Adds the results of the controllers of this kind.
 fn add_operators(
     known: &mut KnownBrings,
     installing: &mut Installing,
@@ -217,7 +212,7 @@ fn add_operators(
     let kind = id.group_kind();
     for (deployment, entry) in knowledge.brought_by_operator(&kind) {
         known.add_delays(entry);
-        // Of several Deployments the one of what is written counts.
+        // If there are several Deployments, the one of a written entry counts.
         if entry.seen.is_some() {
             known
                 .deployment
@@ -236,8 +231,9 @@ fn add_operators(
         .extend(learned_brings(entries, &Brings::default()));
 }
 
-/// Adds what is known of a chart. True where nothing else can come of it: it neither installs others nor carries objects in its
-/// values, and what it brings, perhaps with other values, is written, not only seen.
+/// Adds the known results of a chart. Returns true if nothing else can result from it. Then it neither installs other
+/// charts nor carries objects in its values. And its results, perhaps with other values, are written in the knowledge,
+/// not only learned.
 fn add_chart(
     known: &mut KnownBrings,
     chart: &InstalledChart,
@@ -257,8 +253,8 @@ fn add_chart(
     is_closed && !chart.carries_objects() && !knowledge.installs_others(chart)
 }
 
-/// Adds what an operator of this name brings as soon as its pods run. True where nothing else can come of it: it is written, not only
-/// seen.
+/// Adds the results of an operator with this name, which come as soon as its pods run. Returns true if nothing else can
+/// result from it: its entry is written, not only learned.
 fn add_pods(known: &mut KnownBrings, name: &str, knowledge: &Knowledge) -> bool {
     let mut is_closed = false;
     for entry in knowledge.brought_by_pods(name) {
@@ -273,7 +269,7 @@ fn add_pods(known: &mut KnownBrings, name: &str, knowledge: &Knowledge) -> bool 
     is_closed
 }
 
-/// Adds webhooks, with what registers and what answers them.
+/// Adds webhooks, with the objects that register them and those that answer them.
 fn add_webhooks(known: &mut KnownBrings, webhooks: impl Iterator<Item = GuardingWebhook>) {
     for webhook in webhooks {
         for object in [&webhook.configuration, &webhook.backend] {
@@ -318,8 +314,8 @@ fn subject(node: &Node) -> Option<RoleSubject> {
     }
 }
 
-/// May who has this role create kinds or namespaces? The rules of an aggregated role come from others. A rule for objects of some names
-/// lets nobody create any: a request to create one names none.
+/// Whether this role may create kinds or namespaces. The rules of an aggregated role come from other roles. A rule with
+/// resource names allows no creation, because a request to create an object has no name.
 fn may_install(role: &Node) -> bool {
     let has = |rule: &Node, key: &str, words: &[&str]| {
         items(rule, key).any(|item| item.as_str().is_some_and(|text| words.contains(&text)))

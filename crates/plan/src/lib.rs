@@ -1,18 +1,20 @@
-//! What a manifests directory needs: rules, verdicts on objects, and the dependency graph with its proofs.
+//! Plans a manifests directory: rules, verdicts on objects, and the dependency graph with its proofs.
 //!
-//! - this root: [`examine`](fn@examine) (one file by itself) and [`link`](fn@link) (all of them) make a [`Plan`]: requirements, who satisfies them, cycles, an
-//!   order of release, findings.
-//! - [`NextPass`]: what RKE2 has applied by the time that it reaches a file; [`Plan::names`]: names that spare holds;
-//!   [`Plan::advise_split`]: documents that should stand in another file.
-//! - [`ApiCheck`]: what kube-apiserver would refuse of the objects, for who looks ahead.
+//! - this root: [`examine`](fn@examine) (one file without the others) and [`link`](fn@link) (all of them) make a
+//!   [`Plan`]: requirements and their providers, cycles, an order of release, findings.
+//! - [`NextPass`]: what RKE2 has applied before it reaches a file; [`Plan::names`]: names that avoid holds;
+//!   [`Plan::advise_split`]: documents that should be in another file.
+//! - [`ApiCheck`]: the objects that kube-apiserver would refuse, for checks ahead of a boot.
 //! - [`rules`]: rule packs, and CEL.
-//! - [`readiness`]: is an object ready, is a need met; `readiness::node`: is the node, by its probes.
-//! - [`rke2`], [`version`]: what is known of RKE2's files and of Kubernetes' versions.
+//! - [`readiness`]: whether an object is ready, whether a need is met; `readiness::node`: the same for the node, by its
+//!   probes.
+//! - [`rke2`], [`version`]: facts about RKE2's files and Kubernetes' versions.
 //!
-//! May know: the crates `model` and `apischema`. Knows nothing of what was observed but the objects that a verdict is asked of.
+//! May know: the crates `model` and `apischema`. Of all observations, only the objects for a verdict are passed in.
 //!
-//! Invariants: the same files and rules give the same plan; every finding has evidence with file and line; an expression of a rule ends
-//! within its budget of steps. The same plan is printed by `windrow plan`, run by the daemon and rehearsed offline.
+//! Invariants: the same files and rules give the same plan; every finding has evidence with file and line; an
+//! expression of a rule ends within its budget of steps. `windrow plan` prints the same plan that the daemon runs and
+//! that simulations use.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
@@ -70,42 +72,38 @@ use windrow_model::reasons::Code;
 use crate::knowledge::{KnownBrings, LearnedPhase, Reliance};
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, Tier};
 
-/// Index of a [`Need`] in [`Plan::needs`].
 pub type NeedId = usize;
-/// Index of a [`PlanFile`] in [`Plan::files`].
 pub type FileId = usize;
 
-/// A plan for one manifests directory.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// What the target is, where it is known.
+    /// The target's platform, if it is known.
     pub platform: Option<Platform>,
     /// The files, in RKE2's order (byte order of the path).
     pub files: Vec<PlanFile>,
-    /// Files of one base name, which a marker hides together: all of those that share theirs.
+    /// Files with the same base name, which one marker hides together.
     pub namesakes: Vec<Vec<FileId>>,
-    /// Everything that is needed, each once.
+    /// Every need of the files, once.
     pub needs: Vec<Need>,
-    /// Those of them that are never seen met: readiness of what kube-apiserver answers and never stores.
+    /// The needs that are never observed as met: readiness of objects that kube-apiserver answers and never stores.
     pub unobservable: BTreeSet<NeedId>,
-    /// An order of release that works, as far as the required edges allow one.
+    /// A valid order of release, as far as the required edges allow one.
     pub order: Vec<FileId>,
-    /// What is wrong, all of it.
     pub findings: Vec<Finding>,
     /// Names with which RKE2 would need fewer passes on a fresh node.
     pub names: NameAdvice,
-    /// How long the phases of such a node take, as it was learned from others.
+    /// The durations of the phases of such a node, learned from other nodes.
     pub phases: Vec<LearnedPhase>,
 }
 
 impl Plan {
-    /// Adds what was found elsewhere, in its place.
+    /// Adds findings of other checks in their places.
     pub fn add_findings(&mut self, findings: Vec<Finding>) {
         self.findings.extend(findings);
         self.sort_findings();
     }
 
-    /// The gravest first, and those of one file together.
+    /// The most severe first, and those of one file together.
     fn sort_findings(&mut self) {
         self.findings.sort_by(|a, b| {
             let key = |one: &Finding| std::cmp::Reverse(one.severity);
@@ -114,73 +112,65 @@ impl Plan {
     }
 }
 
-/// Something needed, in some state. Many requirements can share one need.
+/// A target in a required state. Many requirements can share one need.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Need {
-    /// What.
     pub target: NeedTarget,
-    /// In which state.
     pub condition: NeedCondition,
 }
 
-/// One file of the plan.
 #[derive(Debug, Clone)]
 pub struct PlanFile {
-    /// Its path.
     pub path: ManifestPath,
-    /// Its base name.
     pub name: BaseName,
-    /// Its Addon's name.
     pub addon: AddonName,
     /// Hex SHA-256 of the bytes.
     pub sha256: SmolStr,
-    /// Digest of the objects.
     pub digest: SmolStr,
-    /// Where a person finds its lines.
+    /// Maps its lines to those of the file that the user has.
     pub shown: SourceMap,
-    /// Who else owns the file (RKE2's packaged charts, Rancher): never touched.
+    /// Another owner of the file (RKE2's packaged charts, Rancher): Windrow never touches it.
     pub owner: Option<&'static str>,
     /// Why RKE2 will refuse the file, if it will.
     pub refused: Option<String>,
-    /// Must it stay held for as long as it is there (a FIFO)?
+    /// Whether it must stay held as long as it exists (a FIFO).
     pub harmful: bool,
-    /// The marker that keeps it from RKE2 and that Windrow did not make. Nothing of the file is needed or brought.
+    /// The marker that hides it from RKE2 and that Windrow did not make. Requirements and results of the file do not
+    /// count.
     pub skipped: Option<MarkerPath>,
-    /// What else keeps RKE2 from simply applying it, or Windrow from knowing what is in it.
+    /// Another obstacle that keeps RKE2 from simply applying it, or Windrow from reading it.
     pub trouble: Option<FileObstacle>,
     /// `windrow.dev/hold`: held until released by hand, for this reason.
     pub hold: Option<(String, Location)>,
-    /// `windrow.dev/apply: once`: kept from RKE2 for good after it was applied.
+    /// `windrow.dev/apply: once`: hidden from RKE2 forever after it was applied.
     pub apply_once: bool,
-    /// Its documents.
     pub documents: Vec<PlanDocument>,
     /// The number of objects that RKE2 writes when it first applies the file.
     pub written: usize,
-    /// What comes true only a while after RKE2 applied it.
+    /// Effects that take place some time after RKE2 applied it.
     pub slow_effects: Vec<SlowEffect>,
-    /// What RKE2's first pass on a fresh node does with it.
+    /// The treatment of the file in RKE2's first pass on a fresh node.
     pub first_pass: FirstPass,
 }
 
-/// What keeps RKE2 from simply applying a file that it does not refuse as a whole.
+/// Something that keeps RKE2 from simply applying a file, without making RKE2 refuse the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileObstacle {
-    /// A link that leads nowhere: RKE2 applies nothing at all.
+    /// A dangling link: RKE2 applies nothing at all.
     Dangling,
     /// RKE2 stops its whole pass at it.
     Unreadable,
-    /// Its Addon is another file's too.
+    /// Another file has the same Addon.
     Collides,
     /// RKE2 refuses all of it, and it cannot be held.
     Refused,
-    /// RKE2 refuses an object of it.
+    /// RKE2 refuses one of its objects.
     PartlyRefused,
-    /// RKE2 applies it, and Windrow does not know what is in it.
+    /// RKE2 applies it, but Windrow cannot read its content.
     Unseen,
 }
 
 impl FileObstacle {
-    /// What this code says of a file.
     pub fn from_code(code: Code) -> Option<Self> {
         match code {
             Code::DanglingSymlink => Some(Self::Dangling),
@@ -192,7 +182,7 @@ impl FileObstacle {
         }
     }
 
-    /// Why no marker keeps such a file from RKE2, where none does.
+    /// Why no marker hides such a file from RKE2, if none does.
     pub fn why_not_held(self) -> Option<&'static str> {
         match self {
             Self::Dangling => Some(
@@ -205,7 +195,6 @@ impl FileObstacle {
         }
     }
 
-    /// In few words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dangling => "stops RKE2: leads nowhere",
@@ -219,18 +208,18 @@ impl FileObstacle {
 }
 
 impl PlanFile {
-    /// Why a file would be held when a fresh node boots, before anything is in the cluster; `None` when
-    /// RKE2 may apply it at once.
+    /// Why a file would be held when a fresh node boots, before the cluster has any objects; `None` when RKE2 may apply
+    /// it at once.
     pub fn held_at_boot(&self) -> Option<Vec<String>> {
         self.first_pass.held.clone()
     }
 
-    /// What the file needs and RKE2's first pass on a fresh node has met by the time that it reaches the file.
+    /// The requirements of the file that RKE2's first pass on a fresh node has met before it reaches the file.
     pub fn met_in_first_pass(&self) -> &[String] {
         &self.first_pass.met
     }
 
-    /// Has RKE2's first pass on a fresh node met a requirement of the file by the time that it reaches the file?
+    /// Whether RKE2's first pass on a fresh node has met a requirement of the file before it reaches the file.
     pub fn is_met_in_first_pass(&self, plan: &Plan, requirement: &Requirement) -> bool {
         requirement.at_once
             && requirement.takes_part()
@@ -247,71 +236,65 @@ impl PlanFile {
     }
 }
 
-/// One object of a file and what it requires.
+/// One object of a file and its requirements.
 #[derive(Debug, Clone)]
 pub struct PlanDocument {
-    /// Line of the object.
     pub line: u32,
     /// The object, with its namespace filled in.
     pub object: ObjectRef,
-    /// What it requires.
     pub requires: Vec<Requirement>,
-    /// What is known to come of it.
+    /// Its known results.
     pub brings: Option<Box<KnownBrings>>,
 }
 
-/// One requirement of one document.
 #[derive(Debug, Clone)]
 pub struct Requirement {
-    /// What is needed.
     pub need: NeedId,
-    /// Holds or orders.
     pub tier: Tier,
-    /// Who says so.
+    /// Its source.
     pub origin: Origin,
-    /// One line for people: what is waited for, and why.
+    /// One line for the user: the target of the wait, and the reason.
     pub reason: SmolStr,
-    /// After this long `on_deadline` happens; absent: the configured default for its origin.
+    /// The time until `on_deadline` happens; absent: the configured default for its origin.
     pub deadline: Option<Duration>,
-    /// Keep or release at the deadline.
     pub on_deadline: OnDeadline,
-    /// Did Windrow infer it from the object, rather than read it in an annotation or a rule?
+    /// Whether Windrow inferred it from the object, rather than read it in an annotation or a rule.
     pub inferred: bool,
-    /// Who is expected to satisfy it.
     pub satisfied_by: SatisfiedBy,
-    /// What was learned of that in earlier boots. Only for what was inferred.
+    /// The knowledge from earlier boots about that. Only for inferred requirements.
     pub learned: Option<Arc<Reliance>>,
-    /// It neither holds nor orders: it stands in a cycle, or what the file itself brings, or what
-    /// waits for the file, may be what is needed.
+    /// It neither holds nor orders: it is part of a cycle, or the target may come from the file itself or from a file
+    /// that waits for it.
     pub yields: bool,
-    /// Is it met as soon as RKE2 has applied the file that brings it, or shortly after ([`NextPass`])?
+    /// Whether it is met as soon as RKE2 has applied the provider's file, or shortly after ([`NextPass`]).
     pub at_once: bool,
-    /// May RKE2 apply the file before the one that brings it, if both come in the same pass? Only where the order is merely advised and
-    /// spares no failure.
+    /// Whether RKE2 may apply the file before the provider's file, if both come in the same pass. Only if the order is
+    /// merely advisory and prevents no failure.
     pub may_come_first: bool,
-    /// It is the namespace of an object of this kind, of which it is not known whether its objects have namespaces. Where they have
-    /// none, RKE2 applies the object without (wrangler v3.7.0, `pkg/apply/desiredset_process.go`), and nothing is needed.
+    /// The target is the namespace of an object of this kind, and the scope of the kind is unknown. If the kind has no
+    /// namespaces, RKE2 applies the object without one (wrangler v3.7.0, `pkg/apply/desiredset_process.go`), and
+    /// nothing is required.
     pub own_namespace_of: Option<GroupKind>,
 }
 
 impl Requirement {
-    /// Would it do harm to release a file before this is met, so that not even the fail-safe may? So
-    /// says a rule with `onDeadline: keep`. A depends-on annotation asks for an order, no more.
+    /// Whether it would do harm to release a file before this is met, so that not even the fail-safe may. Only a rule
+    /// with `onDeadline: keep` declares this. A depends-on annotation only requests an order.
     pub fn harms(&self) -> bool {
         !self.inferred
             && self.on_deadline == OnDeadline::Keep
             && !self.origin.rule.starts_with(Origin::ANNOTATION)
     }
 
-    /// Is it from earlier boots alone that anyone is known to satisfy it?
+    /// Whether its provider is known only from earlier boots.
     pub fn is_only_learned(&self) -> bool {
         let learned = self.learned.as_ref();
         learned.is_some_and(|learned| learned.written.is_none())
     }
 
-    /// Does it hold or order anything at run time? Not when the same file brings it (RKE2 applies
-    /// a file as a whole), not when it stands in a cycle, and a field that merely names an object
-    /// orders only what lies in the directory.
+    /// Whether it holds or orders anything at run time. It does not if the same file provides the target (RKE2 applies
+    /// a file as a whole), or if it is part of a cycle. A field that merely refers to an object only orders files of
+    /// the directory.
     pub fn takes_part(&self) -> bool {
         !self.yields
             && match self.satisfied_by {
@@ -336,47 +319,43 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// How the rule's name begins when a manifest's own annotation says so.
+    /// The prefix of the rule's name for a manifest's own annotation.
     pub const ANNOTATION: &'static str = "annotation/";
 }
 
-/// Who is expected to satisfy a requirement.
+/// The expected provider of a requirement's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SatisfiedBy {
-    /// A document of the same file: it cannot be waited for, RKE2 applies them together.
+    /// A document of the same file: it cannot be waited for, because RKE2 applies both together.
     SameFile {
-        /// Its line.
+        /// The line of the document.
         line: u32,
     },
     /// A document of another file.
     File {
-        /// Which file.
         file: FileId,
-        /// The line there.
+        /// The line in that file.
         line: u32,
     },
-    /// The platform.
     Platform {
-        /// In words.
         by: String,
-        /// On which condition, where it is not known to be met.
+        /// The condition on which the platform provides it, if it may not be met.
         condition: Option<String>,
     },
-    /// Something outside the directory: it is observed in the cluster.
+    /// An object outside the directory: it is observed in the cluster.
     Cluster,
-    /// Nothing that is known; but an installer of the directory (a chart, an operator) may bring it.
+    /// No known provider, but an installer of the directory (a chart, an operator) may provide it.
     Installer {
-        /// The first file with such an installer; the file itself, where it has one.
+        /// The first file with such an installer; the file itself, if it has one.
         file: FileId,
-        /// The line there.
         line: u32,
     },
-    /// Nothing that is known.
+    /// No known provider.
     Nobody,
 }
 
 impl SatisfiedBy {
-    /// Is it a guess? No known thing brings it.
+    /// Whether it is a guess, without a known provider.
     pub fn is_guess(&self) -> bool {
         matches!(self, Self::Installer { .. } | Self::Nobody)
     }

@@ -1,4 +1,5 @@
-//! All files together: who satisfies what, what cannot work, and in which order the rest does.
+//! Links all files: finds the provider of each requirement, the requirements that cannot be met, and an order for the
+//! others.
 
 mod at_once;
 mod declarations;
@@ -24,7 +25,7 @@ use crate::builtin;
 use crate::knowledge::{Knowledge, NodeFacts, Provider, Reliance, UnsetValues};
 use crate::rules::{NeedCondition, NeedTarget, RuleSet};
 
-/// Puts examined files together to a plan. Their order does not matter.
+/// Combines examined files into a plan. Their order does not matter.
 pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFacts>) -> Plan {
     let node = node.into();
     let configured = with_chart_configs(examined, &rules.knowledge);
@@ -65,7 +66,7 @@ pub fn link(examined: &[Arc<Examined>], rules: &RuleSet, node: impl Into<NodeFac
     linker.plan
 }
 
-/// The files, with what their charts bring as HelmChartConfigs among them have it.
+/// The files, with the results of their charts under the HelmChartConfigs among them.
 fn with_chart_configs<'e>(
     examined: &'e [Arc<Examined>],
     knowledge: &Knowledge,
@@ -92,7 +93,7 @@ fn with_chart_configs<'e>(
     files.collect()
 }
 
-/// The documents of charts that would bring more with other values.
+/// The documents of charts that would provide more with other values.
 fn charts_with_values(examined: &[&Examined]) -> Vec<DocumentId> {
     let files = examined.iter().enumerate();
     let applied = files.filter(|(_, one)| one.skipped.is_none());
@@ -105,7 +106,7 @@ fn charts_with_values(examined: &[&Examined]) -> Vec<DocumentId> {
 }
 
 impl Linker<'_> {
-    /// Adds every file with what its documents require and who satisfies it.
+    /// Adds every file with the requirements of its documents and their providers.
     fn add_files(&mut self) {
         let mut found = RequirementFindings::default();
         for (file, one) in self.examined.iter().enumerate() {
@@ -136,7 +137,7 @@ impl Linker<'_> {
         self.report_requirements(found);
     }
 
-    /// A requirement with who satisfies it; none where only a declared object is meant and no document declares it.
+    /// A requirement with its provider; `None` if it counts only for a declared object and no document declares it.
     fn requirement(
         &mut self,
         place: DocumentId,
@@ -151,7 +152,7 @@ impl Linker<'_> {
             false => None,
         };
         let (mut satisfied_by, learned) = self.satisfied_by(place, want.inferred, &target);
-        // What kube-apiserver itself does not serve never comes.
+        // A kind that kube-apiserver itself does not serve will never exist.
         let never_comes = matches!(&target, NeedTarget::Kind(kind) if builtin::serves(&kind.group));
         if satisfied_by == SatisfiedBy::Nobody
             && !never_comes
@@ -177,8 +178,8 @@ impl Linker<'_> {
         })
     }
 
-    /// The kind of an object in a namespace, where it is not known whether its objects have one. Nothing of an object whose kind has
-    /// none: RKE2 applies it without the namespace that its manifest names.
+    /// The kind of an object in a namespace, if the scope of the kind is unknown. An object of a kind without
+    /// namespaces has no such requirement: RKE2 applies it without the namespace in its manifest.
     fn kind_that_may_have_none(&self, (file, document): DocumentId) -> Option<Option<GroupKind>> {
         let kind = self.examined[file].objects[document].object.group_kind();
         let known = self.index.scope_of(&kind);
@@ -189,7 +190,7 @@ impl Linker<'_> {
         }
     }
 
-    /// What is wanted, with its namespace as the set's own definitions say.
+    /// The target, with its namespace according to the set's own definitions.
     fn target(&self, want: &UnresolvedRequirement) -> NeedTarget {
         match &want.target {
             NeedTarget::Object(object) => NeedTarget::Object(self.index.scoped(object)),
@@ -197,8 +198,8 @@ impl Linker<'_> {
         }
     }
 
-    /// The installers of the directory, if any of them can begin: one that needs nothing which only
-    /// an installer could bring. Where none can, nothing comes from any.
+    /// The installers of the directory, if any of them can begin: one without a requirement that only an installer
+    /// could meet. Otherwise none of them can provide anything.
     fn able_installers(&self) -> Vec<DocumentId> {
         let installers = installers::find_installers(self.examined);
         let begins = |place: &DocumentId| {
@@ -216,10 +217,10 @@ impl Linker<'_> {
         }
     }
 
-    /// The file and line of an installer that may bring something which nothing known brings: of this
-    /// file, if it has one. No installer brings what it needs itself.
+    /// The file and line of an installer that may provide a target without a known provider: of this file, if it has
+    /// one. No installer provides its own requirements.
     fn may_bring(&self, place: DocumentId, target: &NeedTarget) -> Option<(FileId, u32)> {
-        // Another version of what brings a group may have more of its kinds.
+        // Another version of the provider of a group may have more of its kinds.
         if let NeedTarget::Kind(kind) = target
             && let Some((file, document)) = self.index.brings_group(place, kind)
         {
@@ -253,7 +254,7 @@ impl Linker<'_> {
         Some((file, self.examined[file].objects[document].line))
     }
 
-    /// A chart that would bring more with other values, of which one counts: of this document's file, if it can be.
+    /// A chart that would provide more with other values, of which one counts: of this document's file, if possible.
     fn chart_with(
         &self,
         place: DocumentId,
@@ -269,8 +270,8 @@ impl Linker<'_> {
         found.or_else(|| charts().find(has_it)).copied()
     }
 
-    /// Who is expected to bring something, and what was learned of that. Learned is only who brings what was inferred: what a rule
-    /// or an annotation requires is judged as if no boot had been seen.
+    /// The expected provider of a target, and the knowledge from earlier boots about it. That knowledge applies only to
+    /// inferred requirements: those of a rule or an annotation are linked as if there had been no boot.
     fn satisfied_by(
         &self,
         place: DocumentId,
@@ -286,7 +287,7 @@ impl Linker<'_> {
             NeedTarget::Object(object) => self.rules.provider_of_object(object, &self.node),
         };
         let by = by.filter(|provider| inferred || !provider.is_only_learned());
-        // What certainly is there comes from there, whatever was seen to bring it as well.
+        // A certain provider counts, even if another was also observed.
         let is_certain = |provider: &Provider| provider.condition.is_none();
         let learned = self.index.learned_for(place, target);
         if let Some(provider) = learned.filter(|_| inferred && !by.as_ref().is_some_and(is_certain))
@@ -298,9 +299,8 @@ impl Linker<'_> {
                 by: by.clone(),
                 condition: condition.clone(),
             },
-            // A rule or an annotation may mean an object that is made at run time; a field
-            // that merely names one does not hold anything. Only what RKE2 cannot apply without is
-            // worth a finding.
+            // A rule or an annotation may mean an object that is created at run time; a field that merely refers to an
+            // object does not hold anything. Only a target without which RKE2 cannot apply the file is worth a finding.
             None if inferred && matches!(target, NeedTarget::Kind(_)) => SatisfiedBy::Nobody,
             None if inferred && is_namespace(target) => SatisfiedBy::Nobody,
             None => SatisfiedBy::Cluster,
@@ -309,7 +309,7 @@ impl Linker<'_> {
         (satisfied_by, learned.filter(|_| inferred))
     }
 
-    /// A document that brings something, as another one sees it.
+    /// A document that provides something, from the view of another.
     fn document(&self, place: DocumentId, (file, document): DocumentId) -> SatisfiedBy {
         let line = self.examined[file].objects[document].line;
         match file == place.0 {
@@ -318,7 +318,7 @@ impl Linker<'_> {
         }
     }
 
-    /// What was learned of what a document brings.
+    /// The knowledge from earlier boots about the results of a document.
     fn learned_of(
         &self,
         (file, document): DocumentId,

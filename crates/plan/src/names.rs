@@ -1,10 +1,10 @@
-//! Names that spare holds: how many passes RKE2 needs for the files as they are called, and how many if some were called otherwise.
+//! Names that avoid holds: the number of passes that RKE2 needs for the files under their names, and under other names.
 //!
-//! RKE2 applies the files in byte order of their paths. A file that sorts before what it needs is held through a pass; one that sorts
-//! behind it is not. So a name is all that it takes, where the need is met by the order alone.
+//! RKE2 applies the files in byte order of their paths. A file that sorts before its provider is held through a pass;
+//! one that sorts after it is not. So a name is enough if the right order meets the need.
 //!
-//! A new name is for an image that has not booted yet. An Addon is called like its file: on a node that has booted, RKE2 takes the renamed file
-//! for a new one, which takes over the objects, and leaves the Addon of the old name behind.
+//! A new name is for an image that has not booted yet. An Addon has the name of its file: on a node that has booted,
+//! RKE2 treats the renamed file as a new one, which takes over the objects, and leaves the Addon of the old name.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,56 +14,53 @@ use windrow_model::manifest::{AddonName, ManifestPath};
 use super::{FileId, NextPass, Plan, PlanFile, Requirement, SatisfiedBy, TakenFiles, TakenUp};
 use crate::rules::NeedTarget;
 
-/// From the end of one of RKE2's passes to the next (k3s `pkg/deploy/controller.go`, `start`).
+/// The time from the end of one of RKE2's passes to the next (k3s `pkg/deploy/controller.go`, `start`).
 const POLL: Duration = Duration::from_secs(15);
-/// Most passes that are counted, and most files that are moved. A person renames no more, and hostile input must not cost more.
+/// Most passes that are counted, and most files that are moved. Users rename no more, and hostile input must not cost
+/// more.
 const MOST_PASSES: usize = 16;
 const MOST_MOVES: usize = 24;
 
-/// What other names would change.
+/// The effect of other names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameAdvice {
-    /// What should be called otherwise, in the order in which RKE2 then applies it.
+    /// The files that should be renamed, in the order in which RKE2 then applies them.
     pub renames: Vec<Rename>,
-    /// How many passes RKE2 needs for the files whose needs the directory itself meets.
+    /// The number of passes that RKE2 needs for the files whose needs the directory itself meets.
     pub passes: usize,
-    /// How many it needs with these names.
+    /// The number of passes with these names.
     pub passes_then: usize,
 }
 
-/// A file that should be called otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
-    /// Which.
     pub file: FileId,
-    /// Its new path.
     pub to: ManifestPath,
 }
 
 impl NameAdvice {
-    /// The time that the names spare: each pass less is a poll less.
+    /// The time that the names save: one poll for each pass.
     pub fn saves(&self) -> Duration {
         POLL * u32::try_from(self.passes - self.passes_then).unwrap_or(u32::MAX)
     }
 
-    /// The path under which RKE2 would apply a file behind what it needs.
+    /// The path under which RKE2 would apply a file after its providers.
     pub fn new_path_of(&self, file: FileId) -> Option<&ManifestPath> {
         let rename = self.renames.iter().find(|rename| rename.file == file);
         rename.map(|rename| &rename.to)
     }
 }
 
-/// Would another name spare a file its hold?
+/// Whether another name would avoid the hold of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HoldAdvice {
-    /// This one would.
     Name(ManifestPath),
-    /// None would, for this reason.
+    /// No name would, for this reason.
     NoName(&'static str),
 }
 
 impl Plan {
-    /// Looks for names with which RKE2 needs fewer passes. Empty where there are none.
+    /// Finds names with which RKE2 needs fewer passes; empty if there are none.
     pub(super) fn find_names(&self) -> NameAdvice {
         let order: Vec<FileId> = (0..self.files.len()).collect();
         let passes = last(&self.passes(&order));
@@ -95,7 +92,7 @@ impl Plan {
         advice
     }
 
-    /// Says of a file that is held on a fresh node whether a name would have spared it that.
+    /// For a file that is held on a fresh node: whether another name would have avoided that.
     pub fn advise_on_hold(&self, id: FileId) -> HoldAdvice {
         if let Some(path) = self.names.new_path_of(id) {
             return HoldAdvice::Name(path.clone());
@@ -114,15 +111,16 @@ impl Plan {
         })
     }
 
-    /// The files whose needs the directory itself meets: those that names can bring forward.
+    /// The files whose needs the directory itself meets: names can move these to an earlier pass.
     pub fn files_met_by_files(&self) -> impl Iterator<Item = FileId> {
         let order: Vec<FileId> = (0..self.files.len()).collect();
         let passes = self.passes(&order).into_iter().enumerate();
         passes.filter_map(|(id, pass)| pass.map(|_| id))
     }
 
-    /// In which pass RKE2 applies each file if it takes them up in this order and Windrow holds what is too early. `None` for a file that
-    /// waits for something else than the directory's own files, and for what waits for such a file.
+    /// The pass in which RKE2 applies each file if it processes them in this order and Windrow holds those that are too
+    /// early. `None` for a file that waits for something outside the directory's own files, and for files that wait for
+    /// such a file.
     fn passes(&self, order: &[FileId]) -> Vec<Option<usize>> {
         let mut passes: Vec<Option<usize>> = vec![None; self.files.len()];
         for number in 1..=MOST_PASSES {
@@ -145,11 +143,11 @@ impl Plan {
                 passes[id] = Some(number);
             }
         }
-        // This many passes are not counted to the end, and nothing is advised.
+        // More passes than this are not counted, and nothing is advised.
         vec![None; self.files.len()]
     }
 
-    /// Is everything that a file needs there, from an earlier pass or from this one?
+    /// Whether all requirements of a file are met, by an earlier pass or by this one.
     fn is_free(&self, id: FileId, applied: &[Option<usize>], pass: &NextPass<'_>) -> bool {
         let mut requirements = self.files[id].requirements();
         requirements.all(|requirement| {
@@ -159,7 +157,8 @@ impl Plan {
         })
     }
 
-    /// Does RKE2's first pass over a file fail under any name, because the file has a definition and objects of its kind?
+    /// Whether RKE2's first pass over a file fails under any name, because the file has a definition and objects of its
+    /// kind.
     fn fails_by_itself(&self, id: FileId) -> bool {
         let mut requirements = self.files[id].requirements();
         requirements.any(|requirement| {
@@ -168,7 +167,7 @@ impl Plan {
         })
     }
 
-    /// Do any of these documents of a file need a kind that a file brings?
+    /// Whether any of these documents of a file requires a kind that a file provides.
     pub(super) fn needs_kinds(&self, id: FileId, chosen: impl Fn(usize) -> bool) -> bool {
         let documents = self.files[id].documents.iter().enumerate();
         let mut requirements = documents
@@ -181,17 +180,18 @@ impl Plan {
         matches!(self.needs[requirement.need].target, NeedTarget::Kind(_))
     }
 
-    /// The files that would be in the first pass behind all others, each behind those that it needs.
+    /// The files that would be in the first pass after all others, each after its providers.
     fn files_to_move(&self, mut order: Vec<FileId>) -> Vec<FileId> {
         let mut moved: Vec<FileId> = Vec::new();
-        // Each file moves once: what is still too early at the end cannot be helped by a name.
+        // Each file moves once: if it is still too early at the end, no name can change that.
         for _ in 0..MOST_MOVES {
             let passes = self.passes(&order);
             let late = order.iter().filter(|file| {
                 let is_late = passes[**file].is_some_and(|pass| pass > 1);
                 is_late && !moved.contains(file) && !self.fails_by_itself(**file)
             });
-            // What waits least comes before what waits for it, and what needs a kind comes last: the kind needs its time.
+            // A file with fewer waits comes before those that wait for it, and a file that requires a kind comes last:
+            // the kind takes its time.
             let key = |file: &&FileId| (passes[**file], self.needs_kinds(**file, |_| true));
             let Some(&file) = late.min_by_key(key) else {
                 break;
@@ -205,8 +205,8 @@ impl Plan {
         order
     }
 
-    /// Names for what moves out of these files that sort in this order and behind all other files; `None` where there are none.
-    /// The files of `kept` keep a part of their documents under their own names, the others do not.
+    /// Names for the parts that move from these files. They sort in this order and after all other files; `None` if
+    /// there are none. The files of `kept` keep some of their documents under their own names, the others do not.
     pub(super) fn name_behind(
         &self,
         moved: &[FileId],
@@ -237,7 +237,7 @@ impl Plan {
         })
     }
 
-    /// Do the new paths sort in this order and behind all files that stay, and is each Addon's name still its own?
+    /// Whether the new paths sort in this order and after all files that stay, and each Addon's name is still unique.
     fn are_usable(&self, paths: &[ManifestPath], stays: impl Fn(&FileId) -> bool) -> bool {
         let stay = (0..self.files.len()).filter(stays);
         let stay: Vec<&PlanFile> = stay.map(|id| &self.files[id]).collect();
@@ -249,7 +249,7 @@ impl Plan {
     }
 }
 
-/// Does only what it needs decide about a file?
+/// Whether only its requirements decide about a file.
 pub(super) fn can_be_held(file: &PlanFile) -> bool {
     file.owner.is_none()
         && file.skipped.is_none()

@@ -1,4 +1,4 @@
-//! Whether the files of a plan can all be applied, as far as the plan knows.
+//! Whether all files of a plan can be applied, according to the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use crate::link::{may_be_brought, without_provider};
 use crate::rules::Tier;
 use crate::{FileId, Plan, PlanFile, Requirement, SatisfiedBy, rke2};
 
-/// Whether all files can be applied. The worse, the greater.
+/// Whether all files can be applied. A greater value is worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outlook {
     /// They can.
     Works,
-    /// They can if each of these is so.
+    /// They can if all these conditions are met.
     Unknown {
-        /// What is not known, in words; never empty.
+        /// The unknown conditions, in words; never empty.
         unless: Vec<String>,
     },
-    /// They cannot: nothing brings these.
+    /// They cannot: these are missing.
     CannotWork {
-        /// What is needed and never comes. Empty where findings say what is wrong.
+        /// The needs that will never be met. Empty if findings describe the problem.
         missing: Vec<String>,
     },
 }
 
 impl Plan {
-    /// Whether all files can be applied. It follows from the findings and from what is needed.
+    /// Whether all files can be applied, according to the findings and the needs.
     pub fn outlook(&self) -> Outlook {
         let missing = self.needed(|requirement| {
             requirement.satisfied_by == SatisfiedBy::Nobody
@@ -88,9 +88,9 @@ impl Plan {
         }
     }
 
-    /// What was found, for who looks ahead. On a node what nothing here brings may still come from elsewhere, and is only a
-    /// warning. Ahead of it nothing else is known: it is an error where a file cannot do without it, and where an installer of
-    /// these files may bring it, it is not known.
+    /// The findings for checks ahead of a boot. On a node a missing object may still come from elsewhere, so this is
+    /// only a warning. Ahead of a boot nothing else is known: it is an error if a file cannot do without the object,
+    /// and unknown if an installer of these files may provide it.
     pub fn findings_ahead(&self) -> Vec<Finding> {
         let mut needed = BTreeMap::new();
         for requirement in self.needed(|_| true) {
@@ -128,8 +128,8 @@ impl Plan {
         ahead
     }
 
-    /// What a rule or an annotation waits for and nothing here makes, each with the file that waits: for good, if nothing makes it at
-    /// run time.
+    /// The requirements of a rule or an annotation without a provider in these files, each with the file that waits:
+    /// forever, if nothing creates the target at run time.
     pub fn made_elsewhere(&self) -> impl Iterator<Item = (FileId, &Requirement)> {
         let files = self.files.iter().enumerate();
         let applied = files.filter(|(_, file)| is_applied(file));
@@ -145,13 +145,13 @@ impl Plan {
         })
     }
 
-    /// What is said of that.
+    /// The message about such a requirement.
     pub fn waits_for_elsewhere(&self, file: FileId, requirement: &Requirement) -> String {
         let what = self.target_of(requirement);
         Code::MadeElsewhere.say(&[("what", &what), ("file", &self.files[file].path)])
     }
 
-    /// How much of what the files cannot do without is known from earlier boots.
+    /// The share of the required needs with knowledge from earlier boots.
     pub fn learned_share(&self) -> LearnedShare {
         let needed = self.needed(|_| true);
         let all: BTreeSet<_> = needed.iter().map(|requirement| requirement.need).collect();
@@ -177,7 +177,7 @@ impl Plan {
         share
     }
 
-    /// What files that are applied need before they can be.
+    /// The required requirements of the files that RKE2 applies, filtered by `wanted`.
     fn needed(&self, wanted: impl Fn(&Requirement) -> bool) -> Vec<&Requirement> {
         let files = self.files.iter().filter(|file| is_applied(file));
         let requirements = files.flat_map(PlanFile::requirements);
@@ -191,7 +191,7 @@ impl Plan {
     }
 }
 
-/// Does RKE2 apply a file, and is it none of its own?
+/// Whether RKE2 applies a file, and the file does not come with the platform.
 fn is_applied(file: &PlanFile) -> bool {
     file.skipped.is_none() && !rke2::is_platforms(&file.path)
 }

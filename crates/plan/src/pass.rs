@@ -1,13 +1,16 @@
-//! One pass of RKE2 over the directory: what is there by the time that it reaches a file.
+//! One pass of RKE2 over the directory: what exists when it reaches a file.
 //!
-//! RKE2 reads names and markers once, at the beginning of a pass, and then applies the files in byte order of their paths, one after the
-//! other (k3s `pkg/deploy/controller.go`, `listFilesIn`). A need that is met as soon as its object exists is therefore met for every
-//! file that comes later in the same pass. Holding such a file costs a poll and spares nothing.
+//! RKE2 reads names and markers once, at the beginning of a pass, and then applies the files in byte order of their
+//! paths, one after the other (k3s `pkg/deploy/controller.go`, `listFilesIn`). A need that is met as soon as its object
+//! exists is therefore met for every later file of the same pass. Holding such a file costs a poll and prevents
+//! nothing.
 //!
-//! Only what was inferred may be met like this. An annotation and a rule ask for more than an order, and what they hold stays held.
+//! Only inferred requirements may be met like this. An annotation and a rule require more than an order, and their
+//! files stay held.
 //!
-//! And where a field merely names an object, the file that brings it may come later in the same pass too: waiting for the next pass would cost
-//! a poll, and what Kubernetes' own controllers make of the object is tried again a moment later ([`Requirement::may_come_first`]).
+//! If a field merely refers to an object, the provider's file may also come later in the same pass: waiting for the
+//! next pass would cost a poll, and Kubernetes' own controllers try the object again a moment later
+//! ([`Requirement::may_come_first`]).
 
 use std::collections::HashMap;
 
@@ -17,47 +20,50 @@ use windrow_model::reasons::Code;
 use super::{FileId, Plan, PlanFile, Requirement, SatisfiedBy};
 use crate::rules::NeedTarget;
 
-/// kube-apiserver writes a definition's status twice, one definition after the other, before it serves the kind: its names are accepted,
-/// and it is established. Meanwhile RKE2 goes on and writes one object after the other.
+/// kube-apiserver writes a definition's status twice, one definition after the other, before it serves the kind: its
+/// names are accepted, and it is established. Meanwhile RKE2 continues to write one object after the other.
 const WRITES_PER_DEFINITION: usize = 2;
-/// How many more objects RKE2 has to write before a kind counts as served. With the real parts on a busy machine of two cores, a file that
-/// came three objects after 25 definitions failed now and then; six objects after 1, 5 or 25 definitions none ever did.
+/// The number of further objects that RKE2 has to write before a kind counts as served. With the real parts on a busy
+/// machine with two cores, a file that came three objects after 25 definitions failed now and then; six objects after
+/// 1, 5 or 25 definitions none ever did.
 const SPARE_WRITES: usize = 6;
-/// How often a pass is played again because files go that others may come before. As deep as chains of files go that name each other.
+/// How often a pass is played again because further files go that others may precede. Enough for the length of chains
+/// of files that refer to each other.
 const MOST_ROUNDS: usize = 8;
 
-/// What comes true only a while after RKE2 applied an object.
+/// Effects that take place some time after RKE2 applied an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlowEffect {
     /// The API serves a kind.
     Defines {
-        /// Which.
         kind: GroupKind,
-        /// Does a webhook convert its objects? Then nothing is sure before that answers.
+        /// Whether a webhook converts its objects. Then nothing is certain before the webhook answers.
         converts: bool,
-        /// How many objects of its file RKE2 writes after all definitions of the file.
+        /// The number of objects of its file that RKE2 writes after all definitions of the file.
         followed_by: usize,
     },
-    /// A webhook that fails closed is asked about the objects of these groups; `*` is every group. It refuses them until it answers.
+    /// kube-apiserver calls a webhook that fails closed for the objects of these groups. It refuses them until the
+    /// webhook answers.
     Asks {
-        /// The groups.
+        /// `*` stands for every group.
         groups: Vec<String>,
     },
-    /// The objects of a namespace are limited. They are refused until they were counted for the first time.
+    /// Objects are refused until they were counted for the first time.
     Counts {
-        /// The namespace.
+        /// The namespace whose objects are limited.
         namespace: String,
     },
 }
 
-/// How RKE2's next pass takes up a file.
+/// How RKE2's next pass processes a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenUp {
-    /// Has RKE2 still to apply this content?
+    /// Whether RKE2 still has to apply this content.
     pub is_new: bool,
-    /// Does RKE2 write every object of it? If RKE2 applied the file before, it writes only new and changed objects.
+    /// Whether RKE2 writes every object of it. If RKE2 applied the file before, it writes only new and changed objects.
     pub writes_all: bool,
-    /// Is it hidden, or was it a moment ago? Then RKE2 may be looking at the directories now and have found it hidden.
+    /// Whether it is hidden, or was a moment ago. Then RKE2 may be reading the directories now and may have found it
+    /// hidden.
     pub was_hidden: bool,
 }
 
@@ -70,28 +76,29 @@ impl TakenUp {
     };
 }
 
-/// The files that RKE2's next pass takes up, wherever they sort.
+/// The files that RKE2's next pass processes, in any order.
 pub type TakenFiles = HashMap<FileId, TakenUp>;
 
-/// RKE2's next pass, as far as it is known. Files are entered in the order in which RKE2 takes them up.
+/// RKE2's next pass, as far as it can be predicted. Files are entered in the order in which RKE2 processes them.
 #[derive(Debug)]
 pub struct NextPass<'p> {
     plan: &'p Plan,
-    /// What the whole pass takes up, as far as that is known before it is played.
+    /// The files of the whole pass, as far as they can be determined before it is played.
     whole: &'p TakenFiles,
-    /// How each file is taken up, as far as others may rely on it.
+    /// How each file is processed, if others may rely on it.
     files: TakenFiles,
-    /// Objects that were written before, and writes of kube-apiserver that are still due for definitions among them.
+    /// The number of objects that were written before, and of kube-apiserver's pending writes for definitions among
+    /// them.
     written: usize,
     due: usize,
-    /// How many objects have to be written before the kind is served.
+    /// The number of objects that have to be written before the kind is served.
     served_after: HashMap<&'p GroupKind, usize>,
     asked_groups: Vec<&'p str>,
     counted_namespaces: Vec<&'p str>,
 }
 
 impl<'p> NextPass<'p> {
-    /// A pass that has not begun, and that takes up the files of `whole` at least.
+    /// A pass that has not begun, and that processes at least the files of `whole`.
     pub fn new(plan: &'p Plan, whole: &'p TakenFiles) -> Self {
         Self {
             plan,
@@ -105,12 +112,12 @@ impl<'p> NextPass<'p> {
         }
     }
 
-    /// Enters a file that RKE2 applied before, wherever it sorts. A webhook of it may not answer yet.
+    /// Enters a file that RKE2 applied before, at any place in the order. Its webhooks may not answer yet.
     pub fn note_applied(&mut self, id: FileId) {
         self.add_asked_groups(&self.plan.files[id]);
     }
 
-    /// Enters a file that the pass takes up. Everything that sorts before it was entered already.
+    /// Enters a file that the pass processes. All files that sort before it have been entered already.
     pub fn take_up(&mut self, id: FileId, taken: TakenUp) {
         let file = &self.plan.files[id];
         let is_sure = is_reliable(file) && !(taken.is_new && self.is_disturbed(file));
@@ -159,8 +166,8 @@ impl<'p> NextPass<'p> {
         self.written += objects;
     }
 
-    /// Will the pass have met this requirement when it reaches the file that has it? Every file before that one was entered.
-    /// `relied` says that the file was released because of it, and RKE2 may be on its way to it.
+    /// Whether the pass will have met this requirement when it reaches the file that has it. Every earlier file has
+    /// been entered. `relied` says that the file was released because of it, and RKE2 may be about to reach it.
     pub fn meets(&self, id: FileId, requirement: &Requirement, relied: bool) -> bool {
         let SatisfiedBy::File { file: provider, .. } = requirement.satisfied_by else {
             return false;
@@ -181,12 +188,12 @@ impl<'p> NextPass<'p> {
         if relied {
             return true;
         }
-        // RKE2 looks at one directory after the other: only in the same one it sees both markers at once.
+        // RKE2 reads one directory after the other: only in the same one it reads both markers at once.
         let seen_together = !taken.was_hidden || directory(&file.path) == directory(&brings.path);
         taken.is_new && seen_together && self.is_in_time(requirement) && !self.is_disturbed(file)
     }
 
-    /// Is a kind served by then?
+    /// Whether a kind is served by then.
     fn is_in_time(&self, requirement: &Requirement) -> bool {
         match &self.plan.needs[requirement.need].target {
             NeedTarget::Kind(kind) => {
@@ -197,7 +204,7 @@ impl<'p> NextPass<'p> {
         }
     }
 
-    /// May something that the pass brings before refuse an object of the file for a while?
+    /// Whether something earlier in the pass may refuse an object of the file for a while.
     fn is_disturbed(&self, file: &PlanFile) -> bool {
         if self.asked_groups.is_empty() && self.counted_namespaces.is_empty() {
             return false;
@@ -215,8 +222,9 @@ impl<'p> NextPass<'p> {
     }
 }
 
-/// May others rely on what a file that is taken up brings? Not where RKE2 refuses some of it, or another file shares its Addon (each takes
-/// away what the other brought), and so not where one shares its name, which one marker hides.
+/// Whether others may rely on the results of a processed file. They may not if RKE2 refuses some of it, or if another
+/// file shares its Addon, because each then removes the other's objects. The same is true if a file shares its name,
+/// because one marker hides both.
 fn is_reliable(file: &PlanFile) -> bool {
     file.skipped.is_none() && file.trouble.is_none()
 }
@@ -230,17 +238,18 @@ fn directory(path: &str) -> &str {
 pub const WAITS_FOR_ADDONS: &str =
     "windrow.dev/apply: once waits until RKE2's Addons show whether the file was applied";
 
-/// What RKE2's first pass on a fresh node does with a file.
+/// The treatment of a file in RKE2's first pass on a fresh node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirstPass {
-    /// Why Windrow holds the file; `None` where RKE2 may apply it at once.
+    /// Why Windrow holds the file; `None` if RKE2 may apply it at once.
     pub(crate) held: Option<Vec<String>>,
-    /// What the file needs and the pass has met by then, each in a line.
+    /// The requirements of the file that the pass has met by then, each in a line.
     pub(crate) met: Vec<String>,
 }
 
 impl Plan {
-    /// Plays one pass, and again with the files that it takes up, until that lets no more files go. `play` gives what comes of it and the files.
+    /// Plays one pass, and again with the files that it processes, until that releases no further files. `play` returns
+    /// the result and the files.
     pub fn play_pass<T>(&self, play: impl Fn(&TakenFiles) -> (T, TakenFiles)) -> T {
         let (mut played, mut taken) = play(&TakenFiles::new());
         let mut requirements = self.files.iter().flat_map(PlanFile::requirements);
@@ -249,7 +258,7 @@ impl Plan {
         }
         for _ in 0..MOST_ROUNDS {
             let (next, then) = play(&taken);
-            // What goes now keeps another file from going, which it went for.
+            // A file that goes now prevents another one on which it relied.
             if taken.keys().any(|file| !then.contains_key(file)) {
                 break;
             }
@@ -262,7 +271,7 @@ impl Plan {
         played
     }
 
-    /// Enters what RKE2's first pass on a fresh node does with each file.
+    /// Determines the treatment of each file in RKE2's first pass on a fresh node.
     pub fn play_first_pass(&mut self) {
         let first = self.play_pass(|whole| {
             let mut pass = NextPass::new(self, whole);
@@ -318,7 +327,7 @@ impl Plan {
         first
     }
 
-    /// Says which file meets a requirement in the same pass; `None` where nothing in the directory does.
+    /// The file that meets a requirement in the same pass, in words; `None` if no file of the directory does.
     pub fn describe_met_in_pass(
         &self,
         file: &PlanFile,

@@ -1,22 +1,21 @@
-//! Where a person finds the lines of a manifest.
+//! Maps lines of a manifest to those of the file that the user has.
 
 use windrow_model::findings::Location;
 
-/// Where the lines of a file are to be found by a person: in the file itself, or in the
-/// configuration that carries it.
+/// Maps the lines of a manifest to the file that the user has: the manifest itself, or the configuration that carries
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceMap {
-    /// The file to open.
     pub file: String,
-    /// The line there of the manifest's first line; 1 when the manifest is that file.
+    /// The line in `file` of the manifest's first line; 1 when the manifest is that file.
     pub first_line: u32,
-    /// Do the manifest's lines stand there one below the other? Not for quoted or encoded content:
-    /// every line is then shown as the first.
+    /// Whether the manifest's lines follow one another in `file`. Not for quoted or encoded content: every line is then
+    /// shown as the first.
     pub line_by_line: bool,
 }
 
 impl SourceMap {
-    /// A manifest that is a file of its own.
+    /// A manifest that is a separate file.
     pub fn itself(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -25,7 +24,7 @@ impl SourceMap {
         }
     }
 
-    /// Where a line of the manifest stands.
+    /// The place of a line of the manifest.
     pub fn at(&self, line: Option<u32>) -> Location {
         match line {
             Some(line) if self.line_by_line => {

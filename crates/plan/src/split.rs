@@ -1,7 +1,7 @@
-//! Documents that should stand in another file: what is needed early and what comes too early there share a file, so that no name of the
-//! whole file lets RKE2 apply everything in one pass.
+//! Documents that should be in another file. A file contains documents that others require early, and documents that
+//! come too early there. Then no name of the whole file lets RKE2 apply everything in one pass.
 //!
-//! It is a proposal. Whether it helps is found out by playing it.
+//! It is a proposal, which is tested by playing the pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,31 +12,29 @@ use super::{FileId, Plan, PlanFile, Requirement, SatisfiedBy};
 use crate::graph::Graph;
 use crate::rules::Tier;
 
-/// Most files that are split or renamed. A person changes no more, and hostile input must not cost more.
+/// Most files that are split or renamed. Users change no more, and hostile input must not cost more.
 const MOST_MOVES: usize = 24;
-/// Most objects that are looked at, for the same reason.
+/// Most objects that are checked, for the same reason.
 const MOST_OBJECTS: usize = 20_000;
 
-/// What moves out of a file, to be applied behind all others.
+/// A part that moves out of a file, to be applied after all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedPart {
-    /// Out of which.
     pub file: FileId,
-    /// Where to.
     pub to: ManifestPath,
-    /// The lines of the objects that move; empty where the whole file does.
+    /// The lines of the objects that move; empty if the whole file moves.
     pub lines: BTreeSet<u32>,
 }
 
-/// Most documents that need one another in a row.
+/// Longest chain of documents that require one another.
 const MOST_ROUNDS: usize = 64;
 
-/// The documents of each file that come too early where they stand.
+/// The documents of each file that come too early in their place.
 type LateDocuments = BTreeMap<FileId, BTreeSet<usize>>;
 
 impl Plan {
-    /// Proposes which documents should move into which file, in the order in which RKE2 then applies these. Empty where names suffice and
-    /// where nothing is seen to help.
+    /// Proposes which documents should move into which file, in the order in which RKE2 then applies these. Empty if
+    /// names are sufficient, and if no move helps.
     pub fn advise_split(&self) -> Vec<MovedPart> {
         let objects: usize = self.files.iter().map(|file| file.documents.len()).sum();
         if objects > MOST_OBJECTS {
@@ -87,7 +85,7 @@ impl Plan {
             .collect()
     }
 
-    /// The documents whose needs the order of the files does not meet, and those that need one of them.
+    /// The documents whose needs the order of the files does not meet, and those that require one of them.
     fn late_documents(&self) -> LateDocuments {
         let mut late = LateDocuments::new();
         for _ in 0..MOST_ROUNDS {
@@ -111,11 +109,11 @@ impl Plan {
                 late.entry(id).or_default().insert(number);
             }
         }
-        // So long a chain is not followed to its end, and nothing is proposed.
+        // A longer chain is not followed to its end, and nothing is proposed.
         LateDocuments::new()
     }
 
-    /// Does what a document needs come later, though the order of the files could have it come before?
+    /// Whether the target of a requirement comes later, although the order of the files could place it before.
     fn comes_too_late(&self, id: FileId, requirement: &Requirement, late: &LateDocuments) -> bool {
         let Some((provider, document)) = self.provider_of(id, requirement) else {
             return false;
@@ -126,12 +124,12 @@ impl Plan {
         if is_late || provider != id {
             return is_late || provider > id;
         }
-        // RKE2 looks up the kinds of a file before it applies anything of it. What else stands in one file in a wrong order needs another
-        // order there, and no second file.
+        // RKE2 looks up the kinds of a file before it applies anything of it. Other documents in a wrong order require
+        // another order in the same file, and no second file.
         requirement.tier == Tier::Required && self.is_kind(requirement)
     }
 
-    /// The document that meets a requirement of a file by being applied, where an order is all that is asked for.
+    /// The document that meets a requirement of a file as soon as it is applied, if only an order is required.
     fn provider_of(&self, id: FileId, requirement: &Requirement) -> Option<(FileId, usize)> {
         let (file, line) = match requirement.satisfied_by {
             SatisfiedBy::File { file, line } => (file, line),
@@ -143,7 +141,7 @@ impl Plan {
         Some((file, document.ok()?)).filter(|_| requirement.at_once)
     }
 
-    /// Does anything need what a file brings beside its late documents?
+    /// Whether anything requires documents of a file other than its late ones.
     fn is_needed_early(&self, id: FileId, late: &BTreeSet<usize>) -> bool {
         self.files.iter().enumerate().any(|(other, file)| {
             let mut requirements = file.requirements();
@@ -154,10 +152,11 @@ impl Plan {
         })
     }
 
-    /// The parts that move, each behind those that it needs; `None` where they need one another.
+    /// The moving parts, each after those that it requires; `None` if they require one another.
     fn order_parts(&self, late: &LateDocuments) -> Option<Vec<FileId>> {
         let mut files: Vec<FileId> = late.keys().copied().collect();
-        // Of those that need none of the others, what needs a kind comes last: the kind needs its time.
+        // Among the parts that require none of the others, one that requires a kind comes last: the kind takes its
+        // time.
         files.sort_by_key(|file| self.needs_kinds(*file, |number| late[file].contains(&number)));
         let mut graph = Graph::new(files.len());
         for (from, file) in files.iter().enumerate() {
@@ -180,7 +179,8 @@ impl Plan {
     }
 }
 
-/// Can documents of a file move into another? RKE2 has to apply the file, all of it, and nothing else may decide about it.
+/// Whether documents of a file can move into another. RKE2 has to apply the whole file, and nothing else may decide
+/// about it.
 fn can_move(file: &PlanFile) -> bool {
     can_be_held(file) && file.trouble.is_none()
 }

@@ -1,4 +1,4 @@
-//! What a plan must say about small directories.
+//! Tests of the plans for small directories.
 
 mod cycles;
 mod installers;
@@ -95,7 +95,7 @@ fn a_custom_object_waits_for_the_file_that_brings_its_kind() {
         requirement.satisfied_by,
         SatisfiedBy::File { file: 1, line: 1 }
     );
-    // Its CRD says that it is namespaced, so it goes to `default`.
+    // Its CRD declares it as namespaced, so it goes to `default`.
     assert_eq!(
         plan.files[0].documents[0].object.namespace.as_deref(),
         Some("default")
@@ -114,7 +114,7 @@ fn a_kind_that_nobody_brings_is_a_finding_with_every_place() {
         plan.findings[0].at,
         [Location::line("a.yaml", 1), Location::line("b.yaml", 1)]
     );
-    // On a node it may come from elsewhere; ahead of it nothing is known to bring it.
+    // On a node it may come from elsewhere; ahead of a boot it has no known provider.
     assert_eq!(plan.findings[0].severity, Severity::Warning);
     let ahead = plan.findings_ahead();
     assert_eq!(ahead[0].severity, Severity::Error);
@@ -222,7 +222,7 @@ fn an_object_needs_no_namespace_where_its_kind_is_known_to_have_none() {
     };
     assert_eq!(asks(&[("a.yaml", defined), ("b.yaml", &widget)]), 0);
     assert_eq!(asks(&[("b.yaml", issuer)]), 0);
-    // Of a kind that nobody knows it may.
+    // An object of an unknown kind may.
     assert_eq!(asks(&[("b.yaml", &widget)]), 1);
 }
 
@@ -237,7 +237,7 @@ fn a_namespace_that_is_written_with_a_cluster_scoped_object_is_left_out() {
         matches!(requirement.satisfied_by, SatisfiedBy::File { file: 1, .. }),
         "{requirement:?}"
     );
-    // What is asked of the API server has to be an object that can be there.
+    // Requests to the API server must refer to a valid object.
     let NeedTarget::Object(asked) = &plan.needs[requirement.need].target else {
         panic!("{:?}", plan.needs[requirement.need]);
     };
@@ -320,7 +320,7 @@ fn lines_of_a_manifest_inside_another_file_are_those_of_that_file() {
         ..shown
     };
     assert_eq!(quoted.at(Some(3)), Location::line("config.yaml", 40));
-    // What is true of a whole file has no line, unless the file is a part of another.
+    // A problem of a whole file has no line, unless the file is a part of another.
     let itself = SourceMap::itself("a.yaml");
     assert_eq!(itself.at(None), Location::file("a.yaml"));
     let inside = SourceMap {
@@ -350,7 +350,7 @@ kind: Feature
 metadata: {name: harvester}
 spec: {value: false}
 ";
-/// Rancher from v2.11.0 on sets the other flag itself, and before that nothing reads it: a hold would never end.
+/// From v2.11.0 on Rancher sets the other flag itself, and before that nothing reads it: a hold would never end.
 #[test]
 fn switching_rancher_s_feature_harvester_off_waits_for_what_switching_it_on_waits_for() {
     let needs = |text: &str| {

@@ -1,15 +1,15 @@
 //! Rules in CEL of CustomResourceDefinitions (`x-kubernetes-validations`).
 //!
-//! What Kubernetes has and this CEL has not (`isURL`, `quantity`, `ip`, `format`, …) is not judged.
+//! Rules with functions that only Kubernetes' CEL has (`isURL`, `quantity`, `ip`, `format`, …) are not evaluated.
 
 use std::collections::HashMap;
 
 use crate::rules::{EvaluationBudget, Expression};
 
-/// Steps that all rules together may take for one object: some hundred milliseconds at the most.
+/// Most steps of all rules together for one object: at most some hundred milliseconds.
 const STEPS_OF_OBJECT: u64 = 2_000_000;
 
-/// Rules, compiled when they are first asked for.
+/// Rules, compiled when they are first evaluated.
 pub struct ValueRules {
     compiled: HashMap<String, Option<Expression>>,
     budget: EvaluationBudget,
@@ -25,12 +25,12 @@ impl Default for ValueRules {
 }
 
 impl ValueRules {
-    /// The rules that are asked for next are about another object.
+    /// The next rules are about another object.
     pub fn begin_object(&mut self) {
         self.budget = EvaluationBudget::new(STEPS_OF_OBJECT);
     }
 
-    /// Does the rule hold of the value? `None` for a rule that cannot be compiled, and where it has no answer.
+    /// Whether the rule is true of the value. `None` for a rule that cannot be compiled, or that has no answer.
     pub fn judge(&mut self, rule: &str, value: &serde_json::Value) -> Option<bool> {
         if !self.compiled.contains_key(rule) {
             let compiled = Expression::compile_value_rule(rule).ok();

@@ -6,9 +6,7 @@ use std::str::FromStr;
 /// A Kubernetes minor release, such as 1.35.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minor {
-    /// The 1 of 1.35.
     pub major: u16,
-    /// The 35 of 1.35.
     pub minor: u16,
 }
 
@@ -18,7 +16,6 @@ impl Minor {
         Self { major: 1, minor }
     }
 
-    /// The minor after this one.
     #[must_use]
     pub fn next(self) -> Self {
         Self {
@@ -34,17 +31,16 @@ impl fmt::Display for Minor {
     }
 }
 
-/// A Kubernetes release: a minor and, where it is known, the patch.
+/// A Kubernetes release: a minor and, if it is known, the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The minor.
     pub minor: Minor,
-    /// The patch; `None` when it is not known.
+    /// The patch; `None` when it is unknown.
     pub patch: Option<u16>,
 }
 
 impl Version {
-    /// Does this RKE2 rewrite HelmChart files when it starts? By default up to 1.35 (rke2#9979).
+    /// Whether this RKE2 rewrites HelmChart files when it starts. By default up to 1.35 (rke2#9979).
     pub fn rewrites_charts(self) -> bool {
         self.minor.minor <= 35
     }
@@ -66,7 +62,6 @@ impl fmt::Display for Version {
     }
 }
 
-/// A text that is not a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a Kubernetes version; write it like v1.35, 1.35.6 or v1.35.6+rke2r1")]
 pub struct NotAVersion {
@@ -76,8 +71,8 @@ pub struct NotAVersion {
 impl FromStr for Version {
     type Err = NotAVersion;
 
-    /// Reads `v1.35`, `1.35.6`, `v1.35.6+rke2r1`, `v1.35.6-rke2r1` (as images are tagged) and release
-    /// candidates; what follows the patch is RKE2's business and is left out.
+    /// Reads `v1.35`, `1.35.6`, `v1.35.6+rke2r1`, `v1.35.6-rke2r1` (as in the tags of images) and release candidates.
+    /// The text after the patch is RKE2's own and is left out.
     fn from_str(text: &str) -> Result<Self, NotAVersion> {
         let refuse = || NotAVersion {
             text: text.to_owned(),
@@ -122,7 +117,7 @@ impl FromStr for Minor {
     }
 }
 
-/// `when:` of a request: on which minors it is meant. Every term must hold.
+/// `when:` of a request: the minors for which it is meant. Every term must be true.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct When {
     terms: Vec<(Comparison, Minor)>,
@@ -147,7 +142,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 impl When {
-    /// Is it meant on this minor?
+    /// Whether it is meant for this minor.
     pub fn admits(&self, minor: Minor) -> bool {
         self.terms
             .iter()
@@ -175,7 +170,6 @@ impl fmt::Display for When {
     }
 }
 
-/// A `when:` that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`when: {when}` cannot be read at {term:?}; write comparisons with Kubernetes minors, separated by commas, like \">=1.32, <1.34\""

@@ -1,4 +1,5 @@
-//! Objects that two files declare, and that differ in what cannot be changed: RKE2 fails with one of the files for good.
+//! Objects that two files declare with different values of a field that cannot be changed: RKE2 fails with one of the
+//! files forever.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +22,17 @@ pub(super) struct Duplicates {
 #[derive(Debug)]
 struct Declaration {
     file: usize,
-    /// As its manifest names it.
+    /// With the name in its manifest.
     id: ObjectRef,
     fields: FixedFields,
-    /// The line of each field, and where the object begins.
+    /// The line of each field, and the first line of the object.
     lines: BTreeMap<&'static str, u32>,
     line: u32,
     shown: SourceMap,
 }
 
 impl Duplicates {
-    /// What is added next is of another file.
+    /// The next objects are from another file.
     pub(super) fn begin_file(&mut self) {
         self.file += 1;
     }
@@ -62,7 +63,7 @@ impl Duplicates {
         of_object.push(declaration);
     }
 
-    /// `is_taken`: kube-apiserver takes the object as its manifest names it.
+    /// `is_taken`: whether kube-apiserver accepts the object under the name in its manifest.
     pub(super) fn finish(&self, is_taken: &impl Fn(&ObjectRef) -> bool) -> Vec<Finding> {
         let mut findings = Vec::new();
         for declarations in self.declared.values() {

@@ -1,6 +1,7 @@
-//! LimitRanges and ResourceQuotas of the files, and what of the files they do not take.
+//! LimitRanges and ResourceQuotas of the files, and the objects of the files that violate them.
 //!
-//! What comes after them in the order of the files is refused; what comes before may be quicker, and is not known.
+//! Objects after them in the order of the files are refused. For objects before them the result is unknown, because
+//! these may be created first.
 //!
 //! Sources: `plugin/pkg/admission/limitranger` and `pkg/quota/v1/evaluator/core` of k8s.io/kubernetes v1.31 to v1.36.
 
@@ -21,14 +22,13 @@ pub(super) struct Limits {
     ranges: Vec<Bound>,
     quotas: Vec<Bound>,
     users: Vec<User>,
-    /// Something here may give pods other requests and limits.
+    /// An object of the files may give pods other requests and limits.
     has_autoscaler: bool,
     /// Namespaces that Rancher gives a LimitRange.
     completed: BTreeSet<String>,
     count: usize,
 }
 
-/// A LimitRange or ResourceQuota.
 #[derive(Debug)]
 struct Bound {
     of: ObjectRef,
@@ -38,42 +38,41 @@ struct Bound {
     at: Location,
 }
 
-/// What takes something of a namespace.
+/// An object that uses resources of a namespace.
 #[derive(Debug)]
 struct User {
     of: ObjectRef,
     in_cluster: ObjectRef,
     namespace: String,
-    /// What it takes of what quotas count.
+    /// The amounts that it uses, by the names that quotas have for them.
     takes: Amounts,
-    /// What each container of its pods may take, and asks for.
+    /// The limits and requests of each container of its pods.
     containers: Vec<Asked>,
-    /// What quotas count of one of its pods.
+    /// The amounts that quotas count for one of its pods.
     takes_by_pod: Amounts,
-    /// What a claim asks for.
+    /// The size that a claim requests.
     storage: Option<i128>,
     is_pod: bool,
-    /// A pod that is there once: what it takes is free again once it has ended.
+    /// A pod that runs once: its amounts are free again after it has ended.
     ends: bool,
     number: usize,
     at: Location,
 }
 
-/// What something does not keep to.
+/// A violation of a limit.
 struct Objection {
     why: String,
-    /// It rests on what a container does not say: one more LimitRange could say it.
+    /// Because a container has no value: another LimitRange could set it.
     by_absence: bool,
 }
 
-/// What is kept out.
 #[derive(Clone, Copy, PartialEq)]
 enum Refused {
     Itself,
     ItsPods,
 }
 
-/// Rancher makes a LimitRange of it.
+/// Rancher makes a LimitRange from it.
 const RANCHERS_LIMITS: &str = "field.cattle.io/containerDefaultResourceLimit";
 
 impl Limits {
@@ -145,8 +144,8 @@ impl Limits {
         });
     }
 
-    /// `are_pods_changed`: something among the files may change pods before they are judged. `has_installer`: something may
-    /// bring one more LimitRange, which says what containers do not.
+    /// `are_pods_changed`: whether an object of the files may change pods before they are checked. `has_installer`:
+    /// whether an object may create another LimitRange, which sets missing values of containers.
     pub(super) fn finish(
         &self,
         are_pods_changed: bool,
@@ -172,7 +171,7 @@ impl Limits {
         }
         for quota in self.quotas.iter().filter(|quota| is_taken(&quota.of)) {
             let is_set = |field: &str| quota.spec.get(field).is_some_and(|node| !node.is_null());
-            // Which pods a scope means is not looked at.
+            // The pods of a scope are not determined.
             if is_set("scopes") || is_set("scopeSelector") {
                 continue;
             }
@@ -182,7 +181,7 @@ impl Limits {
         all
     }
 
-    /// May something complete what containers of a namespace do not say?
+    /// Whether something may set missing values of containers in a namespace.
     fn is_completed(&self, namespace: &str, has_installer: bool) -> bool {
         has_installer || self.completed.contains(namespace)
     }
@@ -194,7 +193,7 @@ impl Limits {
             .collect()
     }
 
-    /// What objects take together.
+    /// Objects that exceed a quota together.
     fn exceed(
         &self,
         quota: &Bound,
@@ -203,7 +202,7 @@ impl Limits {
         all: &mut Refusals,
     ) {
         for (hard, most) in quota.hard() {
-            // What is taken together, and of that what stays and comes after the quota.
+            // The sum, and the part of it that stays and comes after the quota.
             let (mut sum, mut stays) = (0, 0);
             let mut counted: Vec<&ObjectRef> = Vec::new();
             let mut is_said = false;
@@ -224,7 +223,7 @@ impl Limits {
                 let is_known =
                     comes_after && stays + takes > most && !(user.is_pod && are_pods_changed);
                 sum += takes;
-                // A pod that has ended counts in `count/pods` alone.
+                // An ended pod counts only in `count/pods`.
                 if comes_after && (!user.ends || hard.key == "count/pods") {
                     stays += takes;
                 }
@@ -241,7 +240,7 @@ impl Limits {
         }
     }
 
-    /// Pods none of which can be there, or that do not say what they have to.
+    /// Pods of which a single one exceeds a quota, or that do not have the required values.
     fn exceed_by_pods(
         &self,
         quota: &Bound,
@@ -317,14 +316,14 @@ fn refuse(
 }
 
 impl Bound {
-    /// What a quota allows.
+    /// The hard limits of a quota.
     fn hard(&self) -> impl Iterator<Item = (&MapEntry, i128)> {
         let hard = self.spec.get("hard").map_or(&[][..], Node::entries);
         hard.iter()
             .filter_map(|entry| Some((entry, quantity(&entry.value)?)))
     }
 
-    /// The items of a LimitRange for this.
+    /// The items of a LimitRange for this kind.
     fn items(&self, kind: &'static str) -> impl Iterator<Item = &Node> {
         let items = self.spec.list("limits");
         items
@@ -333,7 +332,7 @@ impl Bound {
     }
 }
 
-/// Containers, as LimitRanges complete them.
+/// Containers with the defaults of LimitRanges.
 fn with_defaults(containers: &[Asked], ranges: &[&Bound]) -> Vec<Asked> {
     let mut containers = containers.to_vec();
     for item in ranges.iter().flat_map(|range| range.items("Container")) {
@@ -344,7 +343,7 @@ fn with_defaults(containers: &[Asked], ranges: &[&Bound]) -> Vec<Asked> {
 }
 
 impl User {
-    /// The LimitRange that does not take it, and why: for what it says itself, else with what LimitRanges complete.
+    /// The LimitRange that rejects it, and why: for its own values, else for those with the defaults of LimitRanges.
     fn outside<'b>(&self, ranges: &[&'b Bound]) -> Option<(&'b Bound, Objection)> {
         let as_written = self.beyond(&self.containers, ranges, false);
         as_written.or_else(|| {

@@ -15,17 +15,16 @@ const LABEL: &str = "pod-security.kubernetes.io/enforce";
 
 #[derive(Debug, Default)]
 pub(super) struct PodSecurity {
-    /// What each namespace enforces, by every manifest that declares it.
+    /// The level that each namespace enforces, in every manifest that declares it.
     enforced: BTreeMap<String, Vec<(Option<PodSecurityLevel>, Location)>>,
     pods: Vec<JudgedPods>,
-    /// Something here may change pods before they are judged.
+    /// An object of the files may change pods before they are checked.
     are_changed: bool,
 }
 
-/// What is wrong with the pods of an object.
 #[derive(Debug)]
 struct JudgedPods {
-    /// As its manifest names it.
+    /// With the name in its manifest.
     of: ObjectRef,
     namespace: String,
     at: Location,
@@ -61,7 +60,6 @@ impl PodSecurity {
         }
     }
 
-    /// May something here change pods before they are judged?
     pub(super) fn are_changed(&self) -> bool {
         self.are_changed
     }
@@ -87,7 +85,7 @@ impl PodSecurity {
             let words = [("level", level), ("what", &what), ("why", &why)];
             let mut found = finding(code, code.say(&words), vec![pods.at.clone(), label.clone()]);
             if self.are_changed {
-                // A webhook or policy of these files may give them what they lack.
+                // A webhook or policy of these files may set the missing values.
                 found.severity = Severity::Notice;
             } else if is_pod {
                 let says = format!(
@@ -108,7 +106,7 @@ impl PodSecurity {
         all
     }
 
-    /// What a namespace enforces, where all that declare it agree.
+    /// The level that a namespace enforces, if all its declarations agree.
     fn level_of(&self, namespace: &str) -> Option<(PodSecurityLevel, &Location)> {
         let declared = self.enforced.get(namespace)?;
         let (level, at) = declared.first()?;
@@ -117,7 +115,7 @@ impl PodSecurity {
     }
 }
 
-/// May objects of this kind change pods as they are created?
+/// Whether objects of this kind may change pods during their creation.
 fn changes_pods(id: &ObjectRef) -> bool {
     match (id.group.as_str(), id.kind.as_str()) {
         ("admissionregistration.k8s.io", kind) => kind.starts_with("Mutating"),

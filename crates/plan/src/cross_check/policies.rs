@@ -1,7 +1,7 @@
-//! ValidatingAdmissionPolicies of the files, and the objects after them for which they may not hold.
+//! ValidatingAdmissionPolicies of the files, and the later objects that may violate them.
 //!
-//! A policy has an effect some time after its binding is there, so that an object of the same pass may be quicker: what breaks it may be
-//! refused, or not. What certainly keeps to it is not named.
+//! A policy has an effect some time after its binding exists, so an object of the same pass may be faster:
+//! kube-apiserver may refuse a violation, or not. Objects that certainly satisfy the policy are not reported.
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, Object, ObjectRef};
@@ -26,7 +26,7 @@ pub(super) struct Policies {
     objects: Vec<Judged>,
 }
 
-/// What a policy may judge: an object, or the pods that are made from it.
+/// An object to which a policy may apply: one of the files, or the pods that are made from it.
 #[derive(Debug)]
 struct Judged {
     of: ObjectRef,
@@ -44,7 +44,7 @@ impl Policies {
                 self.policies.push((object.clone(), shown.clone()));
             }
             (GROUP, "ValidatingAdmissionPolicyBinding") => self.bindings.push(object.clone()),
-            // Policies judge neither policies nor what has been there before them.
+            // Policies apply neither to policies nor to objects that existed before them.
             (GROUP, _) => {}
             _ if self.policies.is_empty() => {}
             _ => self.add_judged(object, shown),
@@ -111,7 +111,7 @@ impl Policies {
     }
 }
 
-/// Does a policy judge an object that is created? Yes where it is not certain.
+/// Whether a policy applies to an object that is created. Yes if it is uncertain.
 fn is_matched(policy: &Node, object: &Judged) -> bool {
     let Some(constraints) = policy.get("matchConstraints") else {
         return false;
@@ -141,7 +141,7 @@ fn is_matched(policy: &Node, object: &Judged) -> bool {
         && may_select(constraints.get("namespaceSelector"), in_namespace, is_known)
 }
 
-/// May a selector take what has these labels? What is not known of them may be anything.
+/// Whether a selector may select an object with these labels. Unknown labels may have any value.
 fn may_select<'l>(
     selector: Option<&Node>,
     label: impl Fn(&str) -> Option<&'l str>,
@@ -150,7 +150,7 @@ fn may_select<'l>(
     selector.is_none_or(|selector| LabelSelector::parse_known(selector).may_match(label, is_known))
 }
 
-/// The first rule that does not certainly hold of an object, in the policy's own words where it has some.
+/// The first rule that an object does not certainly satisfy, with the policy's own message if it has one.
 fn may_break(policy: &Node, object: &Judged) -> Option<String> {
     let rules = policy.list("validations");
     let holds = |rule: &Node| {

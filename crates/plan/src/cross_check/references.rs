@@ -1,7 +1,8 @@
-//! What workloads, Services, Ingresses, autoscalers and budgets name: objects, keys, labels and ports.
+//! References of workloads, Services, Ingresses, autoscalers and budgets: to objects, keys, labels and ports.
 //!
-//! A name that nothing here creates is said only where nothing else is at work that may: no chart or operator, no object of a kind of its
-//! own, no role that may write Secrets. A key or a port that an object of the files does not have is wrong in any case.
+//! A reference to a missing object is reported only if nothing in the files may create that object: no chart or
+//! operator, no object of a custom kind, no role that may write Secrets. A key or a port that an object of the files
+//! does not have is always an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use super::finding;
 use crate::SourceMap;
 use crate::knowledge::is_platforms_namespace;
 
-/// Kind, namespace (empty where the kind has none) and name.
+/// Kind, namespace (empty if the kind has none) and name.
 type Named = (String, String, String);
 
 #[derive(Debug, Default)]
@@ -23,15 +24,15 @@ pub(super) struct References {
     declared: BTreeSet<Named>,
     /// The keys of ConfigMaps and Secrets.
     keys: BTreeMap<Named, BTreeSet<String>>,
-    /// Objects that something names: who, what, where.
+    /// References to objects: by which object, to which one, and where.
     names: Vec<(String, Named, Location)>,
-    /// Keys that something reads: who, of what, which, where.
+    /// References to keys: by which object, to which object, the key, and where.
     reads: Vec<(String, Named, String, Location)>,
     pods: Vec<Pods>,
     selections: Vec<Selection>,
     services: BTreeMap<(String, String), Vec<ServicePort>>,
     backends: Vec<Backend>,
-    /// Something else may create what is named here.
+    /// Something else may create the referenced objects.
     has_controller: bool,
     writes_secrets: bool,
 }
@@ -44,14 +45,14 @@ struct Pods {
     port_names: BTreeSet<String>,
 }
 
-/// A Service or budget, and the pods that it is for.
+/// A Service or budget, and its selector.
 #[derive(Debug)]
 struct Selection {
     object: String,
     namespace: String,
     labels: BTreeMap<String, String>,
     at: Location,
-    /// Ports of pods that are named, and where.
+    /// References to named ports of pods, and where.
     target_ports: Vec<(String, Location)>,
 }
 
@@ -61,7 +62,7 @@ struct ServicePort {
     number: String,
 }
 
-/// A Service that an Ingress leads to.
+/// A Service to which an Ingress refers.
 #[derive(Debug)]
 struct Backend {
     object: String,
@@ -155,7 +156,7 @@ impl References {
         for secret in spec.list("imagePullSecrets") {
             self.name(object, "Secret", namespace, secret.get("name"), shown);
         }
-        // A claim of a StatefulSet's own takes the place of a volume of its name.
+        // A StatefulSet's own claim replaces a volume of the same name.
         let templates = object.node.at(&["spec", "volumeClaimTemplates"]);
         let own: Vec<&str> = templates
             .map_or(&[][..], Node::items)
@@ -220,7 +221,7 @@ impl References {
         });
     }
 
-    /// What pods get from a ConfigMap or Secret: all of it, or some keys.
+    /// Adds a ConfigMap or Secret from which pods get data: all of it, or some keys.
     fn source(
         &mut self,
         object: &Object,
@@ -415,7 +416,7 @@ impl References {
             .collect()
     }
 
-    /// Is it nowhere here, and not there in every cluster?
+    /// Whether it is neither in these files nor in every cluster.
     fn lacks(&self, named: &Named) -> bool {
         let (kind, namespace, name) = (&*named.0, &*named.1, &*named.2);
         let is_everywhere = match kind {
@@ -424,7 +425,7 @@ impl References {
             "PriorityClass" => name.starts_with("system-"),
             _ => false,
         };
-        // Of the platform's own namespaces much is not here.
+        // Many objects of the platform's own namespaces are not in these files.
         let of_platform = is_platforms_namespace(namespace);
         let is_written = kind == "Secret" && self.writes_secrets;
         !is_everywhere && !of_platform && !is_written && !self.declared.contains(named)
@@ -437,14 +438,14 @@ impl Selection {
         labels.all(|(key, value)| is_of_running(key) || pods.labels.get(key) == Some(value))
     }
 
-    /// Have the pods these labels, with other values? A label that they do not have they may get while they run.
+    /// Whether the pods have these labels with other values. A label that they do not have may be added while they run.
     fn nearly_selects(&self, pods: &Pods) -> bool {
         let mut keys = self.labels.keys();
         keys.all(|key| is_of_running(key) || pods.labels.contains_key(key))
     }
 }
 
-/// Do controllers of Kubernetes set this label?
+/// Whether controllers of Kubernetes set this label.
 fn is_of_running(key: &str) -> bool {
     const SET: [&str; 8] = [
         "apps.kubernetes.io/pod-index",
@@ -474,7 +475,7 @@ fn shown_name((kind, namespace, name): &Named) -> String {
     }
 }
 
-/// May whoever has this rule write Secrets?
+/// Whether this rule allows writing Secrets.
 fn writes_secrets(rule: &Node) -> bool {
     let has = |field: &str, names: &[&str]| {
         let values = rule.list(field).iter().filter_map(Node::as_str);

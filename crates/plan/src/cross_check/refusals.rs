@@ -1,4 +1,4 @@
-//! What kube-apiserver does not take for what else is among the files.
+//! Objects that kube-apiserver refuses because of other objects of the files.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use windrow_model::reasons::Code;
 use super::finding;
 use crate::knowledge::{NodeFacts, kubernetes_scope};
 
-/// What of the objects never comes.
+/// The objects that will never exist.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     pub(crate) findings: Vec<Finding>,
-    /// Objects that it refuses, as their manifests name them, and what it says.
+    /// Refused objects, with the names in their manifests, and kube-apiserver's messages.
     pub(crate) refused: BTreeMap<ObjectRef, String>,
     /// Objects that get no pods, and why.
     pub(crate) without_pods: BTreeMap<ObjectRef, String>,
@@ -26,7 +26,7 @@ impl Refusals {
         self.without_pods.extend(other.without_pods);
     }
 
-    /// An object of the files keeps another one out; `because` are its place and what it says.
+    /// Records that another object of the files prevents this one; `because` are its place and its message.
     pub(super) fn refuse(&mut self, of: &ObjectRef, who: &str, why: &str, at: Vec<Location>) {
         let code = Code::AdmissionRefuses;
         let what = of.to_string();
@@ -34,7 +34,7 @@ impl Refusals {
         self.findings.push(finding(code, code.say(&words), at));
     }
 
-    /// An object of the files may keep another one out.
+    /// Records that another object of the files may prevent this one.
     pub(super) fn may_refuse(&mut self, of: &ObjectRef, who: &str, why: &str, at: Vec<Location>) {
         let code = Code::AdmissionUnknown;
         let what = of.to_string();

@@ -1,4 +1,5 @@
-//! What one object only may have: a node port, a cluster IP, the name of the default PriorityClass; and what Services may have of RKE2.
+//! Values that only one object may have: a node port, a cluster IP, the name of the default PriorityClass; and the
+//! values that RKE2 allows for Services.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +15,7 @@ use crate::rke2::ServiceRanges;
 
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    /// By what it is, in the order of the files.
+    /// By the value, in the order of the files.
     holders: BTreeMap<String, Vec<Holder>>,
     asked: Vec<Asked>,
 }
@@ -26,7 +27,7 @@ struct Holder {
     at: Location,
 }
 
-/// What a Service asks of RKE2's ranges.
+/// The values that a Service requests from RKE2's ranges.
 #[derive(Debug)]
 struct Asked {
     id: ObjectRef,
@@ -79,7 +80,7 @@ impl Taken {
         let families = spec.list("ipFamilies");
         let six = families.iter().find(|one| one.as_str() == Some("IPv6"));
         let policy = spec.get("ipFamilyPolicy");
-        // A headless one without a selector has what its endpoints have.
+        // A headless one without a selector has the address families of its endpoints.
         if !headless || spec.get("selector").is_some() {
             if let Some(six) = six {
                 ask("spec.ipFamilies", AskedValue::Ipv6, six.line);
@@ -136,7 +137,7 @@ impl Taken {
         }
     }
 
-    /// `is_taken`: kube-apiserver takes the object as its manifest names it, as far as it stands alone.
+    /// `is_taken`: whether kube-apiserver accepts the object under the name in its manifest, without the others.
     pub(super) fn finish(
         &self,
         ranges: &ServiceRanges,
@@ -168,7 +169,7 @@ impl Taken {
 }
 
 impl Asked {
-    /// What RKE2 does not give; nothing where its ranges are not known.
+    /// The value outside RKE2's ranges; `None` if the ranges are unknown.
     fn outside(&self, ranges: &ServiceRanges) -> Option<String> {
         let networks = ranges.networks.as_ref();
         let lacks =

@@ -126,7 +126,7 @@ fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
     for object in file.objects() {
         check.add(object, &SourceMap::itself("a.yaml"));
     }
-    // What the chart is known to bring.
+    // The known results of the chart.
     check.add_brought(&Brings {
         classes: vec![KnownStorageClass {
             name: "a".into(),
@@ -143,7 +143,7 @@ fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
     }
 }
 
-/// A namespace with a Deployment, a ConfigMap, a Service and what leads to it.
+/// A namespace with a Deployment, a ConfigMap, a Service and the objects that refer to it.
 fn shop() -> String {
     "apiVersion: apps/v1
 kind: Deployment
@@ -222,7 +222,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
     .to_owned()
 }
 
-/// Each mistake: what is replaced, by what, and what is said of it.
+/// Each mistake: the replaced text, its replacement, and the message.
 const MISTAKES: [(&str, &str, &str); 15] = [
     (
         "serviceAccountName: web",
@@ -318,7 +318,7 @@ fn what_a_workload_names_is_looked_for_in_all_files() {
 fn what_something_else_may_bring_is_not_missed() {
     let custom = "---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n";
     for (right, wrong, words) in MISTAKES {
-        // A key that is read, and a port that is led to, is wrong whoever else is there.
+        // A reference to an absent key or port is an error, independent of other objects.
         let stays = words.contains("ConfigMap shop/settings")
             || words.contains("of ConfigMap")
             || words.contains("refers to");

@@ -1,4 +1,4 @@
-//! What comes true only a while after RKE2 applied an object.
+//! Effects that take place some time after RKE2 applied an object.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ pub(super) fn count_written<'o>(objects: impl Iterator<Item = &'o ObjectRef>) ->
     objects.collect::<HashSet<_>>().len()
 }
 
-/// The slow effects of all objects of a file, which are given with their names in the file's order.
+/// The slow effects of all objects of a file. The objects come with their names, in the file's order.
 pub(super) fn file_effects<'o>(
     objects: impl Iterator<Item = (&'o ObjectRef, &'o [SlowEffect])> + Clone,
 ) -> Vec<SlowEffect> {
@@ -37,7 +37,8 @@ pub(super) fn file_effects<'o>(
     effects
 }
 
-/// How many objects of a file RKE2 writes after its definitions: kinds are written in the order in which they first appear.
+/// The number of objects of a file that RKE2 writes after its definitions: kinds are written in the order in which they
+/// first appear.
 fn written_after_definitions<'o>(objects: impl Iterator<Item = &'o ObjectRef>) -> usize {
     let mut order: HashMap<GroupKind, usize> = HashMap::new();
     let mut of_kind: Vec<usize> = Vec::new();
@@ -95,7 +96,7 @@ pub(super) fn object_effects(
     }
 }
 
-/// Do the version and the name of a definition allow kube-apiserver to accept it?
+/// Whether kube-apiserver accepts the version and the name of a definition.
 fn is_taken(definition: &Object) -> bool {
     let group = definition.node.str_at(&["spec", "group"]);
     let plural = definition.node.str_at(&["spec", "names", "plural"]);
@@ -105,7 +106,7 @@ fn is_taken(definition: &Object) -> bool {
     definition.version == "v1" && is_named
 }
 
-/// The groups that hooks which fail closed are asked about.
+/// The groups for which hooks that fail closed are called.
 fn asked_groups(configuration: &Node) -> Vec<String> {
     let hooks = configuration.list("webhooks");
     let closed = hooks.iter().filter(|hook| fails_closed(hook));
@@ -128,13 +129,13 @@ fn fails_closed(hook: &Node) -> bool {
     hook.str_at(&["failurePolicy"]) != Some("Ignore")
 }
 
-/// The groups that these lists of rules name.
+/// The groups in these lists of rules.
 fn groups_of<'n>(rules: impl Iterator<Item = &'n Node>) -> Vec<String> {
     let groups = rules
         .flat_map(Node::items)
         .filter_map(|rule| rule.get("apiGroups"))
         .flat_map(Node::items);
-    // Whatever is no text may be any group.
+    // A value that is not a text may stand for any group.
     let mut groups: Vec<String> = groups
         .map(|group| group.as_str().unwrap_or("*").to_owned())
         .collect();

@@ -1,4 +1,5 @@
-//! What one object wants: by its annotations, by rules, by the fields that name others, by its kind and namespace.
+//! The requirements of one object: by its annotations, by rules, by the fields that refer to others, by its kind and
+//! namespace.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -13,11 +14,11 @@ use crate::annotation::{self, DEPENDS_ON, WINDROW_DEPENDS_ON};
 use crate::rules::{NeedCondition, NeedTarget, OnDeadline, Platform, RuleSet, Tier};
 use crate::{Origin, builtin};
 
-/// The rule by which an object needs its namespace.
+/// The rule by which an object requires its namespace.
 pub(crate) const OWN_NAMESPACE: &str = "inferred/namespace";
 
 impl Examined {
-    /// Counts what an object wants. False when the file wants too much.
+    /// Counts the requirements of an object. False when the file has too many.
     pub(super) fn count_wants(&mut self, wants: &[UnresolvedRequirement]) -> bool {
         self.requests += wants.len();
         for want in wants {
@@ -31,7 +32,7 @@ impl Examined {
         self.requests <= MOST_REQUESTS
     }
 
-    /// What its annotations ask for: an order, a hold, to be applied once.
+    /// Reads the requests of its annotations: an order, a hold, to be applied once.
     pub(super) fn read_annotations(
         &mut self,
         object: &Object,
@@ -44,7 +45,7 @@ impl Examined {
         self.read_unknown(object);
     }
 
-    /// A name with a typo would be passed over, and what it asks for with it.
+    /// A misspelt annotation would be ignored, and its request with it.
     fn read_unknown(&mut self, object: &Object) {
         let annotations = object.node.at(&["metadata", "annotations"]);
         for entry in annotations.map_or(&[][..], Node::entries) {
@@ -109,7 +110,7 @@ impl Examined {
             .at(&["metadata", "annotations"])
             .and_then(|annotations| annotations.entry(annotation::HOLD))
         {
-            // `windrow.dev/hold: yes` is a boolean, which Kubernetes would drop; it is still meant.
+            // `windrow.dev/hold: yes` is a boolean, which Kubernetes would drop, but the intention is clear.
             let reason = match entry.value.as_str().map(str::trim) {
                 None | Some("") => "no reason given",
                 Some(reason) => reason,
@@ -133,7 +134,7 @@ impl Examined {
         }
     }
 
-    /// What rules require of it.
+    /// Adds the requirements of rules.
     pub(super) fn add_by_rules(
         &mut self,
         object: &Object,
@@ -167,7 +168,7 @@ impl Examined {
         }
     }
 
-    /// The objects that its fields name.
+    /// Adds the objects to which its fields refer.
     pub(super) fn add_references(
         &mut self,
         object: &Object,
@@ -201,7 +202,7 @@ impl Examined {
         }
     }
 
-    /// Its kind, where RKE2 applies manifests before the API serves it.
+    /// Adds its kind, if RKE2 applies manifests before the API serves it.
     pub(super) fn add_kind(
         &mut self,
         object: &Object,
@@ -222,7 +223,7 @@ impl Examined {
         }
     }
 
-    /// Its namespace, unless every cluster has it.
+    /// Adds its namespace, unless every cluster has it.
     pub(super) fn add_namespace(
         &mut self,
         object: &Object,

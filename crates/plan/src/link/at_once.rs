@@ -1,4 +1,4 @@
-//! Which requirements are met as soon as RKE2 has applied the file that brings what is needed, or shortly after.
+//! Requirements that are met as soon as RKE2 has applied the file with the target, or shortly after.
 
 use super::declarations::DocumentId;
 use super::linker::Linker;
@@ -9,9 +9,10 @@ use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{SlowEffect, builtin};
 
 impl Linker<'_> {
-    /// Is it enough that a file of the directory was applied? So it is for a namespace that the file declares, for a kind that it
-    /// defines, and for an object of Kubernetes' own kinds that a field names. Not for what an annotation or a rule asks for, which may
-    /// be more than that, and not for what a chart or an operator brings, which comes when it comes.
+    /// Whether it is enough that a file of the directory was applied. This is so for a namespace that the file
+    /// declares, for a kind that it defines, and for an object of Kubernetes' own kinds to which a field refers.
+    /// Requirements of an annotation or a rule may be stricter, and the results of a chart or an operator come later,
+    /// so it is not enough for them.
     pub(super) fn is_there_at_once(
         &self,
         place: DocumentId,
@@ -32,7 +33,7 @@ impl Linker<'_> {
                 provider.object == *id && !is_pod(object)
             }
             (NeedTarget::Object(id), Tier::Advisory) => {
-                // The controller of a chart may look before it has heard of what the chart names.
+                // The controller of a chart may run before it has been notified of an object to which the chart refers.
                 want.condition == NeedCondition::Exists
                     && builtin::serves(&id.group)
                     && self.index.scoped(&provider.object) == *id
@@ -43,8 +44,9 @@ impl Linker<'_> {
         }
     }
 
-    /// Of what is there as soon as its file was applied: may the object come a moment earlier? So it may where a field of it merely names
-    /// something, as then nobody refuses it, and its controller tries again.
+    /// For a target that exists as soon as its file was applied: whether the object may come a moment earlier. It may
+    /// if one of its fields merely refers to the target. Then nothing refuses the object, and its controller tries
+    /// again.
     pub(super) fn may_come_first(
         &self,
         place: DocumentId,
@@ -60,11 +62,11 @@ impl Linker<'_> {
     }
 }
 
-/// Groups of the kinds that kube-apiserver takes whatever they name, and whose controllers try again. Not a webhook's or an APIService's,
-/// which kube-apiserver calls from then on; not a bare Pod, which it refuses without its service account or its classes
-/// (`plugin/pkg/admission/serviceaccount`, `priority`, `runtimeclass`); not a custom object's: Harvester's webhook, for one, looks at a
-/// machine's disks when the machine is created, and at none that is not there (v1.6.1
-/// `pkg/webhook/resources/virtualmachine/validator.go`).
+/// Groups of the kinds that kube-apiserver accepts with any reference, and whose controllers try again. Not a webhook
+/// or an APIService, which kube-apiserver calls from then on. Not a bare Pod, which it refuses without its service
+/// account or its classes (`plugin/pkg/admission/serviceaccount`, `priority`, `runtimeclass`). Not a custom object:
+/// Harvester's webhook, for example, checks the disks of a VM when the VM is created, and cannot check missing ones
+/// (v1.6.1 `pkg/webhook/resources/virtualmachine/validator.go`).
 const TRIED_AGAIN: [&str; 5] = [
     "",
     "apps",
@@ -73,14 +75,14 @@ const TRIED_AGAIN: [&str; 5] = [
     "rbac.authorization.k8s.io",
 ];
 
-/// Does a definition bring this kind without the help of a webhook?
+/// Whether a definition defines this kind without a webhook.
 fn defines(provider: &ExaminedObject, target: &NeedTarget) -> bool {
     provider.slow_effects.iter().any(|effect| {
         matches!((effect, target), (SlowEffect::Defines { kind, converts: false, .. }, NeedTarget::Kind(wanted)) if kind == wanted)
     })
 }
 
-/// kube-apiserver refuses a pod until its namespace has a service account, which kube-controller-manager makes.
+/// kube-apiserver refuses a pod until its namespace has a service account, which kube-controller-manager creates.
 fn is_pod(object: &ExaminedObject) -> bool {
     object.object.group.is_empty() && object.object.kind == "Pod"
 }

@@ -1,4 +1,4 @@
-//! Who brings what: the objects, kinds and namespaces that the documents of a directory declare or create.
+//! Providers: the documents of a directory that declare or create objects, kinds and namespaces.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,19 +13,19 @@ use crate::{FileId, builtin};
 /// A document: file and position in it.
 pub(crate) type DocumentId = (FileId, usize);
 
-/// Which document declares or creates what.
+/// The providers of each object, kind and namespace.
 pub(crate) struct DeclarationIndex {
     pub(super) objects: HashMap<ObjectRef, Vec<DocumentId>>,
     kinds: HashMap<GroupKind, (DocumentId, bool)>,
-    /// Documents whose controllers are known to bring something.
+    /// Documents whose controllers have known results.
     bringers: HashSet<DocumentId>,
-    /// What is written that they bring.
+    /// Their results that are written in the knowledge.
     written: BroughtIndex,
-    /// What was learned that they bring.
+    /// Their results from earlier boots.
     learned: BroughtIndex,
 }
 
-/// Which documents bring what.
+/// The documents that provide each target.
 #[derive(Default)]
 struct BroughtIndex {
     objects: HashMap<ObjectRef, Vec<DocumentId>>,
@@ -52,7 +52,7 @@ impl BroughtIndex {
         }
     }
 
-    /// Who brings something for this document, of the same file if it can be.
+    /// A provider for this document, of the same file if possible.
     fn nearest(&self, place: DocumentId, target: &NeedTarget) -> Option<DocumentId> {
         let all = match target {
             NeedTarget::Object(object) => self.objects.get(object)?,
@@ -66,7 +66,7 @@ impl BroughtIndex {
 }
 
 impl DeclarationIndex {
-    /// What the files that `counts` admits bring.
+    /// The declarations and results of the files that `counts` admits.
     pub(super) fn new(examined: &[&Examined], counts: fn(&Examined) -> bool) -> Self {
         let mut index = Self {
             objects: HashMap::new(),
@@ -111,7 +111,7 @@ impl DeclarationIndex {
         index
     }
 
-    /// Is there what brings it? Where the object's kind comes from elsewhere, its controller does too.
+    /// Whether the provider's controller exists. If the object's kind comes from elsewhere, its controller does too.
     fn has_its_controller(
         &self,
         object: &ExaminedObject,
@@ -135,26 +135,25 @@ impl DeclarationIndex {
         }
     }
 
-    /// Does its controller bring something that is known?
+    /// Whether its controller has known results.
     pub(super) fn is_bringer(&self, place: DocumentId) -> bool {
         self.bringers.contains(&place)
     }
 
-    /// A document that brings other kinds of this kind's group, of the same file if it can be.
+    /// A document that provides other kinds of this kind's group, of the same file if possible.
     pub(super) fn brings_group(&self, place: DocumentId, kind: &GroupKind) -> Option<DocumentId> {
         let known = [&self.written, &self.learned];
         let mut known = known.into_iter();
         known.find_map(|index| nearest(place, index.groups.get(&kind.group)?))
     }
 
-    /// Do objects of this kind live in namespaces, as Kubernetes or the set's own definitions say?
+    /// Whether objects of this kind are namespaced, according to Kubernetes or the set's own definitions.
     pub(super) fn scope_of(&self, kind: &GroupKind) -> Option<bool> {
         let defined = || self.kinds.get(kind).map(|(_, scope)| *scope);
         builtin::namespaced(kind).or_else(defined)
     }
 
-    /// The reference with its namespace filled in or taken away, where the set's own
-    /// CustomResourceDefinitions say which.
+    /// The reference with its namespace added or removed, if the set's own CustomResourceDefinitions tell its scope.
     pub(super) fn scoped(&self, object: &ObjectRef) -> ObjectRef {
         let mut object = object.clone();
         match self.scope_of(&object.group_kind()) {
@@ -167,8 +166,8 @@ impl DeclarationIndex {
         object
     }
 
-    /// Who brings something for this document: what declares it, or else what is written to bring it, of
-    /// the same file if it can be. No object brings what it needs itself.
+    /// The provider of a target for this document: a document that declares it, or else one with it among its written
+    /// results, of the same file if possible. No object provides its own requirements.
     pub(super) fn provider_for(
         &self,
         place: DocumentId,
@@ -178,7 +177,7 @@ impl DeclarationIndex {
         declared.or_else(|| self.written.nearest(place, target))
     }
 
-    /// Who brought something for this document in earlier boots.
+    /// The provider of a target for this document in earlier boots.
     pub(super) fn learned_for(&self, place: DocumentId, target: &NeedTarget) -> Option<DocumentId> {
         self.learned.nearest(place, target)
     }
@@ -189,8 +188,8 @@ impl DeclarationIndex {
             NeedTarget::Object(object) => {
                 let object = self.scoped(object);
                 let places = self.objects.get(&object).or_else(|| {
-                    // Whether the kind has namespaces is not known: its manifest may leave out the
-                    // namespace that a reference spells, or the other way round.
+                    // The scope of the kind is unknown: its manifest may omit the namespace that a reference contains,
+                    // or the other way round.
                     let mut other = object.clone();
                     other.namespace = match other.namespace.as_deref() {
                         Some("default") => None,
@@ -205,7 +204,7 @@ impl DeclarationIndex {
     }
 }
 
-/// Of these documents, in ascending order, one of the same file, or else the first; none brings what it needs itself.
+/// One of these documents (in ascending order) in the same file, or else the first; none provides its own requirements.
 fn nearest(place: DocumentId, all: &[DocumentId]) -> Option<DocumentId> {
     let is_other = |other: &&DocumentId| **other != place;
     let here = all.partition_point(|other| other.0 < place.0);

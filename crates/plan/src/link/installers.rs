@@ -1,4 +1,4 @@
-//! Which documents of a directory install further objects by themselves.
+//! Finds the documents of a directory that install further objects automatically.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use crate::examine::Examined;
 use crate::installer::{HARMLESS_ROLES, Installing, RoleSubject, ServiceAccount};
 use crate::rke2;
 
-/// Every installer of the directory. Files of RKE2 and Rancher are none: what they bring is known.
+/// Every installer of the directory. Files of RKE2 and Rancher are not installers: Windrow knows their results.
 pub(super) fn find_installers(examined: &[&Examined]) -> Vec<DocumentId> {
     let ours = || {
         examined
@@ -27,7 +27,7 @@ pub(super) fn find_installers(examined: &[&Examined]) -> Vec<DocumentId> {
             *roles.entry(name).or_default() |= may_install;
         }
     }
-    // A role that lies nowhere here may allow anything, unless every cluster has it.
+    // A role that is not in these files may allow anything, unless every cluster has it.
     let may_install = |role: &str| match roles.get(role) {
         Some(may_install) => *may_install,
         None => !HARMLESS_ROLES.contains(&role) && !role.starts_with("system:"),

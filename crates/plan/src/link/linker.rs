@@ -1,4 +1,4 @@
-//! What linking works on.
+//! The state of linking.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,18 @@ use crate::knowledge::NodeFacts;
 use crate::rules::RuleSet;
 use crate::{Need, NeedId, Plan};
 
-/// The plan in the making, and what it is made from.
+/// The unfinished plan, and its inputs.
 pub(crate) struct Linker<'a> {
     pub(crate) examined: &'a [&'a Examined],
     pub(crate) rules: &'a RuleSet,
-    /// The node that the files are for.
+    /// The node for which the files are meant.
     pub(crate) node: NodeFacts,
-    /// Installers that what nothing known brings may come from.
+    /// Installers that may provide targets without a known provider.
     pub(crate) installers: Vec<DocumentId>,
-    /// Charts that would bring more with other values.
+    /// Charts that would provide more with other values.
     pub(crate) charts_with_values: Vec<DocumentId>,
     pub(crate) index: DeclarationIndex,
-    /// What is in files that RKE2 does not apply.
+    /// The content of files that RKE2 does not apply.
     pub(crate) skipped: DeclarationIndex,
     pub(crate) plan: Plan,
     pub(crate) need_ids: HashMap<Need, NeedId>,

@@ -1,4 +1,4 @@
-//! What is wrong with the requirements and the names of a directory.
+//! Problems of the requirements and the names of a directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::knowledge::{SwitchedOff, UnsetValues};
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{FileId, FileObstacle, Need, NeedId, PlanFile, Requirement, SatisfiedBy, readiness};
 
-/// One thing, or several in a sentence.
+/// One item, or several in a sentence.
 fn and_list(things: &BTreeSet<String>) -> String {
     let named: Vec<&str> = things.iter().take(NAMED).map(String::as_str).collect();
     match (&named[..], things.len().saturating_sub(NAMED)) {
@@ -23,7 +23,6 @@ fn and_list(things: &BTreeSet<String>) -> String {
     }
 }
 
-/// What is said of something that nothing known brings.
 pub(crate) fn without_provider(target: &NeedTarget) -> (Code, String) {
     let (code, key, value) = match target {
         NeedTarget::Kind(kind) => (Code::KindWithoutProvider, "kind", kind.to_string()),
@@ -32,51 +31,50 @@ pub(crate) fn without_provider(target: &NeedTarget) -> (Code, String) {
     (code, code.say(&[(key, &value)]))
 }
 
-/// What is said of something that nothing known brings, and that an installer in a file may.
+/// The code and message for a target without a known provider that an installer in a file may provide.
 pub(crate) fn may_be_brought(target: &NeedTarget, installer: &str) -> (Code, String) {
     let what = target.to_string();
     let words = [("what", &*what), ("file", installer)];
     (Code::MayBeBrought, Code::MayBeBrought.say(&words))
 }
 
-/// Findings on requirements: each message once, with every place that it is true of.
+/// Findings on requirements: each message once, with all its places.
 #[derive(Default)]
 pub(super) struct RequirementFindings {
     missing: BTreeMap<(Code, String), Vec<Location>>,
-    /// What comes from someone on a condition, by both.
+    /// Targets that are provided on a condition, by provider and condition.
     conditional: BTreeMap<(String, String), NeededThings>,
-    /// What a value of a chart leaves out, by the chart and that value.
+    /// Targets that a value of a chart omits, by the chart and that value.
     left_out: BTreeMap<(String, SwitchedOff), NeededThings>,
-    /// What was learned from too few boots, by who brings it and how often that was seen.
+    /// Targets learned from too few boots, by provider and number of boots.
     weak: BTreeMap<(String, String), NeededThings>,
-    /// Files that have both an installer and what waits for it.
+    /// Files that contain both an installer and documents that wait for it.
     shared: BTreeMap<FileId, SharedFile>,
     skipped: BTreeMap<(Severity, String), Vec<Location>>,
     unobservable: BTreeMap<String, Vec<Location>>,
-    /// The needs that this is said of.
+    /// The needs with this finding.
     never_met: BTreeSet<NeedId>,
     same_file: BTreeMap<(FileId, String), Location>,
 }
 
-/// Things that are needed, and where.
 #[derive(Default)]
 struct NeededThings {
     what: BTreeSet<String>,
     at: Vec<Location>,
 }
 
-/// What a file needs of an installer that stands in it: by the installer's line, and whether that is known.
+/// The dependencies of a file on an installer inside it: by the installer's line, and whether they are certain.
 #[derive(Default)]
 struct SharedFile {
     things: BTreeMap<(u32, &'static str), BTreeSet<String>>,
     at: Vec<Location>,
 }
 
-/// The most things of one sort that a message names.
+/// Most items of one sort in a message.
 const NAMED: usize = 4;
 
 impl Linker<'_> {
-    /// Adds what is wrong with one requirement of a document.
+    /// Adds the problem of one requirement of a document.
     pub(super) fn check_requirement(
         &self,
         place: DocumentId,
@@ -165,7 +163,6 @@ impl Linker<'_> {
         }
     }
 
-    /// Reports what was found wrong with all requirements.
     pub(super) fn report_requirements(&mut self, found: RequirementFindings) {
         self.plan.unobservable = found.never_met;
         for ((code, message), at) in found.missing {
@@ -212,11 +209,11 @@ impl Linker<'_> {
         }
     }
 
-    /// The finding where nothing known brings what is needed.
+    /// The finding for a target without a known provider.
     fn missing_provider(&self, requirement: &Requirement) -> Option<(Code, String)> {
         let target = &self.plan.needs[requirement.need].target;
         match requirement.satisfied_by {
-            // What is wrong there is the file, and is said of it.
+            // The problem there is the file, and has its own finding.
             SatisfiedBy::Nobody if self.is_lost(target) => None,
             SatisfiedBy::Nobody => Some(without_provider(target)),
             SatisfiedBy::Installer {
@@ -226,7 +223,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Would a file define this kind that RKE2 refuses?
+    /// Whether a file that RKE2 refuses would define this kind.
     fn is_lost(&self, target: &NeedTarget) -> bool {
         let NeedTarget::Kind(kind) = target else {
             return false;
@@ -235,7 +232,8 @@ impl Linker<'_> {
         lost.any(|one| one == kind)
     }
 
-    /// Who brings what a document cannot do without, and on which condition, where it is known but not whether that is so.
+    /// The provider of a target that a document cannot do without, and its condition, if Windrow cannot tell whether
+    /// the condition is met.
     fn condition(&self, requirement: &Requirement) -> Option<(String, String)> {
         if requirement.tier != Tier::Required {
             return None;
@@ -252,14 +250,15 @@ impl Linker<'_> {
         }
     }
 
-    /// The chart of the directory that would bring this with a value that it is not given, and which value.
+    /// The chart of the directory that would provide this with another value, and that value.
     fn chart_with_value(&self, target: &NeedTarget) -> Option<(String, String)> {
         let (by, unset) = self.brought_by_value(target, |unset| unset.off.is_none())?;
         let values: Vec<String> = unset.values.iter().map(|one| format!("`{one}`")).collect();
         Some((by, format!("{} is true in its values", values.join(" or "))))
     }
 
-    /// The chart of the directory that a value of its own keeps from bringing this, where nothing else is known to do so, and that value.
+    /// The chart of the directory whose own value keeps it from providing this, if there is no other known provider,
+    /// and that value.
     fn left_out(&self, requirement: &Requirement) -> Option<(String, SwitchedOff)> {
         match &requirement.satisfied_by {
             SatisfiedBy::Nobody => {}
@@ -271,7 +270,7 @@ impl Linker<'_> {
         Some((by, unset.off.clone()?))
     }
 
-    /// A chart that would bring this with other values, and what it would bring then.
+    /// A chart that would provide this with other values, and its results with them.
     fn brought_by_value(
         &self,
         target: &NeedTarget,
@@ -287,7 +286,7 @@ impl Linker<'_> {
             })
     }
 
-    /// The message where only a file that RKE2 does not apply brings what is needed.
+    /// The message for a target that only a file provides which RKE2 does not apply.
     fn skipped_provider(&self, place: DocumentId, requirement: &Requirement) -> Option<String> {
         if !matches!(
             requirement.satisfied_by,
@@ -306,7 +305,7 @@ impl Linker<'_> {
         ]))
     }
 
-    /// What is said of a file that has both an installer and what waits for it.
+    /// The message about a file that contains both an installer and documents that wait for it.
     fn shares_a_file(
         &self,
         file: FileId,
@@ -327,9 +326,9 @@ impl Linker<'_> {
         ])
     }
 
-    /// Will RKE2's first pass over the file fail because of a requirement inside it? Kinds and
-    /// custom objects always: discovery is asked before anything is applied. A namespace only when
-    /// its kind first appears behind the object's: kinds are applied in order of first appearance.
+    /// Whether RKE2's first pass over the file will fail because of a requirement inside it. For kinds and custom
+    /// objects it always does: RKE2 uses discovery before it applies anything. For a namespace only if its kind first
+    /// appears after the object's: kinds are applied in order of first appearance.
     fn fails_first(&self, (file, document): DocumentId, requirement: &Requirement) -> bool {
         if requirement.tier != Tier::Required || !requirement.inferred {
             return false;
@@ -339,7 +338,7 @@ impl Linker<'_> {
             NeedTarget::Kind(_) => true,
             NeedTarget::Object(target) => {
                 if !self.index.objects.contains_key(target) {
-                    // A chart creates it, once its Job runs.
+                    // A chart creates it as soon as its Job runs.
                     return true;
                 }
                 let first = |kind: &GroupKind| {
@@ -353,7 +352,7 @@ impl Linker<'_> {
         }
     }
 
-    /// The object of a need that asks for readiness where none can ever be observed.
+    /// The object of a need that requires readiness although it can never be observed.
     fn unobservable_object(&self, need: NeedId) -> Option<String> {
         let Need { target, condition } = &self.plan.needs[need];
         match (target, condition) {
@@ -366,7 +365,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Files of one base name, which a marker hides together, and files that share an Addon.
+    /// Reports files with the same base name, which one marker hides together, and files that share an Addon.
     pub(super) fn report_shared_names(&mut self) {
         let mut namesakes: BTreeMap<&str, Vec<FileId>> = BTreeMap::new();
         let in_directory = |file: &PlanFile| file.path.applied_by().is_none();
@@ -409,7 +408,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Objects that several documents declare: one finding for all that the same files share.
+    /// Reports objects that several documents declare: one finding for all that the same files share.
     pub(super) fn report_duplicates(&mut self) {
         let mut shared: BTreeMap<Vec<FileId>, Vec<(String, Vec<Location>)>> = BTreeMap::new();
         let twice = self.index.objects.iter();
@@ -435,7 +434,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Files to which rules would apply if the platform were known.
+    /// Reports files to which rules would apply if the platform were known.
     pub(super) fn report_unknown_platform(&mut self) {
         if self.plan.platform.is_some() {
             return;

@@ -1,11 +1,11 @@
-//! Which of the charts that RKE2 packages its configuration selects, and which it switches off.
+//! Which of the charts that RKE2 packages its configuration selects, and which it disables.
 
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node};
 
 use super::config::{ConfigItem, Rke2ConfigFile, in_order, pairs};
 
-/// What RKE2's configuration says of its packaged charts. A list of which it says nothing is empty.
+/// The settings of RKE2's configuration for its packaged charts. A list without a setting is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChartSelections {
     /// `cni`
@@ -17,14 +17,14 @@ pub struct ChartSelections {
 }
 
 impl ChartSelections {
-    /// The components that are switched off, and where.
+    /// The disabled components, and where.
     pub fn switched_off(&self) -> impl Iterator<Item = (String, Location)> {
         let disabled = self.disabled.iter();
         disabled.map(|item| (item.text.clone(), item.at.clone()))
     }
 }
 
-/// Reads them out of RKE2's files, as it merges these. A file that it refuses says nothing.
+/// Reads them from RKE2's files, merged as RKE2 does. A file that RKE2 refuses has no effect.
 pub fn chart_selections(files: &[Rke2ConfigFile]) -> ChartSelections {
     let mut selections = ChartSelections::default();
     for file in in_order(files) {

@@ -1,10 +1,9 @@
 //! RKE2's `config.yaml` and `config.yaml.d`, merged as RKE2 merges them.
 //!
-//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept (and
-//! paths, in the module `paths`); every other value is dropped as it is read, so that tokens cannot reach any output. The rules are
-//! those of `k3s pkg/configfilearg/parser.go`: config.yaml first, then the drop-ins in byte order; a
-//! plain key replaces what came before, `key+` appends to it, and a later plain key wipes earlier
-//! appends too.
+//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept (and paths, in the
+//! module `paths`). Every other value is dropped immediately, so that tokens cannot reach any output. The rules are
+//! those of `k3s pkg/configfilearg/parser.go`: config.yaml first, then the drop-ins in byte order. A plain key replaces
+//! earlier values, `key+` appends to them, and a later plain key also removes earlier appends.
 
 use std::collections::BTreeMap;
 
@@ -26,20 +25,20 @@ const ARGUMENT_LISTS: [&str; 7] = [
     "kubelet-arg",
 ];
 
-/// Where a file stands.
+/// The place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConfigLayer {
     /// `config.yaml` itself: read first.
     Main,
     /// In `config.yaml.d`.
     DropIn,
-    /// The kubelet's own: a KubeletConfiguration, of which feature gates are read alone. Its path is the one at which
+    /// The kubelet's own: a KubeletConfiguration, of which only feature gates are read. Its path is the one at which
     /// the kubelet finds it ([`KubeletFiles::place`](super::KubeletFiles::place)).
     Kubelet,
 }
 
-/// As what RKE2 reads the file of this path on a node; `None` where it does not read it for its arguments. What
-/// arguments name is not known here.
+/// The layer of the file with this path on a node; `None` if RKE2 does not read it for its arguments. Files to which
+/// arguments refer are not considered here.
 pub fn layer(path: &str) -> Option<ConfigLayer> {
     match path.strip_prefix("/etc/rancher/rke2/") {
         Some("config.yaml") => Some(ConfigLayer::Main),
@@ -54,16 +53,13 @@ pub fn layer(path: &str) -> Option<ConfigLayer> {
 /// One file of the configuration. Its text may hold secrets: it is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rke2ConfigFile {
-    /// Where it stands.
     pub place: ConfigLayer,
     /// Its path; drop-ins are ordered by its last part.
     pub path: String,
-    /// Its text.
     pub text: String,
-    /// The file in which the text stands, as it is called in messages: itself, or the configuration
-    /// that carries it.
+    /// The file that contains the text, with its name in messages: this file, or the configuration that carries it.
     pub shown: String,
-    /// Where its lines stand in that file.
+    /// The lines of the text in that file.
     pub lines: InnerLines,
 }
 
@@ -74,7 +70,7 @@ impl std::fmt::Debug for Rke2ConfigFile {
 }
 
 impl Rke2ConfigFile {
-    /// A file of its own.
+    /// A separate file.
     pub fn new(place: ConfigLayer, path: impl Into<String>, text: impl Into<String>) -> Self {
         let path = path.into();
         Self {
@@ -86,7 +82,7 @@ impl Rke2ConfigFile {
         }
     }
 
-    /// A line of it, as messages show it.
+    /// One of its lines, as messages show it.
     pub(super) fn at(&self, line: u32) -> Location {
         Location::line(self.shown.clone(), self.lines.outer(line))
     }
@@ -97,27 +93,24 @@ impl Rke2ConfigFile {
     }
 }
 
-/// Does RKE2 read a drop-in of this name? Hidden files are read too.
+/// Whether RKE2 reads a drop-in of this name. Hidden files are read too.
 pub fn is_read(name: &str) -> bool {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml")
 }
 
-/// One text and where it is written.
+/// One text and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigItem {
-    /// The text.
     pub text: String,
-    /// Where.
     pub at: Location,
 }
 
 /// Items that a later file replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplacedItems {
-    /// The list.
     pub key: String,
-    /// What was in it.
+    /// Its earlier items.
     pub items: Vec<ConfigItem>,
     /// The plain key that replaced it.
     pub by: Location,
@@ -127,16 +120,16 @@ pub struct ReplacedItems {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedConfig {
     lists: BTreeMap<String, Vec<ConfigItem>>,
-    /// What was replaced, in order.
+    /// The replaced items, in order.
     pub wiped: Vec<ReplacedItems>,
     /// Feature gates of the kubelet's own files, each as `name=value`: any use of the flag counts after them.
     pub kubelet_gates: Vec<ConfigItem>,
-    /// What RKE2 or a component will refuse.
+    /// Problems for which RKE2 or a component will refuse the configuration.
     pub findings: Vec<Finding>,
 }
 
 impl MergedConfig {
-    /// The items of a list (`kube-apiserver-arg`), as RKE2 will see them.
+    /// The items of a list (`kube-apiserver-arg`), as RKE2 will read them.
     pub fn list(&self, key: &str) -> &[ConfigItem] {
         self.lists.get(key).map_or(&[], Vec::as_slice)
     }
@@ -148,8 +141,8 @@ impl MergedConfig {
             .map(|(key, items)| (key.as_str(), items.as_slice()))
     }
 
-    /// The values that a component is given for a flag, in the order in which it sees them. The
-    /// components read `_` in a flag's name as `-`; RKE2 does not, and hands those over later.
+    /// The values that a component receives for a flag, in its order. The components read `_` in a flag's name as `-`;
+    /// RKE2 does not, and passes those on later.
     pub fn flag(&self, key: &str, flag: &str) -> Vec<ConfigItem> {
         let mut values = flag_values(self.list(key), flag);
         values.extend(flag_values(self.list(key), &flag.replace('-', "_")));
@@ -157,9 +150,8 @@ impl MergedConfig {
     }
 }
 
-/// The values of one flag among a component's items (`k3s pkg/util/args.go`): `name=value` and
-/// `name+=value` come after what the user gave before, `name-=value` before it; one leading `--` is
-/// dropped; an item without `=` is true.
+/// The values of one flag among a component's items (`k3s pkg/util/args.go`): `name=value` and `name+=value` come after
+/// the user's earlier values, `name-=value` before them; one leading `--` is dropped; an item without `=` is true.
 pub fn flag_values(items: &[ConfigItem], flag: &str) -> Vec<ConfigItem> {
     let mut values: Vec<ConfigItem> = Vec::new();
     for item in items {
@@ -185,14 +177,14 @@ pub fn split(item: &str) -> (&str, &str) {
     item.split_once('=').unwrap_or((item, "true"))
 }
 
-/// What a key holds while the files are read.
+/// The value of a key while the files are read.
 enum HeldValue {
     /// Nothing, which becomes one empty item.
     Empty(Location),
     Items(Vec<ConfigItem>),
 }
 
-/// Merges the files. Drop-ins that RKE2 does not read are passed over.
+/// Merges the files. Drop-ins that RKE2 does not read are ignored.
 pub fn merge(files: &[Rke2ConfigFile]) -> MergedConfig {
     let mut held: BTreeMap<String, HeldValue> = BTreeMap::new();
     let mut effective = MergedConfig::default();
@@ -243,7 +235,7 @@ pub(super) fn pairs(file: &Rke2ConfigFile) -> Result<Vec<MapEntry>, Finding> {
         incident: None,
         code: Code::ConfigFileRefused,
         severity: Code::ConfigFileRefused.severity(),
-        // The reader's own words can quote the file, and the file can hold secrets.
+        // The reader's own words can quote the file, and the file can contain secrets.
         message: format!(
             "RKE2 cannot read this configuration file: {what}. rke2 exits at once and is restarted every 5 s, without end. Fix this line, or remove the file"
         ),
@@ -325,7 +317,7 @@ fn take(
             before.extend(more);
             held.insert(key.to_owned(), HeldValue::Items(before));
         }
-        // Nothing appended to something is that something, and the other way round.
+        // An empty value and a text, appended in either order, give the text.
         (Some(before @ HeldValue::Items(_)), HeldValue::Empty(_)) if appends => {
             held.insert(key.to_owned(), before);
         }
@@ -348,7 +340,7 @@ fn take(
     }
 }
 
-/// The list of arguments that a key resembles: `kube_apiserver_args` is none.
+/// The list of arguments that a key resembles: `kube_apiserver_args` is not one.
 fn meant_list(key: &str) -> Option<&'static str> {
     let letters = |text: &str| -> String {
         let letters = text.chars().filter(char::is_ascii_alphanumeric);
@@ -371,8 +363,8 @@ fn is_no_text(node: &Node) -> bool {
     }
 }
 
-/// An item as RKE2 writes it into an argument (wrangler's `convert.ToString`): without white space around it, and of a list
-/// its first text. Another list or a map makes no argument that works.
+/// An item as RKE2 writes it into an argument (wrangler's `convert.ToString`): without white space around it, and of a
+/// list its first text. Another list or a map gives no working argument.
 pub(super) fn text(node: &Node) -> String {
     let node = match &node.value {
         NodeValue::Sequence(items) => items.first().unwrap_or(node),
@@ -386,7 +378,7 @@ pub(super) fn text(node: &Node) -> String {
     }
 }
 
-/// Items that no component can start with.
+/// Reports items with which no component can start.
 fn judge(key: &str, item: &ConfigItem, findings: &mut Vec<Finding>) {
     let (name, _) = split(&item.text);
     let name = name.trim_end_matches(['+', '-']);
@@ -396,7 +388,7 @@ fn judge(key: &str, item: &ConfigItem, findings: &mut Vec<Finding>) {
             "an empty item becomes the flag `--=true`, with which the component does not start; remove it, or write the list",
             item.at.clone(),
         );
-        // An item that is no text was already named.
+        // An item that is not a text was already reported.
         if !findings
             .iter()
             .any(|known| known.at == finding.at && known.code == finding.code)

@@ -130,7 +130,7 @@ fn a_key_without_a_value_becomes_an_empty_item_that_stops_the_component() {
         assert_eq!(merged.findings[0].code, Code::ComponentArgumentInvalid);
         assert!(merged.findings[0].message.contains("--=true"));
     }
-    // Something appended to it, or it appended to something, mends it.
+    // Something appended to it, or it appended to something, makes it valid.
     let mended = [
         main_file("kube-apiserver-arg:"),
         drop_in("1.yaml", "kube-apiserver-arg+: [a]"),
@@ -311,8 +311,8 @@ fn secrets_reach_neither_the_result_nor_any_message() {
     }
 }
 
-/// The merge as its rule reads, over texts that were not parsed, written from the end: the last plain
-/// key and all appends after it.
+/// The merge according to its rule, over texts that were not parsed, written from the end: the last plain key and all
+/// appends after it.
 fn reference(pairs: &[(String, bool, Vec<String>)], key: &str) -> Vec<String> {
     let of_key: Vec<_> = pairs.iter().filter(|(own, ..)| own == key).collect();
     let from = of_key
@@ -357,7 +357,7 @@ proptest! {
             }
             given.push(drop_in(name, &text));
         }
-        // A map of names is in byte order, but its files may be handed over in any.
+        // A map of names is in byte order, but its files may be passed in any order.
         given.reverse();
         let merged = merge(&given);
         for key in ["kube-apiserver-arg", "kubelet-arg", "etcd-arg"] {

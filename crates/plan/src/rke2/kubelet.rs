@@ -1,8 +1,8 @@
-//! The kubelet's own configuration files, of which feature gates are kept alone.
+//! The kubelet's own configuration files, of which only feature gates are kept.
 //!
-//! Since 1.32 RKE2 has the kubelet read `agent/etc/kubelet.conf.d` below its data directory, and copies there what
-//! `kubelet-arg: config=` and `config-dir=` name (k3s `pkg/daemons/agent/agent.go`). The kubelet merges the files that end
-//! in `.conf` in the order of their names, key by key, and lets `--feature-gates` count after them (Kubernetes
+//! Since 1.32 the kubelet of RKE2 reads `agent/etc/kubelet.conf.d` below the data directory. RKE2 copies the values of
+//! `kubelet-arg: config=` and `config-dir=` there (k3s `pkg/daemons/agent/agent.go`). The kubelet merges the files that
+//! end in `.conf` in the order of their names, key by key, and lets `--feature-gates` count after them (Kubernetes
 //! `cmd/kubelet/app/server.go`).
 
 use windrow_model::findings::{Finding, Location};
@@ -14,20 +14,19 @@ use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, merge
 const DIRECTORY: &str = "/agent/etc/kubelet.conf.d/";
 const FROM_ARGUMENT: &str = "10-cli-config.conf";
 const FROM_DIRECTORY: &str = "20-cli-config-dir/";
-/// What RKE2 writes into its directory again at each start.
+/// Files that RKE2 writes into its directory again at each start.
 const OWN: [&str; 3] = ["00-rke2-defaults.conf", FROM_ARGUMENT, FROM_DIRECTORY];
 
-/// What the arguments of a kubelet say of its configuration files; of each the last one counts.
+/// The arguments of a kubelet for its configuration files; the last value of each counts.
 #[derive(Debug, Clone, Default)]
 pub struct KubeletFiles {
-    /// The file that `config=` names.
+    /// The value of `config=`.
     pub file: Option<ConfigItem>,
-    /// The directory that `config-dir=` names.
+    /// The value of `config-dir=`.
     pub directory: Option<ConfigItem>,
 }
 
 impl KubeletFiles {
-    /// Those of a merged configuration.
     pub fn new(config: &MergedConfig) -> Self {
         let last = |flag: &str| config.flag("kubelet-arg", flag).pop();
         Self {
@@ -36,7 +35,8 @@ impl KubeletFiles {
         }
     }
 
-    /// Where the kubelet finds the file of this path: in RKE2's directory, or copied there; `None` if it does not read it.
+    /// The path at which the kubelet finds this file: in RKE2's directory, or copied there; `None` if it does not read
+    /// it.
     pub fn place(&self, path: &str) -> Option<String> {
         if let Some((_, below)) = path.split_once(DIRECTORY) {
             let own = OWN.iter().any(|own| below.starts_with(own));
@@ -50,13 +50,13 @@ impl KubeletFiles {
         Self::is_read(below).then(|| format!("{DIRECTORY}{FROM_DIRECTORY}{below}"))
     }
 
-    /// Does the kubelet read a file of this name in a directory?
+    /// Whether the kubelet reads a file of this name in a directory.
     pub fn is_read(name: &str) -> bool {
         name.ends_with(".conf")
     }
 
-    /// Where the kubelet finds a file of this name, of which nothing else is known: in RKE2's directory, or named by
-    /// `config=`.
+    /// The path at which the kubelet finds a file of this name without further knowledge: in RKE2's directory, or as
+    /// the value of `config=`.
     pub fn as_read(name: &str) -> String {
         match Self::is_read(name) {
             true => format!("{DIRECTORY}{name}"),
@@ -65,10 +65,11 @@ impl KubeletFiles {
     }
 }
 
-/// Where the configuration has the kubelet serve its health. What it does not set is RKE2's default.
+/// The address at which the kubelet serves its health, according to the configuration. Absent values are RKE2's
+/// defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KubeletHealth {
-    /// `healthz-port`; 0 switches the endpoint off.
+    /// `healthz-port`; 0 disables the endpoint.
     pub port: Option<ConfigItem>,
     /// `healthz-bind-address`.
     pub address: Option<ConfigItem>,
@@ -103,13 +104,13 @@ impl KubeletHealth {
         health
     }
 
-    /// The line that switches the endpoint off.
+    /// The line that disables the endpoint.
     pub fn switched_off(&self) -> Option<&Location> {
         let port = self.port.as_ref()?;
         (port.text == "0").then_some(&port.at)
     }
 
-    /// Its URL, if it is another than RKE2's default. One that listens on every address is asked on the loopback interface.
+    /// Its URL, if it is not RKE2's default. If it listens on every address, the loopback interface is used.
     pub fn url(&self) -> Option<String> {
         if self.port.is_none() && self.address.is_none() {
             return None;
@@ -125,7 +126,7 @@ impl KubeletHealth {
     }
 }
 
-/// What orders a file among the others.
+/// The key by which files are ordered.
 fn below_directory(file: &Rke2ConfigFile) -> &str {
     let below = file.path.split_once(DIRECTORY);
     below.map_or(&file.path, |(_, below)| below)

@@ -1,4 +1,4 @@
-//! What is known of RKE2 itself. Pure.
+//! Facts about RKE2 itself. Pure.
 
 mod chart_selections;
 pub mod config;
@@ -40,20 +40,20 @@ pub(crate) const PACKAGED: &[&str] = &[
     "rke2-traefik-crd",
 ];
 
-/// Who else owns a file of the manifests directory, or applies a file that is in none.
+/// Another owner of a file of the manifests directory, or the program that applies a file outside of it.
 pub fn owner(path: &ManifestPath) -> Option<&'static str> {
     if let Some(other) = path.applied_by() {
         return Some(other);
     }
     if path.starts_with("rancher/") {
-        // Rancher drops cluster-agent.yaml and the like there.
+        // Rancher writes cluster-agent.yaml and similar files there.
         return Some("Rancher");
     }
     let stem = path.strip_suffix(".yaml")?;
     PACKAGED.binary_search(&stem).ok().map(|_| "RKE2")
 }
 
-/// Does a file come with the platform? What it brings is known then, whatever is in it.
+/// Whether a file comes with the platform. Windrow then knows its results, independent of its content.
 pub fn is_platforms(path: &ManifestPath) -> bool {
     owner(path).is_some() && path.applied_by().is_none()
 }

@@ -14,7 +14,7 @@ pub fn write_kubeconfig(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
     last(files, "write-kubeconfig")
 }
 
-/// The value that counts: the last one (k3s `pkg/configfilearg/parser.go`).
+/// The last value, which counts (k3s `pkg/configfilearg/parser.go`).
 fn last(files: &[Rke2ConfigFile], key: &str) -> Option<ConfigItem> {
     in_order(files).into_iter().rev().find_map(|file| {
         let entries = pairs(file).ok()?;
@@ -32,7 +32,7 @@ fn last(files: &[Rke2ConfigFile], key: &str) -> Option<ConfigItem> {
 fn last_text(node: &Node) -> Option<&str> {
     match &node.value {
         NodeValue::String(text) if !text.trim().is_empty() => Some(text.trim()),
-        // A flag that is given twice: the last one counts.
+        // For a repeated flag the last value counts.
         NodeValue::Sequence(items) => last_text(items.last()?),
         _ => None,
     }

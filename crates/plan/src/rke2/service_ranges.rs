@@ -1,4 +1,4 @@
-//! Which addresses and ports RKE2's configuration keeps for Services.
+//! The addresses and ports that RKE2's configuration keeps for Services.
 //!
 //! Source: k3s `pkg/cli/cmds/server.go` and `pkg/daemons/control/server.go`; RKE2's documentation of `service-cidr` and
 //! `service-node-port-range`.
@@ -14,18 +14,17 @@ use super::config::{Rke2ConfigFile, in_order, merge, pairs};
 const NODE_PORTS: RangeInclusive<i64> = 30000..=32767;
 const ADDRESSES: &str = "10.43.0.0/16";
 
-/// What Services may have on a node. Nothing is known without its configuration, and nothing of what cannot be read.
+/// The ports and networks that Services may use on a node. Unknown without its configuration, and for invalid values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServiceRanges {
     /// RKE2's configuration is known.
     pub is_known: bool,
-    /// Numbers of node ports.
+    /// Node ports.
     pub ports: Option<RangeInclusive<i64>>,
     /// Networks of cluster IPs.
     pub networks: Option<Vec<Network>>,
 }
 
-/// A network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -33,7 +32,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// An address and how many of its bits name the network (`10.43.0.0/16`).
+    /// An address and the number of its network bits (`10.43.0.0/16`).
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = text.trim().split_once('/')?;
         let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
@@ -41,18 +40,16 @@ impl Network {
         (bits <= most).then_some(Self { address, bits })
     }
 
-    /// Is it of IPv6?
     pub fn is_ipv6(&self) -> bool {
         self.address.is_ipv6()
     }
 
-    /// Does the address lie in it?
     pub fn contains(&self, address: IpAddr) -> bool {
         is_in_network(address, self.address, self.bits)
     }
 }
 
-/// What RKE2's configuration says of them; where there is none, what RKE2 has without one, as not known.
+/// The ranges of RKE2's configuration; without one, RKE2's defaults, marked as unknown.
 pub fn service_ranges(files: &[Rke2ConfigFile]) -> ServiceRanges {
     let merged = merge(files);
     let by_hand = |flag: &str| !merged.flag("kube-apiserver-arg", flag).is_empty();

@@ -1,4 +1,4 @@
-//! Durations as people write them in configuration: `90s`, `15m`, `1h30m`.
+//! Durations in the usual notation of configurations: `90s`, `15m`, `1h30m`.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! CEL expressions: compiled when a rule is loaded, evaluated on one object.
 //!
-//! Those of the packs that come with Windrow are compiled when they are first asked: the parser's tables take half a
-//! megabyte for as long as the process lives, and most nodes never ask.
+//! Those of the shipped packs are compiled when they are first evaluated: the parser's tables take half a megabyte
+//! until the process ends, and most nodes never evaluate them.
 //!
-//! What can be refused at load time is: syntax, unknown variables, unknown functions, expressions
-//! that cannot yield true or false, and expressions too large to be read. What is left at evaluation
-//! is a missing field, a value of another type or more work than an evaluation may take, and that is an
-//! answer, never a panic. Messages name fields and types and never values: an object may be a Secret.
+//! Everything that can be rejected at load time is: syntax, unknown variables, unknown functions, expressions that
+//! cannot yield true or false, and expressions that are too large. Three errors remain for the evaluation: an absent
+//! field, a value of another type, or too many steps. These are answers, never a panic. Messages contain fields and
+//! types, never values: an object may be a Secret.
 
 mod budget;
 mod check;
@@ -50,20 +50,19 @@ const COMPILE_STACK: usize = 32 << 20;
 /// The standard environment, built once: it is the same for every expression.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
 
-/// What the object is called in rules.
+/// The object's name in rules.
 const OBJECT: &str = "object";
 
-/// What the value is called in a rule of a CustomResourceDefinition.
+/// The value's name in a rule of a CustomResourceDefinition.
 const SELF: &str = "self";
 
-/// What an expression is for.
+/// The purpose of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpressionUse {
-    /// A condition.
     Truth,
-    /// A value to be shown.
+    /// A value for display.
     Value,
-    /// What a CustomResourceDefinition asks of a value.
+    /// A validation rule of a CustomResourceDefinition.
     ValueRule,
 }
 
@@ -76,24 +75,24 @@ impl ExpressionUse {
     }
 }
 
-/// An expression as it is evaluated.
+/// The evaluated form of an expression.
 pub(in crate::rules) struct CompiledProgram {
     /// The program, with calls that count its steps.
     evaluated: IdedExpr,
-    /// How many steps it takes without its loops.
+    /// The number of its steps without its loops.
     steps: u64,
-    /// What it reads of the object.
+    /// The fields of the object that it reads.
     reads: Reads,
 }
 
 /// Why an expression has no answer on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvaluationError {
-    /// A field, key or item that it reads is not there.
+    /// A field, key or item that it reads is absent.
     Missing(String),
-    /// A value is of another type than the expression assumes.
+    /// A value has another type than the expression assumes.
     Type(String),
-    /// It takes more steps than it may.
+    /// It takes more steps than the limit.
     Limit(String),
 }
 
@@ -110,7 +109,7 @@ impl fmt::Display for EvaluationError {
 impl std::error::Error for EvaluationError {}
 
 impl Expression {
-    /// Compiles a condition; the error says what is wrong with it, in one line.
+    /// Compiles a condition; the error describes the problem in one line.
     pub fn compile(source: &str) -> Result<Self, String> {
         Self::compile_as(source, ExpressionUse::Truth)
     }
@@ -120,7 +119,7 @@ impl Expression {
         Self::compile_as(source, ExpressionUse::Value)
     }
 
-    /// A condition that is known to compile, because a test has compiled it. It is compiled when it is first asked.
+    /// A condition that is known to compile, because a test has compiled it. It is compiled when it is first evaluated.
     pub(super) fn deferred(source: &str) -> Self {
         Self {
             source: source.into(),
@@ -150,12 +149,12 @@ impl Expression {
         Ok(self.program.get_or_init(|| program))
     }
 
-    /// Is it true of this observed object?
+    /// Whether it is true of this observed object.
     pub fn holds(&self, object: &serde_json::Value) -> Result<bool, EvaluationError> {
         self.holds_within(object, &EvaluationBudget::new(MOST_STEPS))
     }
 
-    /// Is it true of this observed object? It takes the steps from a budget that others share.
+    /// Whether it is true of this observed object. It takes the steps from a shared budget.
     pub fn holds_within(
         &self,
         object: &serde_json::Value,
@@ -165,7 +164,7 @@ impl Expression {
         program.evaluate(program.read_json(object), budget)
     }
 
-    /// Is it true of this object of a manifest?
+    /// Whether it is true of this object of a manifest.
     pub fn holds_for(&self, object: &manifest::Node) -> Result<bool, EvaluationError> {
         let program = self.program()?;
         program.evaluate(
@@ -174,7 +173,7 @@ impl Expression {
         )
     }
 
-    /// What it yields for this observed object, as text: a text, a number or a boolean.
+    /// Its value for this observed object, as text: a text, a number or a boolean.
     pub(super) fn text(&self, object: &serde_json::Value) -> Result<String, EvaluationError> {
         let program = self.program()?;
         match program.yielded(
@@ -220,7 +219,7 @@ impl CompiledProgram {
             .map_err(|error| format!("the expression cannot be read: {error}"))?
             .join()
             .map_err(|_| "the expression cannot be read".to_owned())??;
-        // What is too much for an object without anything is too much for every one.
+        // An expression that is too expensive for an empty object is too expensive for every object.
         let nothing = from_entries(std::iter::empty());
         match program.yielded(nothing, &EvaluationBudget::new(MOST_STEPS)) {
             Err(EvaluationError::Limit(why)) => Err(why),
@@ -228,7 +227,7 @@ impl CompiledProgram {
         }
     }
 
-    /// Of the object what is read.
+    /// The fields of the object that the expression reads.
     fn read_json<'o>(&self, object: &'o serde_json::Value) -> CelValue<'o> {
         match object {
             serde_json::Value::Object(entries) => from_entries(
@@ -241,7 +240,7 @@ impl CompiledProgram {
         }
     }
 
-    /// The same of an object of a manifest.
+    /// Like [`Self::read_json`] for an object of a manifest.
     fn read_node<'o>(&self, object: &'o manifest::Node) -> CelValue<'o> {
         match &object.value {
             manifest::NodeValue::Mapping(entries) => from_entries(
@@ -273,8 +272,7 @@ impl CompiledProgram {
         object: CelValue<'_>,
         budget: &EvaluationBudget,
     ) -> Result<Value, EvaluationError> {
-        // The interpreter is not ours: should it panic on some object, that object has no answer
-        // and the daemon lives on.
+        // The interpreter is not ours: if it panics on an object, that object has no answer and the daemon continues.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
             context.add_variable_as_val(self.reads.variable, object);
@@ -282,7 +280,7 @@ impl CompiledProgram {
             budget.charge(self.steps)?;
             Value::resolve(&self.evaluated, &context)
         }));
-        // Whatever came out: `||` and `exists` pass over errors.
+        // The budget decides, not the result: `||` and `exists` ignore errors.
         if budget.is_exceeded() {
             return Err(EvaluationError::Limit(format!(
                 "the expression takes more than {} steps: nest fewer loops (all, exists, map, filter), or \
@@ -300,13 +298,13 @@ impl CompiledProgram {
     }
 }
 
-/// Most errors of an expression that are said.
+/// Most errors of an expression that are reported.
 const MOST_ERRORS: usize = 5;
 
-/// Parses and checks; what is refused is also dropped here, where the stack is deep enough.
+/// Parses and checks. Rejected expressions are also dropped here, where the stack is deep enough.
 fn compile(source: &str, yields: ExpressionUse) -> Result<CompiledProgram, String> {
     let program: Program = ENVIRONMENT.compile(source).map_err(|errors| {
-        // The first ones say what is wrong; after them comes what follows from it.
+        // The first ones describe the problem; the others only follow from it.
         let errors: Vec<String> = errors
             .errors
             .iter()
@@ -355,7 +353,7 @@ fn explain(error: &ExecutionError) -> EvaluationError {
     }
 }
 
-/// How deep brackets are nested. Those inside strings count too: that errs on the safe side.
+/// The depth of nested brackets. Those inside strings count too, which errs on the safe side.
 fn bracket_depth(source: &str) -> usize {
     let mut depth = 0_usize;
     source
@@ -372,7 +370,7 @@ fn bracket_depth(source: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// A value as the interpreter takes it, with its texts left where they are.
+/// A value in the interpreter's form, without copies of its texts.
 type CelValue<'o> = Box<dyn Val + 'o>;
 
 fn from_json(value: &serde_json::Value) -> CelValue<'_> {
@@ -405,7 +403,7 @@ fn from_node(node: &manifest::Node) -> CelValue<'_> {
     }
 }
 
-/// Integers are `int` wherever they fit, so that `object.spec.replicas == 1` compares like with like.
+/// Integers become `int` if they fit, so that `object.spec.replicas == 1` compares equal types.
 fn from_number(number: &serde_json::Number) -> CelValue<'static> {
     if let Some(integer) = number.as_i64() {
         Box::new(CelInt::from(integer))

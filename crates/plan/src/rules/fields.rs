@@ -1,4 +1,4 @@
-//! Reading maps of a rule file: known keys, right types, and every error with its line.
+//! Reads maps of a rule file: known keys, right types, and every error with its line.
 
 use std::fmt;
 
@@ -9,12 +9,10 @@ use windrow_model::suggest::nearest;
 
 use super::Expression;
 
-/// Something wrong with a rule file: where, what, and what to do.
+/// An error of a rule file: place, problem and solution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleError {
-    /// Where.
     pub at: Location,
-    /// What is wrong and what to do.
     pub message: String,
 }
 
@@ -29,7 +27,7 @@ impl std::error::Error for RuleError {}
 /// The errors of one file, collected until all of it was read.
 pub(crate) struct Errors<'f> {
     file: &'f str,
-    /// Does the file come with Windrow? Then a test has compiled its expressions.
+    /// Whether the file comes with Windrow. A test has then compiled its expressions.
     is_shipped: bool,
     found: Vec<RuleError>,
 }
@@ -43,7 +41,7 @@ impl<'f> Errors<'f> {
         }
     }
 
-    /// Those of a file that comes with Windrow.
+    /// The errors of a file that comes with Windrow.
     pub(crate) fn of_shipped(file: &'f str) -> Self {
         Self {
             is_shipped: true,
@@ -65,7 +63,7 @@ impl<'f> Errors<'f> {
         });
     }
 
-    /// Reports what is wrong with the value of a key, if anything is.
+    /// Reports the error of a key's value, if there is one.
     pub(crate) fn check(&mut self, line: u32, key: &str, wrong: Option<String>) {
         if let Some(why) = wrong {
             self.at(line, format!("`{key}`: {why}"));
@@ -76,7 +74,7 @@ impl<'f> Errors<'f> {
         Location::line(self.file, line)
     }
 
-    /// How many so far: what was read between two counts is sound when they are equal.
+    /// The number of errors so far: text between two equal counts is valid.
     pub(crate) fn count(&self) -> usize {
         self.found.len()
     }
@@ -88,7 +86,7 @@ impl<'f> Errors<'f> {
     }
 }
 
-/// Why there is no API group of this name.
+/// Why this is not a valid name of an API group.
 pub(crate) fn group_error(group: &str) -> Option<String> {
     if let Some((name, version)) = group.split_once('/') {
         return Some(format!(
@@ -109,7 +107,7 @@ pub(crate) fn group_error(group: &str) -> Option<String> {
     })
 }
 
-/// Why there is no kind of this name: a definition's is a label of RFC 1035, but for its capitals.
+/// Why this is not a valid name of a kind: a definition's kind is a label of RFC 1035, but with capitals.
 pub(crate) fn kind_error(kind: &str) -> Option<String> {
     let begins = kind.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_inner = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
@@ -122,14 +120,14 @@ pub(crate) fn kind_error(kind: &str) -> Option<String> {
     })
 }
 
-/// A map whose keys are all known.
+/// A map with only known keys.
 pub(crate) struct Fields<'n> {
     node: &'n Node,
     what: &'static str,
 }
 
 impl<'n> Fields<'n> {
-    /// Takes `node` as a map with `known` keys. `what` names it in messages (`the rule`).
+    /// Reads `node` as a map with `known` keys. `what` is its name in messages (`the rule`).
     pub(crate) fn new(
         node: &'n Node,
         what: &'static str,
@@ -166,12 +164,12 @@ impl<'n> Fields<'n> {
         self.node.line
     }
 
-    /// Reports that something is not there.
+    /// Reports that something is absent.
     pub(crate) fn lacks(&self, missing: &str, errors: &mut Errors<'_>) {
         errors.at(self.line(), format!("{} lacks {missing}", self.what));
     }
 
-    /// The line of a value; the map's where there is none.
+    /// The line of a value; the map's if there is none.
     pub(crate) fn line_of(&self, key: &str) -> u32 {
         self.node.get(key).map_or(self.line(), |node| node.line)
     }
@@ -181,7 +179,7 @@ impl<'n> Fields<'n> {
         self.node.get(key).filter(|node| !node.is_null())
     }
 
-    /// A text that may be absent. An empty one is an error unless `empty` allows it.
+    /// An optional text. An empty one is an error unless `empty` allows it.
     fn string(&self, key: &str, empty: bool, errors: &mut Errors<'_>) -> Option<&'n str> {
         let node = self.get(key)?;
         match node.as_str() {
@@ -204,26 +202,23 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// A text that may be absent.
     pub(crate) fn text(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         self.string(key, false, errors)
     }
 
-    /// A text that may be absent or empty: an API group, where `""` is the core group.
+    /// An optional text, which may be empty: an API group, in which `""` is the core group.
     pub(crate) fn group(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         let group = self.string(key, true, errors)?;
         errors.check(self.line_of(key), key, group_error(group));
         Some(group)
     }
 
-    /// The kind of objects, which may be absent.
     pub(crate) fn kind(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         let kind = self.text(key, errors)?;
         errors.check(self.line_of(key), key, kind_error(kind));
         Some(kind)
     }
 
-    /// A text that must be there.
     pub(crate) fn required(&self, key: &str, errors: &mut Errors<'_>) -> Option<&'n str> {
         if self.get(key).is_none() {
             self.lacks(&format!("`{key}`"), errors);
@@ -245,7 +240,6 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// A list that may be absent.
     pub(crate) fn list(&self, key: &str, errors: &mut Errors<'_>) -> &'n [Node] {
         let Some(node) = self.get(key) else {
             return &[];
@@ -263,7 +257,6 @@ impl<'n> Fields<'n> {
         node.items()
     }
 
-    /// A list of texts that may be absent.
     pub(crate) fn texts(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, u32)> {
         let mut texts = Vec::new();
         for item in self.list(key, errors) {
@@ -278,7 +271,7 @@ impl<'n> Fields<'n> {
         texts
     }
 
-    /// A map of texts that may be absent: keys, texts and their lines.
+    /// An optional map of texts: keys, texts and their lines.
     pub(crate) fn pairs(&self, key: &str, errors: &mut Errors<'_>) -> Vec<(&'n str, &'n str, u32)> {
         let Some(node) = self.get(key) else {
             return Vec::new();
@@ -306,7 +299,7 @@ impl<'n> Fields<'n> {
         pairs
     }
 
-    /// A list that must have at least one item.
+    /// Reports a list without items.
     pub(crate) fn filled(&self, key: &str, errors: &mut Errors<'_>) {
         if self.get(key).is_none_or(
             |node| matches!(&node.value, NodeValue::Sequence(items) if items.is_empty()),
@@ -315,7 +308,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// A text that has to be this one.
+    /// Reports a text that is not the expected one.
     pub(crate) fn is(&self, key: &str, expected: &str, errors: &mut Errors<'_>) {
         if let Some(text) = self.required(key, errors)
             && text != expected
@@ -328,7 +321,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// The name of a whole file, under `metadata`; empty where it has none.
+    /// The name of a whole file, under `metadata`; empty if it has none.
     pub(crate) fn name(&self, errors: &mut Errors<'_>) -> &'n str {
         let Some(metadata) = self.get("metadata") else {
             let missing =
@@ -347,7 +340,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// One of some words, with what each stands for.
+    /// One of several words, each with its value.
     pub(crate) fn word<T: Clone>(
         &self,
         key: &str,
@@ -375,7 +368,6 @@ impl<'n> Fields<'n> {
         value
     }
 
-    /// A CEL expression that may be absent.
     pub(crate) fn expression(&self, key: &str, errors: &mut Errors<'_>) -> Option<Expression> {
         let source = self.text(key, errors)?;
         if errors.is_shipped {

@@ -1,4 +1,4 @@
-//! Rule packs from YAML: what is written there, checked in full and with every error at its line.
+//! Reads rule packs from YAML: checks them in full and reports every error with its line.
 
 mod finding;
 pub(crate) mod parts;
@@ -41,7 +41,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ),
 ];
 
-/// One item of a pack. A later one of the same name replaces it or takes it away.
+/// One item of a pack. A later one of the same name replaces or removes it.
 enum PackItem {
     Rule(Rule),
     Reference(Reference),
@@ -65,16 +65,16 @@ impl PackItem {
     }
 }
 
-/// What an item is called, `pack/name`, and where it stands.
+/// The name of an item, `pack/name`, and its place.
 struct Heading {
     name: String,
     at: Location,
 }
 
 impl RuleSet {
-    /// Reads rule files, in order; a later rule overrides an earlier one of the same name. The name
-    /// of each file is what errors and reasons show. What has an error is left out; the rest is in
-    /// force, so the caller decides whether errors are final.
+    /// Reads rule files, in order; a later rule overrides an earlier one of the same name. Errors and reasons show the
+    /// name of each file. Items with an error are left out; the rest is in force, so the caller decides whether errors
+    /// are final.
     pub fn load(sources: &[(String, String)]) -> (Self, Vec<RuleError>) {
         let mut set = Self {
             knowledge: Arc::clone(Knowledge::shipped()),
@@ -82,7 +82,7 @@ impl RuleSet {
         };
         let mut found = Vec::new();
         for (file, text) in sources {
-            // A copy of a shipped pack, as the packages lay it out, counts as shipped.
+            // A copy of a shipped pack, as the packages install it, counts as shipped.
             let mut errors = match SHIPPED.iter().any(|(_, shipped)| shipped == text) {
                 true => Errors::of_shipped(file),
                 false => Errors::new(file),
@@ -116,7 +116,7 @@ impl RuleSet {
             .collect()
     }
 
-    /// The rules that come with Windrow. That they load without an error is held by a test.
+    /// The rules that come with Windrow. A test ensures that they load without an error.
     pub fn shipped() -> Self {
         Self::load(&Self::shipped_sources()).0
     }
@@ -181,12 +181,12 @@ impl RuleSet {
         }
     }
 
-    /// How many items with a name there are.
+    /// The number of items with a name.
     fn item_count(&self) -> usize {
         self.rules.len() + self.references.len() + self.findings.len()
     }
 
-    /// Puts the items of one pack in force, each in the place of an earlier one of its name.
+    /// Puts the items of one pack in force. Each replaces an earlier one of its name.
     fn adopt(&mut self, items: Vec<PackItem>, errors: &mut Errors<'_>) {
         let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
         for item in items {
@@ -227,7 +227,7 @@ impl RuleSet {
     }
 }
 
-/// Puts an item in the place of the one of its name, or behind all others.
+/// Replaces the item of the same name, or adds the item after all others.
 fn put<T>(items: &mut Vec<T>, item: T, name: fn(&T) -> &String) {
     match items.iter().position(|other| name(other) == name(&item)) {
         Some(position) => items[position] = item,
@@ -238,8 +238,8 @@ fn put<T>(items: &mut Vec<T>, item: T, name: fn(&T) -> &String) {
 const PLATFORMS: &[(&str, Platform)] =
     &[("harvester", Platform::Harvester), ("rke2", Platform::Rke2)];
 
-/// Reads an item of a pack: its heading here, the rest with `read` unless it is switched off. One with an error
-/// is left out.
+/// Reads an item of a pack: its heading here, the rest with `read` unless it is disabled. An item with an error is left
+/// out.
 fn item(
     node: &Node,
     pack: &str,

@@ -1,7 +1,7 @@
-//! Which rules and references apply to an object of a manifest, and who brings what.
+//! Finds the rules and references that apply to an object of a manifest, and the provider of a target.
 //!
-//! Rules are few and documents are many: everything is decided by comparing names, and an object is
-//! turned into a CEL value only for a rule that fits it in every other way.
+//! Rules are few and documents are many: everything is decided by comparing names, and an object is converted into a
+//! CEL value only for a rule that matches it in every other way.
 
 #[cfg(test)]
 mod references_tests;
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::knowledge::{NodeFacts, Provider};
 
-/// Where a namespaced object goes whose manifest names no namespace (k3s `pkg/deploy`).
+/// The namespace of a namespaced object whose manifest has none (k3s `pkg/deploy`).
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What the rules say about one object.
+/// The rules' results for one object.
 #[derive(Debug, Clone, Default)]
 pub struct Matches<'r> {
     /// The requirements of every rule that applies.
@@ -28,42 +28,35 @@ pub struct Matches<'r> {
     pub problems: Vec<MatchProblem<'r>>,
 }
 
-/// One requirement that applies to an object.
 #[derive(Debug, Clone, Copy)]
 pub struct MatchedRequirement<'r> {
-    /// The rule that says so.
     pub rule: &'r Rule,
-    /// The requirement.
     pub requirement: &'r RuleRequirement,
 }
 
-/// A rule that could not be applied to an object.
 #[derive(Debug, Clone)]
 pub struct MatchProblem<'r> {
-    /// The rule.
     pub rule: &'r Rule,
-    /// Why, in one line.
     pub message: String,
 }
 
-/// An object that a field of another names.
+/// An object to which a field of another refers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatchedReference<'r> {
     /// Name of the rule (`references/workload-configmap`).
     pub rule: &'r str,
     /// Line of the field in the manifest.
     pub line: u32,
-    /// The object that is named.
     pub target: ObjectRef,
-    /// In which state it is needed.
+    /// The required state.
     pub condition: &'r NeedCondition,
     /// It counts only when a manifest declares the target.
     pub if_declared: bool,
 }
 
 impl RuleSet {
-    /// What the rules require of `object`. Rules for a platform apply only when `platform` is that
-    /// one: while it is not known they do not.
+    /// The requirements of `object` according to the rules. Rules for a platform apply only if `platform` is that one,
+    /// so none of them applies while the platform is unknown.
     pub fn requirements_for<'r>(
         &'r self,
         object: &Object,
@@ -94,14 +87,14 @@ impl RuleSet {
         found
     }
 
-    /// Is there a rule for this object that only a known platform would bring in force?
+    /// Whether there is a rule for this object that would apply only if the platform were known.
     pub fn depends_on_platform(&self, object: &Object) -> bool {
         self.rules
             .iter()
             .any(|rule| rule.platform.is_some() && rule.matches.fits(object))
     }
 
-    /// The objects that fields of `object` name, each once per rule, in the order of the rules.
+    /// The objects to which fields of `object` refer, each once per rule, in the order of the rules.
     pub fn references_of<'r>(&'r self, object: &Object) -> Vec<MatchedReference<'r>> {
         let mut matched: Vec<MatchedReference<'r>> = Vec::new();
         for reference in &self.references {
@@ -130,7 +123,7 @@ impl RuleSet {
         matched
     }
 
-    /// Who of the platform brings a kind: what a rule pack says counts before what is known anyway.
+    /// The platform's provider of a kind: rule packs count before built-in knowledge.
     pub fn provider_of_kind(&self, kind: &GroupKind, node: &NodeFacts) -> Option<Provider> {
         let brings = |provision: &&Provision| {
             provision.groups.iter().any(|group| *group == kind.group)
@@ -141,12 +134,12 @@ impl RuleSet {
         written.or_else(|| self.knowledge.provider_of_kind(kind, node))
     }
 
-    /// Do objects of a kind live in namespaces? `None` where nothing is known of the kind.
+    /// Whether objects of a kind are namespaced; `None` for an unknown kind.
     pub(crate) fn scope_of(&self, kind: &GroupKind) -> Option<bool> {
         self.knowledge.scope_of(kind)
     }
 
-    /// Who of the platform brings an object.
+    /// The platform's provider of an object.
     pub fn provider_of_object(&self, object: &ObjectRef, node: &NodeFacts) -> Option<Provider> {
         let mut provisions = self.provisions(node.platform);
         let written = provisions.find(|provision| provision.objects.contains(object));
@@ -162,7 +155,7 @@ impl RuleSet {
 }
 
 impl Match {
-    /// Everything but `when`.
+    /// Checks everything but `when`.
     fn fits(&self, object: &Object) -> bool {
         let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|w| w == is);
         same(&self.kind, &object.id.kind)
@@ -186,7 +179,7 @@ impl Reference {
             .any(|from| from.kind == id.kind && from.group == id.group)
     }
 
-    /// What a name means, unless it is one that this reference passes over.
+    /// The object that a name stands for, unless the reference ignores this name.
     fn target(&self, found: &FieldMatch<'_>, from: &ObjectRef) -> Option<ObjectRef> {
         let beside = found.beside.as_deref();
         if !self.only.iter().all(|key| key.fits(beside))

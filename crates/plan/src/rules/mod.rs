@@ -1,9 +1,8 @@
-//! Rule packs: what a document requires, who provides what, and when a kind is ready, as data.
+//! Rule packs: requirements of documents, providers, and the readiness of kinds, as data.
 //!
-//! A rule pack is a YAML file in a `rules.d` directory (`config/rules.d` here, `/usr/lib/windrow`,
-//! `/run/windrow`, `/etc/windrow`, `/etc/rancher/windrow` on a node). Conditions are CEL. A bad rule
-//! is an error with file and line when it is loaded, never a panic and never a silent no-op.
-//! Pure: texts come in, rules go out.
+//! A rule pack is a YAML file in a `rules.d` directory (`config/rules.d` here, `/usr/lib/windrow`, `/run/windrow`,
+//! `/etc/windrow`, `/etc/rancher/windrow` on a node). Conditions are CEL. A bad rule is an error with file and line
+//! when it is loaded, never a panic and never a silent no-op. Pure: texts come in, rules go out.
 
 mod duration;
 mod expression;
@@ -34,184 +33,153 @@ use windrow_model::reasons::Severity;
 
 use crate::knowledge::Knowledge;
 
-/// All rules in force.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSet {
     /// Rules that add requirements to documents.
     pub rules: Vec<Rule>,
-    /// How kinds are judged ready, before the built-in table is asked.
+    /// Readiness of kinds, which counts before the built-in table.
     pub readiness: Vec<ReadinessRule>,
-    /// What the platform brings by itself.
+    /// The kinds and objects that the platform provides automatically.
     pub provides: Vec<Provision>,
-    /// Fields that name other objects; each becomes an advisory requirement.
+    /// Fields that refer to other objects; each becomes an advisory requirement.
     pub references: Vec<Reference>,
-    /// What a site looks for in its clusters.
+    /// The problems that a site looks for in its clusters.
     pub findings: Vec<FindingRule>,
-    /// What is known of other systems.
+    /// The knowledge about other systems.
     pub knowledge: Arc<Knowledge>,
 }
 
-/// One rule: which documents, and what they require.
 #[derive(Debug, Clone)]
 pub struct Rule {
     /// `pack/rule`, as printed in every reason.
     pub name: String,
-    /// Where it is written.
     pub at: Location,
     /// Only on this platform; on every platform when absent.
     pub platform: Option<Platform>,
-    /// Which documents it is for.
     pub matches: Match,
-    /// What they require.
     pub requires: Vec<RuleRequirement>,
-    /// Why, for people.
+    /// Why, for the user.
     pub reason: String,
 }
 
-/// Which documents a rule is for: everything given must fit.
+/// The documents of a rule: all present conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct Match {
-    /// API group (`""` is the core group).
     pub group: Option<String>,
-    /// Kind.
     pub kind: Option<String>,
-    /// Namespace.
     pub namespace: Option<String>,
-    /// Name.
     pub name: Option<String>,
-    /// Labels that the object must have.
     pub labels: BTreeMap<String, String>,
     /// A CEL condition on `object`, the manifest's own object.
     pub when: Option<Expression>,
 }
 
-/// One requirement that a rule adds.
 #[derive(Debug, Clone)]
 pub struct RuleRequirement {
-    /// What is needed.
     pub target: NeedTarget,
-    /// In which state.
     pub condition: NeedCondition,
-    /// Holds or orders.
     pub tier: Tier,
-    /// One line for people: what is waited for. From the requirement, or the rule's reason.
+    /// One line for the user: the target of the wait. From the requirement, or the rule's reason.
     pub reason: String,
-    /// After this long the rule does what `on_deadline` says; absent: the configured default.
+    /// The time until the rule acts as in `on_deadline`; absent: the configured default.
     pub deadline: Option<Duration>,
-    /// Keep or release at the deadline.
     pub on_deadline: OnDeadline,
-    /// Where it is written.
     pub at: Location,
 }
 
-/// How a kind is judged ready: the first expression that is true decides, in this order.
+/// The readiness of a kind: the first expression that is true decides, in this order.
 #[derive(Debug, Clone)]
 pub struct ReadinessRule {
-    /// Which kind.
     pub kind: GroupKind,
-    /// True while it is on its way.
+    /// True while the object is in progress.
     pub in_progress: Option<Expression>,
-    /// True when it failed.
+    /// True when the object failed.
     pub failed: Option<Expression>,
-    /// True when it is ready.
+    /// True when the object is ready.
     pub ready: Option<Expression>,
-    /// Where it is written.
     pub at: Location,
 }
 
-/// Kinds and objects that a platform brings by itself, sooner or later.
+/// Kinds and objects that a platform provides automatically, sooner or later.
 #[derive(Debug, Clone)]
 pub struct Provision {
-    /// On which platform; on every one when absent.
+    /// Only on this platform; on every platform when absent.
     pub platform: Option<Platform>,
-    /// Who brings them, in words (`RKE2's rke2-multus chart`).
+    /// The provider, in words (`RKE2's rke2-multus chart`).
     pub by: String,
-    /// The kinds.
     pub kinds: Vec<GroupKind>,
-    /// Groups all of whose kinds are brought.
+    /// Groups of which all kinds are provided.
     pub groups: Vec<String>,
-    /// The objects.
     pub objects: Vec<ObjectRef>,
-    /// Where it is written.
     pub at: Location,
 }
 
-/// Fields of some kinds that name an object of another kind.
+/// Fields of some kinds that refer to an object of another kind.
 #[derive(Debug, Clone)]
 pub struct Reference {
     /// Name of the rule, as printed in every reason (`references/workload-configmap`).
     pub name: String,
     /// The kinds that have the field.
     pub from: Vec<GroupKind>,
-    /// Where the names stand.
+    /// The paths of the names.
     pub paths: Vec<FieldPath>,
-    /// Only names beside which all of these stand.
+    /// Only names next to which all of these keys match.
     pub only: Vec<Beside>,
-    /// Not the names beside which one of these stands (`optional: true`).
+    /// Not the names next to which one of these keys matches (`optional: true`).
     pub unless: Vec<Beside>,
-    /// Names that are always there and need not be waited for; `*` at the end stands for anything.
+    /// Names that always exist and need not be waited for; `*` at the end matches any text.
     pub except: Vec<String>,
-    /// What follows the name in the field; a text that does not end so names nothing.
+    /// The text after the name in the field; a text without this ending is not a reference.
     pub suffix: String,
-    /// What the names mean.
+    /// The kind of the referenced objects.
     pub to: GroupKind,
-    /// In which namespace they are looked up.
+    /// The namespace in which the names are looked up.
     pub namespace: ReferenceNamespace,
-    /// In which state the object is needed.
+    /// The required state of the object.
     pub condition: NeedCondition,
-    /// It counts only when a manifest declares the object: otherwise it is made later,
-    /// or it need not be there at all.
+    /// It counts only when a manifest declares the object: otherwise the object is created later, or is optional.
     pub if_declared: bool,
-    /// Where it is written.
     pub at: Location,
 }
 
-/// A finding of a site's own: which objects are wrong in which way, and what to say of them.
+/// A site's own finding: the objects with a problem, the problem, and its message.
 #[derive(Debug, Clone)]
 pub struct FindingRule {
     /// `pack/rule`, as printed with every finding.
     pub name: String,
-    /// Where it is written.
     pub at: Location,
     /// Only on this platform; on every platform when absent.
     pub platform: Option<Platform>,
-    /// Whose objects are looked at.
+    /// The kind of the checked objects.
     pub kind: GroupKind,
-    /// Only in this namespace.
     pub namespace: Option<String>,
-    /// Only the object of this name.
     pub object: Option<String>,
-    /// True of an object that is found.
+    /// True of an object with the problem.
     pub when: Expression,
-    /// How much it matters.
     pub severity: Severity,
-    /// What is wrong.
     pub message: MessageTemplate,
-    /// What was seen: the field's name for people, and what stands there.
+    /// The evidence: the field's name for the user, and its value.
     pub evidence: Vec<(String, MessageTemplate)>,
-    /// What to do.
     pub advice: String,
-    /// The page that explains it, an address.
+    /// The address of the page that explains it.
     pub documentation: Option<String>,
 }
 
-/// A key that stands in the same map as a name, and the values that fit.
+/// A key next to a name, in the same map, and the values that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
-    /// The key.
     pub key: String,
     /// The values, as text; `None` stands for an absent key.
     pub values: Vec<Option<String>>,
 }
 
-/// The namespace of a referenced object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReferenceNamespace {
-    /// That of the object which has the field.
+    /// The one of the object with the field.
     Same,
     /// None: the kind is cluster-scoped.
     Cluster,
-    /// Written beside the name, under this key of the same map; the object's own when absent there.
+    /// In this key of the same map as the name; the object's own when the key is absent.
     Beside(String),
     /// The name is `namespace/name`, or a bare name in the object's own namespace.
     Slash,

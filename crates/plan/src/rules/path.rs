@@ -11,7 +11,7 @@ use std::fmt;
 
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 
-/// A compiled path. Two are equal when they are written alike.
+/// A compiled path. Two are equal when their written forms are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPath {
     source: String,
@@ -25,19 +25,16 @@ enum PathStep {
     Json,
 }
 
-/// A text found at a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldMatch<'n> {
-    /// The text.
     pub text: Cow<'n, str>,
-    /// Line on which it stands in the manifest.
+    /// Its line in the manifest.
     pub line: u32,
-    /// The map in which it stands, where it stands in one.
+    /// The map that contains it, if there is one.
     pub beside: Option<Cow<'n, Node>>,
 }
 
 impl FieldPath {
-    /// Reads a path; the error says what is wrong with it.
     pub fn parse(source: &str) -> Result<Self, String> {
         let mut steps = Vec::new();
         let mut rest = source;
@@ -98,8 +95,8 @@ impl FieldPath {
         }
     }
 
-    /// Every text at this path that is not empty. Absent fields and values of other types are
-    /// passed over: whether they are allowed is for the API to say.
+    /// Every text at this path that is not empty. Absent fields and values of other types are ignored: the API decides
+    /// whether they are allowed.
     pub fn texts<'n>(&self, root: &'n Node) -> Vec<FieldMatch<'n>> {
         let mut found = Vec::new();
         walk(root, None, &self.steps, &mut found);
@@ -165,7 +162,7 @@ fn into_owned(found: FieldMatch<'_>) -> FieldMatch<'static> {
     }
 }
 
-/// A JSON value as if all of it stood on one line.
+/// A JSON value with all its parts on one line.
 fn from_json(value: serde_json::Value, line: u32) -> Node {
     let value = match value {
         serde_json::Value::Null => NodeValue::Null,

@@ -1,4 +1,4 @@
-//! What a document can require: the words that rules, plan and decisions share.
+//! The possible requirements of a document: the terms that rules, plan and decisions share.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -31,12 +31,10 @@ impl fmt::Display for Platform {
     }
 }
 
-/// What is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NeedTarget {
     /// A kind, served by the API.
     Kind(GroupKind),
-    /// An object in the cluster.
     Object(ObjectRef),
 }
 
@@ -49,7 +47,6 @@ impl fmt::Display for NeedTarget {
     }
 }
 
-/// In which state it is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NeedCondition {
     /// The kind is served by the API (targets that are kinds).
@@ -106,16 +103,15 @@ pub enum OnDeadline {
     Release,
 }
 
-/// A CEL expression. Two are equal when their source is.
+/// A CEL expression. Two are equal when their sources are equal.
 #[derive(Clone)]
 pub struct Expression {
     pub(super) source: Arc<str>,
-    /// Its program, once it is compiled. Copies share it.
+    /// Its program, after it was compiled. Copies share it.
     pub(super) program: Arc<OnceLock<CompiledProgram>>,
 }
 
 impl Expression {
-    /// The expression as written.
     pub fn source(&self) -> &str {
         &self.source
     }

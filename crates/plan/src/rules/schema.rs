@@ -1,5 +1,5 @@
-//! The form of a rule pack for editors: a JSON schema, draft 7, from the types below. Packs are read by `load`, which knows more:
-//! what goes together, and what an expression may say.
+//! The form of a rule pack for editors: a JSON schema, draft 7, from the types below. `load` reads packs and checks
+//! more: allowed combinations, and the content of expressions.
 
 use std::collections::BTreeMap;
 
@@ -251,10 +251,9 @@ pub struct FindingItem {
     pub documentation: Option<String>,
 }
 
-/// The schema as text.
 pub fn rule_pack_schema() -> String {
     let generator = SchemaSettings::draft07().into_generator();
     let schema = generator.into_root_schema_for::<RulePackFile>();
-    // A schema is made of maps and strings, and always serialises.
+    // A schema consists of maps and strings, and always serialises.
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }

@@ -1,13 +1,13 @@
 //! Texts with CEL expressions in them: `the NIC of ${object.metadata.name} is old`.
 //!
-//! `${` and not `{{`: cloud-init and yip put values of their own into `{{ }}` when they write the file.
+//! They use `${` and not `{{`, because cloud-init and yip replace `{{ }}` when they write the file.
 
 use serde_json::Value;
 use windrow_model::text::cut;
 
 use super::Expression;
 
-/// A longer value says no more.
+/// A longer value is not more useful.
 const LONGEST: usize = 512;
 
 /// A text with expressions.
@@ -21,7 +21,7 @@ enum MessagePiece {
 }
 
 impl MessageTemplate {
-    /// Reads a text; the error says what is wrong with it.
+    /// Reads a text; the error describes its problem.
     pub fn parse(source: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = source;
@@ -41,7 +41,7 @@ impl MessageTemplate {
         Ok(Self(parts))
     }
 
-    /// The text for an object. What the object lacks is said to be absent: a text is never kept back.
+    /// The text for an object. Fields that the object does not have are described as absent, so there is always a text.
     pub fn render(&self, object: &Value) -> String {
         let part = |part: &MessagePiece| match part {
             MessagePiece::Text(text) => text.clone(),
@@ -53,7 +53,7 @@ impl MessageTemplate {
     }
 }
 
-/// Where the brace that closes an expression stands: braces within it, and in its strings, are its own.
+/// The offset of the brace that closes an expression: braces inside it, and in its strings, belong to it.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote: Option<char> = None;

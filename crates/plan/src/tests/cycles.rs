@@ -1,4 +1,4 @@
-//! What waits for itself.
+//! Tests of files that wait for each other.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_cycle_is_reported_once_as_the_shortest_one_with_every_edge_and_it_yields() 
         !first.message.contains("e.yaml"),
         "what hangs on a cycle is not part of it"
     );
-    // What stands in the cycle yields, what only hangs on it still waits.
+    // Files in the cycle yield; a file that only depends on the cycle still waits.
     assert!(plan.files[0].requirements().all(|one| one.yields));
     assert!(plan.files[4].requirements().all(Requirement::takes_part));
     assert_eq!(order(&plan).len(), 5);

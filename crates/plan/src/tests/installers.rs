@@ -1,4 +1,5 @@
-//! What nothing known brings and an installer may: a file with one waits for none of it.
+//! Tests of requirements without a known provider that an installer may meet: a file with an installer waits for none
+//! of them.
 
 use super::*;
 
@@ -42,7 +43,7 @@ fn docs(documents: &[&str]) -> String {
     documents.join("---\n")
 }
 
-/// What the file waits for at a boot.
+/// The waits of the file at a boot.
 fn waits(plan: &Plan, path: &str) -> Vec<String> {
     let file = plan.files.iter().find(|file| file.path == path).unwrap();
     file.requirements()
@@ -54,7 +55,7 @@ fn waits(plan: &Plan, path: &str) -> Vec<String> {
 
 #[test]
 fn a_chart_waits_for_nothing_as_rke2_registers_its_kind_before_it_reads_manifests() {
-    // Of another chart: one's own configuration is to come first (rule helmchart-config).
+    // Configuration of another chart: one's own must come first (rule helmchart-config).
     let config = CHART.replace("HelmChart", "HelmChartConfig");
     let config = config.replace("name: app", "name: other");
     let plan = plan(&[("chart.yaml", CHART), ("config.yaml", &config)]);
@@ -108,7 +109,7 @@ fn a_file_without_an_installer_comes_after_the_one_with_it_and_waits() {
 fn pods_install_when_their_account_may_create_definitions_wherever_that_is_said() {
     let bound = docs(&[OPERATOR, BINDING, ROLE, WIDGET]);
     let harmless = bound.replace("verbs: [get, create]", "verbs: [get, list]");
-    // A request to create an object names none.
+    // A request to create an object has no name.
     let named = "verbs: [get, create], resourceNames: [a.example.com]";
     let named = bound.replace("verbs: [get, create]", named);
     let unbound = docs(&[OPERATOR, ROLE, WIDGET]);
@@ -116,7 +117,7 @@ fn pods_install_when_their_account_may_create_definitions_wherever_that_is_said(
         let plan = plan(&[("all.yaml", text)]);
         assert_eq!(waits(&plan, "all.yaml").len(), expected, "{text}");
     }
-    // The account's rights stand in another file, and are those of the cluster's own role.
+    // The account's rights are in another file, and are those of the cluster's own role.
     let job = OPERATOR
         .replace("apps/v1", "batch/v1")
         .replace("kind: Deployment", "kind: Job");
@@ -231,7 +232,7 @@ fn a_chart_that_creates_its_target_namespace_brings_it() {
     assert_eq!(waits(&together, "a.yaml"), [""; 0]);
     assert_eq!(codes(&together), [Code::InstallerInFile]);
     assert_eq!(together.findings[0].at, [Location::line("a.yaml", 6)]);
-    // Without the word its Job fails until somebody else creates it.
+    // Without this setting its Job fails until something else creates the namespace.
     for spec in ["createNamespace: false", "version: v1"] {
         let text = creates.replace("createNamespace: true", spec);
         let plan = plan(&[("a.yaml", secret), ("b.yaml", &text)]);
@@ -275,7 +276,7 @@ fn a_chart_without_the_value_that_brings_its_kinds_is_named_once_with_that_value
          no input confirms that"
     );
     assert_eq!(finding.at.len(), 2);
-    // In one file it is one finding, too, and the value stands in it.
+    // In one file it is one finding, too, and contains the value.
     let together = plan(&[("a.yaml", &docs(&[chart, issuer, certificate]))]);
     assert_eq!(codes(&together), [Code::InstallerInFile]);
     let finding = &together.findings[0];
@@ -285,13 +286,13 @@ fn a_chart_without_the_value_that_brings_its_kinds_is_named_once_with_that_value
         finding.message
     );
     assert_eq!(finding.at.len(), 2);
-    // With the value it brings them.
+    // With the value it provides them.
     let set = chart.replace("chart: cert", "set: {crds.enabled: true}, chart: cert");
     let set = plan(&[("chart.yaml", &set), ("objects.yaml", &objects)]);
     assert_eq!(codes(&set), []);
 }
 
-/// kube-prometheus-stack with these lines in its `spec`, and a ServiceMonitor beside it.
+/// kube-prometheus-stack with these lines in its `spec`, and a ServiceMonitor.
 fn with_monitor(spec: &str) -> [(&'static str, String); 2] {
     let chart = format!(
         "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: kps, namespace: kube-system}}\nspec:\n  chart: kube-prometheus-stack\n{spec}"

@@ -1,4 +1,4 @@
-//! What was learned from earlier boots, and how much rests on it.
+//! Tests of the knowledge from earlier boots, and of its effects.
 
 use super::*;
 use crate::Outlook;
@@ -20,7 +20,7 @@ fn rules_with(entries: &str) -> RuleSet {
     rules
 }
 
-/// An entry of the chart, seen in this number of boots, or written where there is none.
+/// An entry of the chart, seen in this number of boots, or written if there is no number.
 fn entry(name: &str, seen: Option<(u32, u32)>) -> String {
     let seen = seen.map_or(String::new(), |(boots, of)| {
         format!(
@@ -40,7 +40,6 @@ fn planned(files: &[(&str, &str)], rules: &RuleSet) -> Plan {
 
 const APART: [(&str, &str); 2] = [("chart.yaml", CHART), ("widget.yaml", WIDGET)];
 
-/// The requirement for the kind.
 fn needs_kind(plan: &Plan) -> &Requirement {
     let file = plan.files.iter().find(|file| file.path == "widget.yaml");
     let mut requirements = file.unwrap().requirements();
@@ -92,7 +91,7 @@ fn what_was_seen_too_seldom_is_expected_and_the_verdict_stays_unknown_with_the_c
     }
 }
 
-/// A written entry keeps its meaning, whatever was seen beside it.
+/// A written entry keeps its meaning, independent of observations.
 #[test]
 fn of_a_learned_and_a_written_entry_the_written_one_decides_and_both_are_told() {
     for (boots, of) in [(1, 9), (14, 14)] {
@@ -113,7 +112,7 @@ fn of_a_learned_and_a_written_entry_the_written_one_decides_and_both_are_told() 
     assert_eq!(plan.learned_share().things, []);
 }
 
-/// That a boot did not show something proves nothing: what is written closes a chart, what was seen does not.
+/// The absence of an observation proves nothing: only a written entry makes a chart's list complete.
 #[test]
 fn a_kind_that_a_learned_entry_does_not_list_may_still_come_of_the_chart() {
     let other = entry("a", Some((14, 14))).replace("[Widget]", "[Gadget]");
@@ -128,7 +127,7 @@ fn a_kind_that_a_learned_entry_does_not_list_may_still_come_of_the_chart() {
     ));
 }
 
-/// A lying file says that everything comes of everything.
+/// A false file claims that everything results from everything.
 #[test]
 fn what_was_learned_lifts_no_requirement_of_a_rule_nor_of_an_annotation() {
     let waits = WIDGET.replace(
@@ -183,7 +182,7 @@ spec:
   template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: \"example.com/a:1\"}]}}
 ";
 
-/// An operator that shipped knowledge does not name brings things as soon as its pods run: it needs no object of a kind.
+/// An operator that shipped knowledge does not contain has results as soon as its pods run, without a custom resource.
 #[test]
 fn an_operator_of_the_directory_brings_what_earlier_boots_saw_it_bring() {
     let by = "by: {operator: widget-operator}";
@@ -198,7 +197,7 @@ fn an_operator_of_the_directory_brings_what_earlier_boots_saw_it_bring() {
         (known.by.as_str(), known.seen.boots),
         ("widget-operator", 5)
     );
-    // Two boots are too few, and what a person wrote needs none.
+    // Two boots are too few, but a written entry needs no boots.
     let plan = planned(&files, &rules_with(&learned(Some((2, 2)))));
     assert_eq!(codes(&plan), [Code::SeenOnFewBoots]);
     assert_eq!(
@@ -229,7 +228,7 @@ fn a_chart_runs_the_operator_that_is_called_as_its_deployment_usually_is() {
     // The release does not have the chart's name.
     let site = CHART.replace("name: widgets", "name: site");
     assert!(seen(&rules("site-widgets"), &site) && !seen(&rules("site"), &site));
-    // That its operator is written down says nothing of what else comes with the chart.
+    // The written entry of its operator does not include the chart's other results.
     let written = entry("a", None).replace("{chart: widgets}", "{operator: widgets}");
     let written = written.replace("group: example.com", "group: other.example.com");
     let plan = planned(&[("chart.yaml", CHART), APART[1]], &rules_with(&written));

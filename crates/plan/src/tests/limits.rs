@@ -1,4 +1,4 @@
-//! What is said of a file that goes beyond a limit, and what is not.
+//! Tests of the findings about a file that exceeds a limit.
 
 use super::*;
 
@@ -76,7 +76,7 @@ fn a_reference_by_the_longest_name_is_followed_and_by_a_longer_one_not() {
 
 #[test]
 fn that_a_limit_is_exceeded_is_told_however_much_else_is() {
-    // Each has a name that no API server takes.
+    // Each has a name that no API server accepts.
     let mut text: String = (0..2500)
         .map(|number| config_map(&format!("A_{number}"), "") + "---\n")
         .collect();
@@ -185,7 +185,7 @@ fn a_file_may_need_five_thousand_different_things_and_one_more_is_too_many() {
         let texts = maps.map(|(at, some)| depends_on(&format!("a{at}"), &some.join(", ")));
         texts.collect::<Vec<_>>().join("---\n")
     };
-    // The same things needed by many objects are not many things, but there is an end to that as well.
+    // The same requirements of many objects are not many requirements, but they also have a limit.
     let again = |maps: usize| {
         let on: Vec<String> = (0..100).map(|at| format!("/Namespace/n{at}")).collect();
         let texts = (0..maps).map(|at| depends_on(&format!("a{at}"), &on.join(", ")));

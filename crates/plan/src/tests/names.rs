@@ -1,4 +1,4 @@
-//! Names that spare holds.
+//! Tests of names that avoid holds.
 
 use super::*;
 
@@ -10,13 +10,13 @@ fn secret(name: &str, namespace: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
 }
 
-/// The new names, how many passes there are without them and how many with them.
+/// The new names, and the number of passes without and with them.
 fn advised(files: &[(&str, &str)]) -> (Vec<String>, usize, usize) {
     let plan = plan(files);
     let advice = &plan.names;
     let names = advice.renames.iter().map(|one| one.to.to_string());
     let names: Vec<String> = names.collect();
-    // With the new names the plan is as it was said to be.
+    // With the new names the plan is as predicted.
     let renamed: Vec<(&str, &str)> = plan
         .files
         .iter()
@@ -79,7 +79,7 @@ fn a_name_does_not_help_where_more_than_an_order_is_asked_for() {
     let waits = depends_on("a", "/Namespace/t (exists)");
     let files = [("a.yaml", &*waits), ("common.yaml", &*namespace("t"))];
     assert_eq!(advised(&files), (vec![], 2, 2));
-    // The definition would be right before its object, and may not be served yet.
+    // The definition would be directly before its object, and its kind may not be served yet.
     assert_eq!(
         advised(&[("a.yaml", WIDGET), ("crds.yaml", CRD)]),
         (vec![], 2, 2)
@@ -88,7 +88,7 @@ fn a_name_does_not_help_where_more_than_an_order_is_asked_for() {
     let both = format!("{CRD}---\n{WIDGET}---\n{}", secret("s", "t"));
     let files = [("a.yaml", &*both), ("common.yaml", &*namespace("t"))];
     assert_eq!(advised(&files), (vec![], 2, 2));
-    // What waits for something else is not counted, and nor is what waits for that.
+    // A file that waits for something else is not counted, and nor is one that waits for it.
     let files = [
         ("a.yaml", &*format!("{}---\n{WIDGET}", namespace("t"))),
         ("b.yaml", &*secret("s", "t")),
@@ -119,7 +119,7 @@ fn a_long_chain_costs_no_more_than_a_look() {
     assert_eq!(plan(&files).names, NameAdvice::default());
 }
 
-/// What should move: from which file, to which, the first word of the objects' lines.
+/// The proposed moves: source file, target file, and the lines of the objects.
 fn split(files: &[(&str, &str)]) -> Vec<(String, String, Vec<u32>)> {
     let plan = plan(files);
     let parts = plan.advise_split().into_iter().map(|part| {
@@ -138,7 +138,7 @@ fn files_that_need_each_other_are_split_where_that_parts_them() {
     let first = format!("{}---\n{}", namespace("t"), secret("s", "u"));
     let second = format!("{}---\n{}", namespace("u"), secret("s", "t"));
     let files = [("a.yaml", &*first), ("b.yaml", &*second)];
-    // The second file comes behind the first one, and only the first one's secret is too early.
+    // The second file comes after the first one, and only the first one's secret is too early.
     assert_eq!(split(&files), [part("a.yaml", "zz-a.yaml", &[5])]);
 }
 

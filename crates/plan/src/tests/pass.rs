@@ -1,4 +1,4 @@
-//! What RKE2's first pass has met by the time that it reaches a file, and what it has not.
+//! Tests of the requirements that RKE2's first pass has met when it reaches the file.
 
 use super::*;
 
@@ -10,7 +10,6 @@ fn secret(name: &str, namespace: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
 }
 
-/// This many ConfigMaps.
 fn filler(count: usize) -> String {
     let maps = (0..count).map(|number| config_map(&format!("filler-{number}"), ""));
     maps.collect::<Vec<_>>().join("---\n")
@@ -89,7 +88,7 @@ fn a_kind_needs_its_definition_far_enough_before() {
     };
     assert_eq!(files(7), ["c.yaml"]);
     assert_eq!(files(8), [""; 0]);
-    // What RKE2 writes behind the definitions of their own file counts, what it writes before does not.
+    // Counts objects that RKE2 writes after the definitions of their own file, but not those before.
     let behind = format!("{CRD}---\n{}", filler(8));
     assert_eq!(held(&[("a.yaml", &behind), ("c.yaml", WIDGET)]), [""; 0]);
     let before = format!("{}---\n{CRD}", filler(8));
@@ -156,7 +155,7 @@ fn what_may_refuse_for_a_while_holds() {
     };
     assert_eq!(with(&quota("t")), ["c.yaml"]);
     assert_eq!(with(&quota("default")), [""; 0]);
-    // It sorts behind: RKE2 reaches the object first.
+    // It sorts after the object: RKE2 reaches the object first.
     let behind = webhook("''", "Fail");
     assert_eq!(
         held(&[("a.yaml", &space), ("c.yaml", &object), ("d.yaml", &behind)]),
@@ -168,7 +167,7 @@ fn what_may_refuse_for_a_while_holds() {
 
 #[test]
 fn a_file_waits_if_what_it_relies_on_may_be_refused_for_a_while() {
-    // Gatekeeper's own configuration asks its webhook about namespaces alone.
+    // Gatekeeper's own configuration calls its webhook only for namespaces.
     let gatekeeper = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: g}\nwebhooks: [{name: g.example.com, clientConfig: {url: 'https://192.0.2.1/'}, rules: [{apiGroups: [''], apiVersions: ['*'], resources: [namespaces], operations: [CREATE]}]}]\n";
     let space = namespace("t");
     let web = DEPLOYMENT.replace("name: web}", "name: web, namespace: t}");
@@ -210,7 +209,7 @@ fn an_admission_policy_whose_parameters_may_come_later_holds() {
     assert_eq!(with(&mutating), ["c.yaml"]);
     let open = policy.replace("spec: {", "spec: {failurePolicy: Ignore, ");
     assert_eq!(with(&open), [""; 0]);
-    // It refuses for good, or never.
+    // It refuses forever, or never.
     let without = policy.replace("paramKind: {apiVersion: v1, kind: ConfigMap}, ", "");
     assert_eq!(with(&without), [""; 0]);
 }
@@ -259,7 +258,7 @@ fn advice_on_an_object_of_kubernetes_own_that_comes_before_is_followed_by_the_or
         held(&[("a.yaml", &settings), ("b.yaml", deployment)]),
         [""; 0]
     );
-    // The controller of charts may look before it has heard of the other object.
+    // The controller of charts may run before it has been notified of the other object.
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: c, namespace: kube-system}\n";
     let config = chart.replace("HelmChart", "HelmChartConfig");
     assert_eq!(held(&[("a.yaml", &config), ("b.yaml", chart)]), ["b.yaml"]);
@@ -308,7 +307,7 @@ fn what_is_held_itself_holds_what_names_it_and_what_names_that() {
             ("z.yaml", &settings),
         ])
     };
-    // Each names the one behind it.
+    // Each refers to the next one.
     assert_eq!(files(&class("")), ["x.yaml", "z.yaml"]);
     let late = class(&format!("---\n{WIDGET}"));
     assert_eq!(
@@ -325,7 +324,7 @@ fn an_order_is_kept_where_something_would_be_refused_or_called_before_it_can_ans
     let asks = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: w}\nwebhooks: [{name: w.example.com, clientConfig: {service: {name: s, namespace: default}}, rules: [{apiGroups: ['*'], apiVersions: ['*'], operations: [CREATE], resources: ['*']}]}]\n";
     assert_eq!(held(&[("a.yaml", pod), ("b.yaml", &settings)]), ["a.yaml"]);
     assert_eq!(held(&[("a.yaml", asks), ("b.yaml", service)]), ["a.yaml"]);
-    // And where what comes first would keep the other from coming in that pass.
+    // The same if the earlier file would keep the other from coming in that pass.
     let both = format!("{asks}---\n{DEPLOYMENT}").replace("name: s,", "name: elsewhere,");
     let space = namespace("default-2");
     let named = format!("{settings}---\n{}---\n{ACCOUNT}", secret("s", "default-2"));

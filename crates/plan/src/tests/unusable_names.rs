@@ -1,4 +1,4 @@
-//! Names that RKE2 or kube-apiserver cannot use, and those that collide.
+//! Tests of names that RKE2 or kube-apiserver cannot use, and of those that collide.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What objects and their pods take of what LimitRanges and ResourceQuotas bound.
+//! The amounts that objects and their pods use of the resources that LimitRanges and ResourceQuotas limit.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use windrow_model::object::{plural_of, pods};
 use crate::cross_check::refusals::shown;
 use crate::knowledge::{NodeFacts, kubernetes_scope};
 
-/// One, as quantities are counted.
+/// The value 1 in billionths, the unit of quantities.
 const ONE: i128 = 1_000_000_000;
 
 pub(super) type Amounts = BTreeMap<String, i128>;
 
-/// What a container, or a pod as a whole, may take and asks for.
+/// The limits and requests of a container, or of a pod as a whole.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
     limits: Amounts,
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Those of a pod. A limit alone is a request as well. None where the pod asks as a whole.
+    /// Those of a pod. A limit without a request is a request as well. None if the pod as a whole has requests.
     pub(super) fn of_containers(spec: &Node) -> Vec<Self> {
         if spec.get("resources").is_some_and(|node| !node.is_null()) {
             return Vec::new();
@@ -41,7 +41,7 @@ impl Asked {
         asked.collect()
     }
 
-    /// What a pod takes at least: sidecars and a RuntimeClass may take more.
+    /// The minimum that a pod uses: sidecars and a RuntimeClass may use more.
     pub(super) fn of_pod(containers: &[Self]) -> Self {
         let mut whole = Self::default();
         for container in containers {
@@ -60,7 +60,7 @@ impl Asked {
         whole
     }
 
-    /// What is asked for and is more than may be taken.
+    /// The resource whose request is greater than its limit.
     pub(super) fn beyond_limit(&self) -> Option<&str> {
         let mut requests = self.requests.iter();
         let beyond = requests.find(|(name, asked)| {
@@ -70,7 +70,7 @@ impl Asked {
         beyond.map(|(name, _)| name.as_str())
     }
 
-    /// Why an item of a LimitRange does not take it; `who` it is. Of a pod only what it takes at least is known.
+    /// Why an item of a LimitRange rejects it; `who` is its name in messages. For a pod Windrow knows only the minimum.
     pub(super) fn outside(&self, item: &Node, who: &str) -> Option<String> {
         let bounds = |field: &str| item.get(field).map_or(&[][..], Node::entries).iter();
         let values = |name: &String| {
@@ -94,7 +94,7 @@ impl Asked {
             .or_else(|| more.map(|bound| words(bound, "more than")))
     }
 
-    /// What such an item asks to be said and is not.
+    /// A value that such an item requires but that is absent.
     pub(super) fn unsaid(&self, item: &Node, who: &str) -> Option<String> {
         let bounds = |field: &str| item.get(field).map_or(&[][..], Node::entries).iter();
         let request = bounds("min").find(|bound| !self.requests.contains_key(&bound.key));
@@ -106,7 +106,7 @@ impl Asked {
         Some(format!("{who} has no {what} of {}", bound.key))
     }
 
-    /// What quotas count of a pod, by the names that they have for it.
+    /// The amounts that quotas count for a pod, by the names that quotas have for them.
     pub(super) fn counted(&self) -> Amounts {
         let mut counted = Amounts::from([("pods".to_owned(), ONE), ("count/pods".to_owned(), ONE)]);
         for (name, amount) in &self.requests {
@@ -120,7 +120,7 @@ impl Asked {
         counted
     }
 
-    /// Does a quota that counts this take a container only if it says how much of it it takes, and does it not?
+    /// Whether a quota that counts this resource requires each container to set it, and the container does not.
     pub(super) fn does_not_say(&self, counted: &str) -> bool {
         let (said, resource) = match counted.split_once('.') {
             Some(("limits", resource)) => (&self.limits, resource),
@@ -131,14 +131,14 @@ impl Asked {
     }
 }
 
-/// What a LimitRange gives containers that do not say.
+/// The values that a LimitRange gives to containers without them.
 pub(super) struct Defaults {
     limits: Amounts,
     requests: Amounts,
 }
 
 impl Defaults {
-    /// As kube-apiserver completes it (`SetDefaults_LimitRangeItem`).
+    /// With the completions of kube-apiserver (`SetDefaults_LimitRangeItem`).
     pub(super) fn read(item: &Node) -> Self {
         let mut limits = amounts(item.get("default"));
         for (name, most) in amounts(item.get("max")) {
@@ -169,7 +169,7 @@ fn amounts(list: Option<&Node>) -> Amounts {
         .collect()
 }
 
-/// What an object takes of what quotas count.
+/// The amounts of an object that quotas count.
 pub(super) fn takes(object: &Object) -> Amounts {
     let (node, id) = (&object.node, &object.id);
     let mut takes = Amounts::new();

@@ -1,4 +1,5 @@
-//! What is not taken for what else is among the files. Each was seen with kube-apiserver 1.31 and 1.36.
+//! Tests of objects that are refused because of other objects of the files. Each was confirmed with kube-apiserver 1.31
+//! and 1.36.
 
 use super::*;
 use crate::rke2::config::{ConfigLayer, Rke2ConfigFile};
@@ -29,7 +30,7 @@ fn refused(text: &str, configuration: Option<&str>) -> Vec<String> {
     .collect()
 }
 
-/// Nothing is said of the whole, and this of each change.
+/// The whole has no findings, and each change has the expected one.
 fn hold(whole: &str, changes: &[(&str, &str, &str)]) {
     assert_eq!(refused(whole, Some("token: a\n")), [""; 0], "{whole}");
     for (right, wrong, words) in changes {
@@ -128,7 +129,7 @@ fn services_have_what_rke2_keeps_for_them() {
         .replace("30001", "8081");
     let wide = "service-node-port-range: 8000-9000\nservice-cidr: [10.1.0.0/16, 'fd00::/112']\n";
     assert_eq!(refused(&other, Some(wide)), [""; 0]);
-    // RKE2's configuration may lie elsewhere.
+    // RKE2's configuration may be elsewhere.
     let unknown = refused(&SERVICES.replace("30002", "8080"), None);
     assert!(
         unknown.len() == 1 && unknown[0].starts_with("admission-unknown 9: "),
@@ -179,7 +180,7 @@ fn a_limit_range_keeps_out_what_it_does_not_allow() {
             ),
         ],
     );
-    // What comes before it may be quicker.
+    // An earlier object may be faster.
     let parts: Vec<&str> = LIMITED.split("---\n").collect();
     let pod = parts[1].replace("limits: {cpu: 2}", "limits: {cpu: 3}");
     let before = refused(&format!("{pod}---\n{}", parts[0]), None);
@@ -293,7 +294,7 @@ fn a_quota_keeps_out_pods_that_take_too_much_or_do_not_say_how_much() {
     for text in [none, format!("{silent}{range}")] {
         assert_eq!(refused(&text, None), [""; 0], "{text}");
     }
-    // Something may give them what they do not say.
+    // Something may set the missing values.
     let scaler = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n";
     let scaled = refused(&format!("{silent}{scaler}"), None);
     assert!(
@@ -319,7 +320,7 @@ fn what_a_container_does_not_say_may_come_with_a_chart_or_by_rancher() {
         assert_eq!(code(&silent), "admission-refuses");
         for more in [chart, rancher] {
             assert_eq!(code(&format!("{silent}{more}")), "admission-unknown");
-            // What it says itself is too much whoever else is asked.
+            // Its own values are too large, independent of other objects.
             let much = silent.replace("resources: {}", "resources: {limits: {cpu: 5}}");
             assert_eq!(code(&format!("{much}{more}")), "admission-refuses");
         }
@@ -432,7 +433,7 @@ fn what_a_policy_may_refuse_is_not_known() {
             ),
         ],
     );
-    // Nobody denies by it, or it judges something else.
+    // No binding denies by it, or it applies to something else.
     for (right, other) in [
         ("[Deny]", "[Audit]"),
         ("policyName: p", "policyName: q"),

@@ -1,10 +1,9 @@
-//! What an evaluation may cost, counted in steps and never in time: the same expression on the same object
-//! always costs the same.
+//! The cost limit of an evaluation, counted in steps and never in time: the same expression on the same object always
+//! costs the same.
 //!
-//! The interpreter has no limit of its own. So the expression that it is given calls back (see `metered`),
-//! with the budget as the first argument, before everything that costs more than a moment: each round of a
-//! loop, each copy of a value, each comparison, each regular expression. What goes beyond the budget fails
-//! there, and so does everything after it.
+//! The interpreter has no limit. So the evaluated expression calls back (see `metered`), with the budget as the first
+//! argument, before every expensive operation: each round of a loop, each copy of a value, each comparison, each
+//! regular expression. An operation beyond the budget fails, and so do all later ones.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,16 +16,15 @@ use cel::common::value::{CowVal, StaticVal, Val};
 use cel::{Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-/// Steps that one evaluation may take: some ten milliseconds.
+/// Most steps of one evaluation: about ten milliseconds.
 pub(super) const MOST_STEPS: u64 = 250_000;
 /// Bytes of text that are one step.
 const BYTES: usize = 64;
-/// Steps for compiling a regular expression, and its largest size in memory: what one takes to compile goes
-/// by that.
+/// Steps for compiling a regular expression, and its largest size in memory, which determines the time to compile it.
 const COMPILE: u64 = 5_000;
 const LARGEST_PATTERN: usize = 10 << 20;
 
-/// The steps that are left. Copies share them.
+/// The remaining steps. Copies share them.
 #[derive(Debug, Clone)]
 pub struct EvaluationBudget(Arc<StepAccount>);
 
@@ -35,12 +33,11 @@ struct StepAccount {
     whole: u64,
     left: AtomicU64,
     exceeded: AtomicBool,
-    /// Regular expressions that were compiled, by their source; `None` for what is none.
+    /// Compiled regular expressions, by their source; `None` for an invalid one.
     patterns: Mutex<HashMap<String, Option<Regex>>>,
 }
 
 impl EvaluationBudget {
-    /// A budget of `steps`.
     pub fn new(steps: u64) -> Self {
         Self(Arc::new(StepAccount {
             whole: steps,
@@ -50,18 +47,17 @@ impl EvaluationBudget {
         }))
     }
 
-    /// How many steps it had.
+    /// The number of steps at the beginning.
     pub(super) fn whole(&self) -> u64 {
         self.0.whole
     }
 
-    /// How many steps were taken.
     #[cfg(test)]
     pub(super) fn taken(&self) -> u64 {
         self.0.whole - self.0.left.load(Ordering::Relaxed)
     }
 
-    /// Was more asked for than it had?
+    /// Whether more steps were requested than it had.
     pub(super) fn is_exceeded(&self) -> bool {
         self.0.exceeded.load(Ordering::Relaxed)
     }
@@ -81,7 +77,7 @@ impl EvaluationBudget {
         }
     }
 
-    /// Charges for a value with all that is in it.
+    /// Charges for a value with all values inside it.
     fn charge_whole(&self, value: &dyn Val) -> Result<(), ExecutionError> {
         self.charge(flat(value))?;
         if let Some(list) = value.downcast_ref::<CelList<'_>>() {
@@ -129,7 +125,7 @@ fn bytes(length: usize) -> u64 {
     1 + u64::try_from(length / BYTES).unwrap_or(u64::MAX - 1)
 }
 
-/// The steps for a value without what is in it.
+/// The steps for a value without the values inside it.
 fn flat(value: &dyn Val) -> u64 {
     if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         bytes(text.inner().len())
@@ -160,13 +156,13 @@ impl Val for EvaluationBudget {
 
 impl StaticVal for EvaluationBudget {}
 
-/// The variable with the budget. No source can name it: `@` is no letter there.
+/// The variable with the budget. No source can use this name: `@` is not a letter there.
 pub(super) const BUDGET: &str = "@budget";
 /// `@spend(@budget, n)`: charges n steps; always true.
 pub(super) const SPEND: &str = "@spend";
-/// `@whole(@budget, x)`: charges for x with all that is in it; x.
+/// `@whole(@budget, x)`: charges for x with all values inside it; returns x.
 pub(super) const WHOLE: &str = "@whole";
-/// `@flat(@budget, x)`: charges for x, and for a text by its length; x.
+/// `@flat(@budget, x)`: charges for x, and for a text by its length; returns x.
 pub(super) const FLAT: &str = "@flat";
 /// `@matches(@budget, text, pattern)`.
 pub(super) const MATCHES: &str = "@matches";
@@ -187,7 +183,7 @@ pub(super) fn environment() -> Env {
             (0..arguments).map(|_| DYN_TYPE).collect(),
             function,
         );
-        // Each name is new. Without one, every evaluation fails, and the tests with it.
+        // Each name is new. If one were not added, every evaluation would fail, and the tests with it.
         debug_assert!(added.is_ok());
     }
     env

@@ -1,4 +1,4 @@
-//! What is wrong with an expression before there is an object: unknown names, and depth.
+//! Finds errors of an expression without an object: unknown names, and depth.
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 use windrow_model::suggest::nearest;
@@ -13,7 +13,7 @@ pub(super) const MAX_DEPTH: usize = 32;
 /// length of a list.
 const MAX_LOOPS: usize = 3;
 
-/// What an expression may call, beside operators.
+/// The functions that an expression may call, in addition to operators.
 const FUNCTIONS: &[&str] = &[
     "bool",
     "contains",
@@ -55,7 +55,7 @@ const NAMES: &[&str] = &[
     "uint",
 ];
 
-/// Looks for what can be known to be wrong before there is an object.
+/// Finds errors that do not depend on an object.
 pub(super) struct Checker {
     /// Loop variables in scope.
     scope: Vec<String>,
@@ -174,7 +174,7 @@ impl Checker {
     }
 
     fn function(&mut self, name: &str) {
-        // Operators are calls too; their names hold characters that no identifier has.
+        // Operators are calls too; their names have characters that no identifier has.
         let operator = name
             .chars()
             .any(|character| !character.is_ascii_alphanumeric() && !matches!(character, '_' | '.'))
@@ -186,7 +186,7 @@ impl Checker {
         }
     }
 
-    /// Only what is written down can be judged here: a literal that is not a boolean.
+    /// Only a literal can be checked here, if it is not a boolean.
     pub(super) fn result_type(&mut self, root: &IdedExpr) {
         let kind = match &root.expr {
             Expr::Literal(LiteralValue::Boolean(_)) => return,

@@ -1,17 +1,16 @@
-//! An expression as the interpreter is given it: the one that was written, with calls that count what it
-//! costs (see `budget`).
+//! The evaluated form of an expression: the written one, with calls that count its cost (see `budget`).
 //!
 //! | written | evaluated |
 //! |---|---|
-//! | `list.all(x, body)` | `@whole(list).all(x, @spend(n) ? body : false)`, n being how long the body is |
-//! | `list.map(x, body)` | the same, and what the body yields is counted before it is copied |
+//! | `list.all(x, body)` | `@whole(list).all(x, @spend(n) ? body : false)`, with the length of the body as n |
+//! | `list.map(x, body)` | the same, and the result of the body is counted before it is copied |
 //! | `a + b`, `a == b`, `a in b`, `[a, b]`, `{k: a}`, `f(a)` | `@whole(a) + @whole(b)`, … |
-//! | `size(a)`, `a.startsWith(b)` and their like | `size(@flat(a))`, … |
-//! | `a.?b`, `a[?b]` | `@whole(a.?b)`: the interpreter copies what is found |
+//! | `size(a)`, `a.startsWith(b)` and similar ones | `size(@flat(a))`, … |
+//! | `a.?b`, `a[?b]` | `@whole(a.?b)`: the interpreter copies the result |
 //! | `a.matches(b)` | `@matches(a, b)` |
 //!
-//! Only what is found somewhere is counted: a name, a field, an item. What is made of such values was counted
-//! with them. The shapes that the interpreter knows (`@result && …`, `@result + […]`) stay as they are.
+//! Only existing values are counted: a name, a field, an item. Values that are made from them were counted with them.
+//! The shapes that the interpreter recognises (`@result && …`, `@result + […]`) stay as they are.
 
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
@@ -20,7 +19,7 @@ use cel::common::types::{CelBool, CelInt};
 
 use super::budget::{BUDGET, FLAT, MATCHES, SPEND, WHOLE};
 
-/// Functions that look at a text as a whole and at nothing in a list or a map.
+/// Functions that read a text as a whole, but not the items of a list or a map.
 const OF_TEXTS: &[&str] = &[
     "bool",
     "contains",
@@ -33,7 +32,7 @@ const OF_TEXTS: &[&str] = &[
     "type",
     "uint",
 ];
-/// Operators that only pass on what they are given.
+/// Operators that only pass on their operands.
 const FREE: &[&str] = &[
     operators::CONDITIONAL,
     operators::LOGICAL_AND,
@@ -43,7 +42,7 @@ const FREE: &[&str] = &[
     operators::NOT_STRICTLY_FALSE,
     operators::INDEX,
 ];
-/// Comparisons: with something that is written down they cost next to nothing.
+/// Comparisons: with a literal they cost next to nothing.
 const COMPARISONS: &[&str] = &[
     operators::EQUALS,
     operators::NOT_EQUALS,
@@ -53,7 +52,7 @@ const COMPARISONS: &[&str] = &[
     operators::GREATER_EQUALS,
 ];
 
-/// The expression with its calls. What counts is written before what it counts.
+/// The expression with its calls. The counting call comes before the counted operation.
 pub(super) fn metered(expression: &IdedExpr) -> IdedExpr {
     let expr = match &expression.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {
@@ -110,7 +109,7 @@ fn called(id: u64, call: &CallExpr) -> IdedExpr {
             whole(value)
         }
     };
-    // What is found in an optional value is taken out of it, not copied.
+    // The value inside an optional value is moved out of it, not copied.
     let within = match &call.args[..] {
         [value, ..] => call_of(value).is_some_and(|value| is_optional(&value.func_name)),
         _ => false,
@@ -142,7 +141,7 @@ fn call_of(value: &IdedExpr) -> Option<&CallExpr> {
 
 fn looped(comprehension: &ComprehensionExpr) -> ComprehensionExpr {
     let accumulated = |value: &IdedExpr| matches!(&value.expr, Expr::Ident(name) if *name == comprehension.accu_var);
-    // `@result + [item]`: the list stays where it is.
+    // `@result + [item]`: the list is not copied.
     let appended = |step: &IdedExpr| match &step.expr {
         Expr::Call(call) if call.func_name == operators::ADD => match &call.args[..] {
             [list, item] if accumulated(list) => {
@@ -214,7 +213,7 @@ fn items_of_a_round(items: &IdedExpr) -> Option<IdedExpr> {
     })
 }
 
-/// What is done in each round, after it is paid for.
+/// The body of a round, after its steps were charged.
 fn round(written: &IdedExpr, evaluated: IdedExpr) -> IdedExpr {
     let steps = i64::try_from(length(written)).unwrap_or(i64::MAX);
     let id = written.id;
@@ -234,13 +233,13 @@ fn round(written: &IdedExpr, evaluated: IdedExpr) -> IdedExpr {
     }
 }
 
-/// The value, counted with all that is in it.
+/// The value, counted with all values inside it.
 fn whole(value: &IdedExpr) -> IdedExpr {
     charged(WHOLE, value)
 }
 
-/// Counts a value that is found somewhere. What is made of others was counted with them, and its calls would
-/// only make evaluation recurse deeper.
+/// Counts an existing value. Values that are made from others were counted with them, and their calls would only make
+/// evaluation recurse deeper.
 fn charged(function: &str, value: &IdedExpr) -> IdedExpr {
     let is_found = match &value.expr {
         // `@result` is the interpreter's; `optional` is a family of functions, not a value.
@@ -272,7 +271,7 @@ fn counting(id: u64, function: &str, values: impl IntoIterator<Item = IdedExpr>)
     }
 }
 
-/// How many parts an expression has. What is within an inner loop counts here once.
+/// The number of parts of an expression. The parts of an inner loop count once here.
 pub(super) fn length(expression: &IdedExpr) -> u64 {
     let sum = |parts: &mut dyn Iterator<Item = &IdedExpr>| parts.map(length).sum::<u64>();
     1 + match &expression.expr {

@@ -1,17 +1,17 @@
-//! What an expression reads of its object: only that has to be handed to the interpreter, which has values
-//! of its own.
+//! The fields that an expression reads of its object. Only these are passed to the interpreter, which has its own
+//! values.
 
 use std::collections::BTreeSet;
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
-/// Which fields of the object are read.
+/// The fields of the object that an expression reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::rules) struct Reads {
-    /// What the object is called in the expression.
+    /// The object's name in the expression.
     pub(super) variable: &'static str,
     fields: BTreeSet<String>,
-    /// The object itself is handed to something.
+    /// The object itself is passed to something.
     whole: bool,
 }
 
@@ -24,18 +24,18 @@ impl Reads {
         }
     }
 
-    /// Is this field of the object of any use?
+    /// Whether the expression may read this field of the object.
     pub(super) fn field(&self, name: &str) -> bool {
         self.whole || self.fields.contains(name)
     }
 
-    /// The object stands by itself, with no field behind it.
+    /// The object is used without a field.
     pub(super) fn object(&mut self) {
         self.whole = true;
     }
 
-    /// Notes `object.field`, `object.?field`, `object["field"]` and `object[?"field"]`; true when the
-    /// expression is one of them. A loop variable called `object` adds fields of no use, no more.
+    /// Notes `object.field`, `object.?field`, `object["field"]` and `object[?"field"]`; true when the expression is one
+    /// of them. A loop variable with the name `object` only adds unused fields.
     pub(super) fn note(&mut self, expression: &Expr) -> bool {
         let field = match expression {
             Expr::Select(select) if self.is_object(&select.operand) => Some(select.field.as_str()),

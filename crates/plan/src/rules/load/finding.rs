@@ -1,4 +1,4 @@
-//! `findings:` of a pack: what is wrong with objects of a kind, and what to say of it.
+//! `findings:` of a pack: problems of objects of a kind, and their messages.
 
 use windrow_model::reasons::Severity;
 use windrow_model::redact::quoted;
@@ -8,10 +8,10 @@ use super::{Heading, PackItem};
 use crate::rules::fields::{Errors, Fields};
 use crate::rules::{FindingRule, MessageTemplate, Platform};
 
-/// Most things that a finding shows.
+/// Most pieces of evidence in a finding.
 const MOST_EVIDENCE: usize = 16;
 
-/// The keys of a finding, beside its heading.
+/// The keys of a finding, in addition to those of its heading.
 pub(super) const KEYS: &[&str] = &[
     "kind",
     "namespace",
@@ -78,7 +78,7 @@ pub(super) fn finding(
     }))
 }
 
-/// The address of a page; people are sent there.
+/// The address of a page for users.
 fn documentation<'n>(fields: &Fields<'n>, errors: &mut Errors<'_>) -> Option<&'n str> {
     let address = fields.text("documentation", errors)?;
     let is_one = address.starts_with("https://") || address.starts_with("http://");

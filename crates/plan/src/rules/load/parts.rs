@@ -17,7 +17,7 @@ pub(super) fn kind(node: &Node, errors: &mut Errors<'_>) -> Option<GroupKind> {
     Some(GroupKind::new(group, kind))
 }
 
-/// A kind that has to be there. `meaning` ends the message where it is not.
+/// A required kind. `meaning` ends the message if it is absent.
 pub(crate) fn required_kind(
     fields: &Fields<'_>,
     key: &str,

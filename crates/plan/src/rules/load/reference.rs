@@ -8,7 +8,7 @@ use crate::rules::fields::{Errors, Fields};
 use crate::rules::matching::scalar;
 use crate::rules::{Beside, FieldPath, NeedCondition, Reference, ReferenceNamespace};
 
-/// The keys of a reference, beside its heading.
+/// The keys of a reference, in addition to those of its heading.
 pub(super) const KEYS: &[&str] = &[
     "from",
     "under",
@@ -107,7 +107,7 @@ fn namespace(fields: &Fields<'_>, errors: &mut Errors<'_>) -> ReferenceNamespace
         .unwrap_or(ReferenceNamespace::Same)
 }
 
-/// `{kind: Role}`, `{kind: [Role, null]}`, `{optional: true}`: keys beside a name.
+/// `{kind: Role}`, `{kind: [Role, null]}`, `{optional: true}`: keys next to a name.
 fn beside(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<Beside> {
     let Some(node) = fields.get(key) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `rules:` of a pack: which documents, and what they require.
+//! `rules:` of a pack: the documents, and their requirements.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::rules::{
     parse_duration,
 };
 
-/// The keys of a rule, beside its heading.
+/// The keys of a rule, in addition to those of its heading.
 pub(super) const KEYS: &[&str] = &[
     "match",
     "reason",
@@ -68,7 +68,7 @@ pub(super) fn rule(
     }))
 }
 
-/// What all requirements of a rule share.
+/// The terms that all requirements of a rule share.
 struct Terms<'n> {
     reason: &'n str,
     tier: Tier,
@@ -155,7 +155,7 @@ fn requirement(node: &Node, terms: &Terms<'_>, errors: &mut Errors<'_>) -> Optio
     })
 }
 
-/// The state in which the target of a requirement is needed.
+/// The required state of a requirement's target.
 fn needed_condition(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<NeedCondition> {
     let word = fields.word(
         "condition",

@@ -39,7 +39,7 @@ fn the_shipped_packs_load_without_an_error_and_every_part_of_them_counts() {
 #[test]
 fn every_expression_of_the_shipped_packs_compiles() {
     for (file, text) in SHIPPED {
-        // Of any other text, expressions are compiled when it is loaded.
+        // The expressions of any other text are compiled when it is loaded.
         let (_, errors) = load(&[(file, &format!("{text}\n"))]);
         assert_eq!(errors, [""; 0]);
         let (_, errors) = load(&[(file, &text.replace("'Deployed'", "'Deployed"))]);

@@ -1,4 +1,4 @@
-//! Every shipped reference against an object as people write them.
+//! Tests every shipped reference with a typical object.
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@ use windrow_model::manifest::yaml;
 
 use super::*;
 
-/// An object as the manifest reader would hand it over.
+/// An object as the manifest reader returns it.
 fn object(text: &str) -> Object {
     let node = yaml::parse_configuration(text).unwrap().unwrap();
     let api_version = node.str_at(&["apiVersion"]).unwrap();

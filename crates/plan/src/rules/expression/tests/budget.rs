@@ -1,11 +1,11 @@
-//! Whatever the expression and the object: the steps are bounded, and no answer comes from an evaluation that
-//! was cut short.
+//! Tests that the steps are limited for every expression and object, and that no answer comes from an incomplete
+//! evaluation.
 
 use cel::common::ast::{Expr, IdedExpr};
 
 use super::*;
 
-/// A list of this many entries, as an API gives them.
+/// A list with this number of entries, as in an API.
 fn entries(count: usize) -> serde_json::Value {
     let entry = |number: usize| json!({"name": format!("entry-{number}"), "ready": true});
     json!({"entries": (0..count).map(entry).collect::<Vec<_>>(), "text": "x".repeat(1024)})
@@ -38,7 +38,7 @@ fn loops_over_long_lists_within_loops_are_an_error() {
         "object.entries.all(a, size(object.entries + object.entries) > 1)",
         "object.entries.all(a, [object.entries, object.entries] != [])",
         "object.entries.all(a, {'a': object.entries} != {})",
-        // A name costs what it stands for.
+        // A name costs as much as its value.
         "[object.entries].all(all, object.entries.all(a, a != all))",
         "object.entries.all(a, object.?entries.hasValue())",
         "object.entries.all(a, object[?'entries'].hasValue())",
@@ -71,7 +71,7 @@ fn what_is_too_much_for_every_object_is_refused_when_it_is_compiled() {
     let doubled = |unit: &str| unit.repeat(25);
     for source in [
         format!("{list}.all(a, {list}.all(b, {list}.all(c, a + b + c >= 0)))"),
-        // Nothing is counted here but the rounds, and there nothing but the patterns.
+        // Only the rounds are counted here, and in them only the patterns.
         format!("{list}.all(a, {list}.all(b, {list}.all(c, true)))"),
         format!("{list}.all(a, !'x'.matches('(a|b){{1,9}}' + string(a)))"),
         format!("{list}.map(a, {list}.map(b, {list}.map(c, [a, b, c]))) != []"),
@@ -106,7 +106,7 @@ fn the_steps_of_an_evaluation_are_at_most_its_budget_and_always_the_same() {
         };
         let (answer, all) = taken(u64::MAX);
         assert_eq!(taken(u64::MAX), (answer.clone(), all), "{source}");
-        // With as many as it takes it has the same answer, with one less it has none.
+        // With exactly its number of steps it has the same answer, with one less it has none.
         assert_eq!(taken(all), (answer, all), "{source}");
         let (none, _) = taken(all - 1);
         assert!(matches!(none, Err(EvaluationError::Limit(_))), "{source}");
@@ -129,7 +129,7 @@ fn what_is_looked_up_step_by_step_in_optional_values_is_counted_once() {
     assert!(last < first + 100, "{first}, {last}");
 }
 
-/// The step of a loop: its function, and where what was gathered so far stands in it.
+/// The step of a loop: its function, and the position of the collected values in it.
 fn shape(expression: &IdedExpr) -> String {
     let Expr::Comprehension(looped) = &expression.expr else {
         panic!("no loop: {expression:?}");
@@ -150,7 +150,7 @@ fn shape(expression: &IdedExpr) -> String {
 
 #[test]
 fn a_loop_that_counts_gathers_in_the_shape_that_the_interpreter_knows() {
-    // In another shape it copies what was gathered so far in each round.
+    // In another shape it copies the collected values in each round.
     for (source, expected) in [
         ("[1].all(x, x > 0)", "_&&_(gathered, other)"),
         ("[1].exists(x, x > 0)", "_||_(gathered, other)"),
@@ -213,7 +213,7 @@ fn a_pattern_that_takes_much_memory_is_an_error_and_one_of_the_object_is_too() {
 }
 
 proptest! {
-    /// Random loops over random lists: an evaluation ends within its budget, or says that it did not.
+    /// Random loops over random lists: an evaluation ends within its budget, or reports that it did not.
     #[test]
     fn no_loops_take_more_than_the_budget(
         picks in proptest::collection::vec((0_usize..6, 0_usize..5), 1..4),
@@ -225,7 +225,7 @@ proptest! {
         let loops = ["all", "exists", "exists_one", "filter", "map"];
         let body = "object.entries == [v] || size(string(object.text + 'x')) > 1".to_owned();
         let source = picks.iter().enumerate().fold(body, |body, (at, (list, kind))| {
-            // What `map` and `filter` yield is a list: a condition is made of it.
+            // The result of `map` and `filter` is a list, so a condition is made from it.
             match loops[*kind] {
                 kind @ ("map" | "filter") => format!("size({}.{kind}(v, {body})) > {at}", lists[*list]),
                 kind => format!("{}.{kind}(v, {body})", lists[*list]),
