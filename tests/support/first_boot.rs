@@ -72,13 +72,6 @@ pub(crate) const FIRST_BOOTS: &[FirstBoot] = &[
     FirstBoot {
         name: "what-never-comes",
         directories: &[
-            ManifestsDirectory {
-                held: &[(
-                    "network-sick.yaml",
-                    "NetworkAttachmentDefinition default/vlan13",
-                )],
-                ..case("tests/cases/machine-without-network/sick.yaml", "network-")
-            },
             case("tests/cases/claim-bound-before-use/healthy", "claim-"),
             ManifestsDirectory {
                 // No program answers this webhook here.
