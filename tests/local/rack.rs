@@ -263,7 +263,7 @@ fn everything_that_is_wrong_with_a_command_line_is_said_at_once() {
     assert_eq!(told.status.code(), Some(78), "{told:?}");
     let said = text(&told.stderr);
     for expected in [
-        "nodes.yaml:1: mac: `x` is no hardware address",
+        "nodes.yaml:1: mac: `x` is not a hardware address",
         "nodes.yaml:2: serial: `none`",
         "--from ftp://x: write https://node:9346/status",
         "http://n1/status: the token of --ask-token-file would be sent unencrypted",

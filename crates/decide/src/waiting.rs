@@ -338,12 +338,12 @@ impl DecisionContext<'_> {
                 let by_hand = self.held_names.contains_key(&file.name);
                 let entry = self.ledger.files.get(&file.path);
                 let entry = entry.filter(|entry| entry.digest == file.digest);
-                Some(entry.map(|entry| (entry, by_hand)))
+                Some((entry, by_hand))
             }
             _ => None,
         };
         let (from, after) = match provider {
-            Some(Some((entry, by_hand))) => match entry.state {
+            Some((Some(entry), by_hand)) => match entry.state {
                 FileStage::Held { code, .. } if by_hand || on_purpose(code) => (began, short),
                 FileStage::Held { .. } => (began, short.max(self.staging.overdue_after)),
                 // Without an answer from kube-apiserver, the blind deadline counts, once and not again for each file
@@ -359,8 +359,8 @@ impl DecisionContext<'_> {
                 }
             },
             // The same decision is also about that file.
-            Some(None) => (began, short.max(self.staging.overdue_after)),
-            None => (began, short),
+            Some((None, false)) => (began, short.max(self.staging.overdue_after)),
+            Some((None, true)) | None => (began, short),
         };
         Patience {
             from,

@@ -46,7 +46,10 @@ pub(super) fn treated(
     let line = |vm: &Value| {
         let pod = pods.iter().find(|pod| {
             let same = |field| text(pod, field) == text(vm, field);
-            same("/metadata/namespace")
+            // KubeVirt keeps the pods of earlier migrations.
+            let has_ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+            !has_ended
+                && same("/metadata/namespace")
                 && text(pod, "/spec/nodeName") == node
                 && label(pod, VM_OF_POD) == text(vm, "/metadata/name")
         });

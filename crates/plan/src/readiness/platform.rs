@@ -7,7 +7,7 @@ use windrow_model::object::Condition;
 use windrow_model::redact::quoted;
 
 use super::Judgement;
-use super::fields::{has_status, progressing, ready, says, text, unknown};
+use super::fields::{has_status, one_line, progressing, ready, says, text, unknown};
 use super::node::ProbeOutcome;
 
 /// The state of KubeVirt, from the report of its operator (`syncInstallation` in `pkg/virt-operator/kubevirt.go` and
@@ -20,7 +20,8 @@ pub enum KubeVirtState<'o> {
     Installing {
         phase: &'o str,
     },
-    /// virt-operator replaces its parts with those of another version. Available is True meanwhile.
+    /// virt-operator replaces its parts with those of another version. Available is True until they are written, and False until they are
+    /// ready.
     Updating {
         message: &'o str,
     },
@@ -110,7 +111,7 @@ impl From<KubeVirtState<'_>> for ProbeOutcome {
                 Self::failed(format!("its phase is {}", quoted(phase)))
             }
             KubeVirtState::Updating { message } => {
-                Self::failed(format!("it is updated: {message}"))
+                Self::failed(format!("it is updated: {}", one_line(message)))
             }
             KubeVirtState::Impaired { condition } => Self::failed(format!(
                 "its condition {} is {}: {}",
@@ -126,7 +127,7 @@ impl From<KubeVirtState<'_>> for ProbeOutcome {
     }
 }
 
-/// The state of a ManagedChart, or of a Bundle: its condition Ready. A chart that was only changed after its installation is installed.
+/// The state of a ManagedChart: its condition Ready, which Rancher copies from its Bundle. A chart that was only changed after its installation is installed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ChartState<'o> {
     NoStatus,
@@ -170,20 +171,18 @@ pub fn only_modified(message: &str) -> bool {
 pub(super) fn judge(object: &Value, id: &ObjectRef) -> Option<Judgement> {
     Some(match (id.group.as_str(), id.kind.as_str()) {
         ("kubevirt.io", "KubeVirt") => KubeVirtState::of(object).for_staging(),
-        ("management.cattle.io", "ManagedChart") | ("fleet.cattle.io", "Bundle") => {
-            match ChartState::of(object) {
-                ChartState::NoStatus => unknown("NoStatus", "Fleet has reported no status yet"),
-                ChartState::NotReady(condition) => progressing(
-                    "NotReadyYet",
-                    format!(
-                        "its condition Ready is {}: {}",
-                        condition.status,
-                        says(&condition)
-                    ),
+        ("management.cattle.io", "ManagedChart") => match ChartState::of(object) {
+            ChartState::NoStatus => unknown("NoStatus", "Fleet has reported no status yet"),
+            ChartState::NotReady(condition) => progressing(
+                "NotReadyYet",
+                format!(
+                    "its condition Ready is {}: {}",
+                    condition.status,
+                    says(&condition)
                 ),
-                ChartState::Installed => ready("Ready", "it is installed"),
-            }
-        }
+            ),
+            ChartState::Installed => ready("Ready", "it is installed"),
+        },
         _ => return None,
     })
 }

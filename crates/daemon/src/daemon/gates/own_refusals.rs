@@ -108,11 +108,15 @@ pub(super) fn own_refusals(
             continue;
         }
         let why = format!("{component} says: {}", refusal.line);
-        if let Err(error) = remember_refused(layout, &version, &mine, &why, &own) {
-            let known = unwritten.map(|(known, _)| known).or(known);
-            let all = RefusedGates::and(known, &version, &mine, &why, &own);
-            unwritten = Some((all, error));
-        }
+        let written = remember_refused(layout, &version, &mine, &why, &own);
+        // What was written after a failure belongs to the refusals that count for this start, too.
+        let (before, error) = match (unwritten.take(), written) {
+            (None, Ok(())) => continue,
+            (Some((before, error)), Ok(())) => (Some(before), error),
+            (before, Err(error)) => (before.map(|(before, _)| before).or(known), error),
+        };
+        let all = RefusedGates::and(before, &version, &mine, &why, &own);
+        unwritten = Some((all, error));
     }
     unwritten.map_or(Ok(()), Err)
 }

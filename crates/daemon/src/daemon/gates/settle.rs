@@ -1,5 +1,6 @@
 //! Brings the drop-in up to date, and reports its state for the status. Only reads files and waits for nothing.
 
+use std::io;
 use std::time::Duration;
 
 use windrow_decide::Event;
@@ -178,8 +179,21 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
         // If that fails, the next look tries again.
         let _ = StateFile::TakenBack.keep(layout, taken_back);
     }
+    if let Err(error) = remember_change(inputs, settled) {
+        let path = StateFile::LastChange.path(layout);
+        let why = format!("write {}", path.display());
+        let event = failed(&why, &error.to_string());
+        let there = inputs.there();
+        let mut kept = settled.kept.iter();
+        // Nobody would find its refusal after it was taken out again, and each boot would begin with it.
+        if kept.any(|gate| !there.iter().any(|known| known.sets_as(gate))) {
+            settled.dropped.clear();
+            settled.kept = there;
+            settled.content.clone_from(&inputs.current);
+            return vec![event];
+        }
+    }
     let content = settled.content.as_deref();
-    remember_change(inputs, settled);
     let done = if settled.dropped.is_empty() {
         put_drop_in(layout, content).map(TakenOut::Put)
     } else {
@@ -222,11 +236,11 @@ fn put(inputs: &DropInInputs, settled: &mut Settled) -> Vec<Event> {
 
 /// Records the gates that a change of the configuration replaces. Without this record, a rollback uses the record of
 /// the last trial.
-fn remember_change(inputs: &DropInInputs, settled: &Settled) {
+fn remember_change(inputs: &DropInInputs, settled: &Settled) -> io::Result<()> {
     let (current, content) = (inputs.current.as_deref(), settled.content.as_deref());
     // The last change still has the gate whose refusal could not be written: so the next start looks for the refusal again.
     if current == content || inputs.knows_unwritten {
-        return;
+        return Ok(());
     }
     let there = inputs.there();
     let mut added = settled.kept.iter();
@@ -234,10 +248,10 @@ fn remember_change(inputs: &DropInInputs, settled: &Settled) {
         || added.any(|gate| !there.iter().any(|known| known.sets_as(gate)));
     let file = StateFile::LastChange;
     let known = file.recall(&inputs.layout).unwrap_or_default();
-    let _ = match LastChange::after(known, current, content, is_asked_for) {
+    match LastChange::after(known, current, content, is_asked_for) {
         Some(change) => file.keep(&inputs.layout, &change),
         None => file.forget(&inputs.layout),
-    };
+    }
 }
 
 /// Each gate that a boot removes is worth a warning: the configuration may have lost it by mistake.

@@ -30,7 +30,8 @@ pub(in crate::incidents) fn find(
         };
         let since = false_since(available);
         let is_late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
-        if !KubeVirtState::of(kubevirt).is_unavailable() || !is_late || is_upgrading(objects)? {
+        let is_unavailable = KubeVirtState::of(kubevirt).is_unavailable() && !available.is_true();
+        if !is_unavailable || !is_late || is_upgrading(objects)? {
             continue;
         }
         let handlers = objects.all(ObjectKind::POD)?.iter().filter(|pod| {
