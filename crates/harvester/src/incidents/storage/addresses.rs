@@ -1,7 +1,7 @@
 //! Longhorn's pods do not get an address of the storage network.
 //!
 //! Harvester waits until whereabouts' pool of the network has an allocation for each node, and tries again and again (harvester v1.8.2
-//! `pkg/controller/master/storagenetwork/storage_network.go` validateIPAddressesAllocations; alike in v1.5.0 to v1.9.0-rc6, except that a
+//! `pkg/controller/master/storagenetwork/storage_network.go` validateIPAddressesAllocations; alike in v1.5.0 to v1.8.2, except that a
 //! witness counts before v1.7.0, harvester#9325). The name of the pool is the range as it is written in the Setting. Whereabouts names it
 //! by the network instead. Why a pod has no address is only in its Events, which are not read.
 
