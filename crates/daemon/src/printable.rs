@@ -90,11 +90,11 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Strin
     serde_json::to_string(value).map(escaped)
 }
 
-/// As [`json`], over several lines, without a line break at the end.
+/// As `json`, over several lines, without a line break at the end.
 ///
 /// # Errors
 ///
-/// As [`json`].
+/// As `json`.
 pub fn json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string_pretty(value).map(escaped)
 }

@@ -31,7 +31,7 @@ pub(super) const MOST_MEMORY: usize = 64 << 20;
 ///
 /// # Errors
 ///
-/// Why no answer came within [`ANSWER`].
+/// Why no answer came within `ANSWER`.
 pub async fn answer<T>(
     connection: &Connection,
     request: impl Future<Output = kube::Result<T>>,

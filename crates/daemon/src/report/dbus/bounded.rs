@@ -2,7 +2,7 @@
 //!
 //! The library reads a whole message before it can be refused, and a bus lets every user send 32 MB (dbus-daemon) or
 //! 128 MB (dbus-broker). So the head of a message is read first. The body of a long one is dropped as it arrives, and
-//! the library only gets the head, which is enough to answer a call ([`is_cut`]).
+//! the library only gets the head, which is enough to answer a call (`is_cut`).
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
