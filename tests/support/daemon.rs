@@ -217,7 +217,23 @@ impl Daemon {
 
     pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
-        self.child.wait().unwrap()
+        self.socket.set_nonblocking(true).unwrap();
+        let (_nobody, pause) = std::sync::mpsc::channel::<()>();
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            // Before it ends, the daemon waits until there is room for its last notification.
+            let mut buffer = [0; 4096];
+            while self.socket.recv(&mut buffer).is_ok() {}
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "it does not end: {}",
+                self.said()
+            );
+            let _ = pause.recv_timeout(Duration::from_millis(20));
+        }
     }
 }
 
