@@ -5,7 +5,7 @@ _default:
 
 # The main job on the embedded simulation: a Harvester node boots in an empty directory, a new temporary one when none is named
 sandbox *directory:
-    cargo run -- run --sandbox {{directory}}
+    cargo run -- sandbox {{directory}}
 
 # What a change is checked with before it is committed
 check:
@@ -46,7 +46,7 @@ generate:
 bench name:
     cargo bench --bench {{name}}
 
-# Packages and the program as they are shipped, in target/packages: `just package`, `just package --fast --program FILE deb`
+# Packages and the program as they are shipped, in target/packages: `just package`, `just package --fast --programs DIR deb`
 package *options:
     packaging/build {{options}}
 

@@ -43,8 +43,8 @@ impl Node {
         let place = root.path().join("notify");
         let socket = UnixDatagram::bind(&place).unwrap();
         let begun = Instant::now();
-        let daemon = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .args(["run", "--root"])
+        let daemon = Command::new(env!("CARGO_BIN_EXE_windrowd"))
+            .arg("--root")
             .arg(root.path())
             .env("NOTIFY_SOCKET", &place)
             .stderr(Stdio::null())

@@ -28,7 +28,7 @@ pub(crate) async fn measure(programs: &Programs, samples: usize) {
         fs::write(manifests.join(format!("{number:03}.yaml")), text).unwrap();
     }
     let config = cluster.kubeconfig(Who::Admin);
-    let _daemon = Daemon::start(&programs.windrow, scratch.path(), &config).await;
+    let _daemon = Daemon::start(&programs.daemon(), scratch.path(), &config).await;
     let mut waits = Vec::new();
     for number in 0..samples {
         let marker = manifests.join(format!("{number:03}.yaml.skip"));

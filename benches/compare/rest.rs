@@ -87,11 +87,11 @@ pub(crate) async fn measure(programs: &Programs, minutes: u32) {
     for number in 0..200 {
         fs::write(manifests.join(format!("{number:03}.yaml")), WIDGET).unwrap();
     }
-    let windrow = Daemon::start(&programs.windrow, &root, &config).await;
+    let windrow = Daemon::start(&programs.daemon(), &root, &config).await;
     let mut agents = vec![Agent {
         what: "Windrow, 200 files held",
         pid: windrow.child.id(),
-        program: Some("windrow"),
+        program: Some("windrowd"),
     }];
 
     let applied = scratch.path().join("applied");

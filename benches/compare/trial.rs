@@ -73,6 +73,13 @@ pub(crate) struct Programs {
     pub(crate) said: PathBuf,
 }
 
+impl Programs {
+    /// It lies beside the command line.
+    pub(crate) fn daemon(&self) -> PathBuf {
+        self.windrow.with_file_name("windrowd")
+    }
+}
+
 /// `None`, after one line that says why, when the parts are not here.
 pub(crate) async fn run(set: &Set, way: Way, programs: &Programs) -> Option<Outcome> {
     let scratch = tempfile::tempdir().unwrap();
@@ -349,7 +356,7 @@ async fn windrow(set: &Set, root: &Path, cluster: &Cluster, programs: &Programs)
         fs::write(root.join("etc/harvester-release.yaml"), release).unwrap();
         fs::write(root.join("oem/harvester.config"), config).unwrap();
     }
-    Daemon::start(&programs.windrow, root, &cluster.kubeconfig(Who::Admin)).await
+    Daemon::start(&programs.daemon(), root, &cluster.kubeconfig(Who::Admin)).await
 }
 
 /// A client whose requests say that they are the harness'.

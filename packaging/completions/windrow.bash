@@ -76,8 +76,8 @@ _windrow() {
             windrow,report)
                 cmd="windrow__subcmd__report"
                 ;;
-            windrow,run)
-                cmd="windrow__subcmd__run"
+            windrow,sandbox)
+                cmd="windrow__subcmd__sandbox"
                 ;;
             windrow,stage)
                 cmd="windrow__subcmd__stage"
@@ -211,8 +211,8 @@ _windrow() {
             windrow__subcmd__help,report)
                 cmd="windrow__subcmd__help__subcmd__report"
                 ;;
-            windrow__subcmd__help,run)
-                cmd="windrow__subcmd__help__subcmd__run"
+            windrow__subcmd__help,sandbox)
+                cmd="windrow__subcmd__help__subcmd__sandbox"
                 ;;
             windrow__subcmd__help,stage)
                 cmd="windrow__subcmd__help__subcmd__stage"
@@ -284,7 +284,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
+            opts="-h -V --root --help --version check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -874,7 +874,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="run check plan preflight rehearse status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
+            opts="check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1293,7 +1293,7 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__help__subcmd__run)
+        windrow__subcmd__help__subcmd__sandbox)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1941,17 +1941,13 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__run)
-            opts="-h --sandbox --speed --config --pause-at --seed --root --help"
+        windrow__subcmd__sandbox)
+            opts="-h --speed --config --pause-at --seed --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --sandbox)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --speed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

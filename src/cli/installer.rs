@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use super::exit::Exit;
+use super::Exit;
 
 use crate::fs;
 

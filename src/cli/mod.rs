@@ -16,7 +16,6 @@ mod context;
 mod diagnose;
 mod document;
 mod drain_check;
-mod exit;
 mod follow;
 mod gates;
 mod hold;
@@ -33,7 +32,7 @@ mod release;
 mod repair;
 mod replay;
 mod report;
-mod run;
+mod sandbox;
 mod stage;
 mod status;
 mod upgrade_check;
@@ -47,18 +46,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::exit::Exit;
 use crate::fs::confine;
 use crate::layout::Layout;
 use crate::panics::print_no_caught_panics;
 use context::Context;
-use exit::Exit;
 use out::{complain, style};
-
-/// The version and its source. `packaging/program` names the commit; any other build is a development build.
-const VERSION: &str = match option_env!("WINDROW_BUILD") {
-    Some(build) => build,
-    None => concat!(env!("CARGO_PKG_VERSION"), " (development build)"),
-};
+use windrow_daemon::VERSION;
 
 /// Bootstrap agent for bare-metal RKE2 and Harvester nodes.
 #[derive(Debug, Parser)]
@@ -79,11 +73,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Run(run::Args),
     Check(check::Args),
     Plan(plan::Args),
     Preflight(preflight::Args),
     Rehearse(rehearse::Args),
+    Sandbox(sandbox::Args),
     Status(status::Args),
     Why(why::Args),
     Wait(wait::Args),
@@ -111,11 +105,11 @@ enum Verb {
 impl Verb {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
-            Verb::Run(args) => run::run(args, context),
             Verb::Check(args) => check::run(args, context),
             Verb::Plan(args) => plan::run(args, context),
             Verb::Preflight(args) => preflight::run(&args, context),
             Verb::Rehearse(args) => rehearse::run(args, context),
+            Verb::Sandbox(args) => sandbox::run(&args),
             Verb::Status(args) => status::run(args, context),
             Verb::Why(args) => why::run(args, context),
             Verb::Wait(args) => wait::run(args, context),

@@ -31,8 +31,8 @@ impl Node {
         let place = root.join("etc/rancher/rke2/rke2.yaml");
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::copy(kubeconfig, place).unwrap();
-        let daemon = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .args(["run", "--root"])
+        let daemon = Command::new(env!("CARGO_BIN_EXE_windrowd"))
+            .arg("--root")
             .arg(root)
             .env_remove("NOTIFY_SOCKET")
             .stdin(Stdio::null())

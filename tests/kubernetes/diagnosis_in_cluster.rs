@@ -36,7 +36,7 @@ impl Server {
 
     /// The same, with an identity by which the audit log knows it.
     fn start_as(cluster: &Cluster, who: Who, root: &Path, settings: &str) -> Self {
-        let program = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        let program = Command::new(env!("CARGO_BIN_EXE_windrowd"));
         Self::start_program(program, &cluster.kubeconfig(who), root, settings)
     }
 
@@ -62,7 +62,7 @@ impl Server {
             write("etc/machine-id", identity);
         }
         let daemon = program
-            .args(["run", "--root"])
+            .arg("--root")
             .arg(root)
             .env_remove("NOTIFY_SOCKET")
             .env_remove("JOURNAL_STREAM")

@@ -72,7 +72,7 @@ fn the_watchdog_is_fed_when_it_is_asked_for_and_only_then() {
     daemon.ticks(3);
     drop(daemon);
 
-    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), false);
+    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrowd")), false);
     daemon.hear("READY=1");
     daemon.signal(Signal::SIGTERM);
     loop {
@@ -288,7 +288,7 @@ fn on_a_read_only_directory(node: &Node) -> Option<Daemon> {
     command
         .args(["--mount", "sh", "-c", script])
         .arg(node.manifests())
-        .arg(env!("CARGO_BIN_EXE_windrow"));
+        .arg(env!("CARGO_BIN_EXE_windrowd"));
     if !can_mount() {
         return None;
     }
@@ -568,8 +568,8 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
         node.root.path().join("run/motd.d/windrow").exists()
     });
     let before = state();
-    let mut second = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["run", "--root"])
+    let mut second = Command::new(env!("CARGO_BIN_EXE_windrowd"))
+        .arg("--root")
         .arg(node.root.path())
         .env_remove("NOTIFY_SOCKET")
         .env_remove("JOURNAL_STREAM")
@@ -583,7 +583,7 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(75), "{said}");
     assert!(
-        said.starts_with("windrow: ")
+        said.starts_with("windrowd: ")
             && said.contains("another Windrow runs")
             && said.lines().count() == 1,
         "{said}"

@@ -26,7 +26,7 @@ const WIDGET: &str =
     "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: default}\n";
 
 fn start(node: &Node, bus: &Bus) -> Daemon {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_windrow"));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_windrowd"));
     program.env("DBUS_SYSTEM_BUS_ADDRESS", bus.address());
     let daemon = node.start_with(program, false);
     daemon.hear("READY=1");

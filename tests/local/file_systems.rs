@@ -42,7 +42,7 @@ impl Staged {
         command
             .args(namespaces)
             .args(["sh", "-ec", &script, "sh"])
-            .arg(env!("CARGO_BIN_EXE_windrow"))
+            .arg(env!("CARGO_BIN_EXE_windrowd"))
             .current_dir(node.root.path())
             .envs([("M", MANIFESTS), ("R", RKE2)]);
         let daemon = node.start_with(command, true);

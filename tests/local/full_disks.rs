@@ -35,7 +35,7 @@ fn on_a_small_file_system(node: &Node, place: &Path) -> Option<Daemon> {
     command
         .args(["--mount", "sh", "-c", &script])
         .arg(place)
-        .arg(env!("CARGO_BIN_EXE_windrow"));
+        .arg(env!("CARGO_BIN_EXE_windrowd"));
     let daemon = node.start_with(command, true);
     daemon.hear("READY=1");
     Some(daemon)

@@ -329,6 +329,48 @@ fn the_manual_page_of_the_journal_is_current() {
     );
 }
 
+#[test]
+fn the_manual_page_of_the_daemon_is_current() {
+    let page = Page {
+        name: "windrowd",
+        section: 8,
+        about: "daemon of Windrow",
+        see_also: &[("windrow", 1), ("windrow.yaml", 5), ("windrow-journal", 7)],
+    };
+    current("packaging/man/windrowd.8", page.around(DAEMON).as_bytes());
+}
+
+const DAEMON: &str = r#".SH SYNOPSIS
+\fBwindrowd\fR [\fB\-\-root\fR \fIDIR\fR]
+.SH DESCRIPTION
+Holds each manifest back from RKE2 until its dependencies exist in the cluster, writes feature gates, and reports whether the
+node is ready. systemd starts it as \fIwindrow.service\fR, before RKE2. It runs until SIGTERM, and all holds stay when it ends.
+SIGHUP makes it read its settings again.
+.SH OPTIONS
+.TP
+\fB\-\-root\fR \fIDIR\fR
+Use the node rooted at DIR instead of this host.
+.TP
+\fB\-h\fR, \fB\-\-help\fR
+Print help.
+.TP
+\fB\-V\fR, \fB\-\-version\fR
+Print version.
+.SH EXIT STATUS
+.TP
+\fB0\fR
+It was asked to stop.
+.TP
+\fB1\fR
+A task of the daemon ended, or an error of the system. systemd starts it again.
+.TP
+\fB64\fR
+Wrong use of the command line.
+.TP
+\fB75\fR
+Another daemon runs on this node already.
+"#;
+
 const JOURNAL: &str = r#".SH DESCRIPTION
 Each entry reports one event, with one of the codes below. \fBjournalctl \-u windrow\fR shows the entries,
 \fBjournalctl \-x \-u windrow\fR adds the advice, and \fBjournalctl MESSAGE_ID=\fR\fIid\fR shows the entries of one
@@ -372,7 +414,7 @@ Unknown, for example because the daemon does not run.
 Wrong use of the command line.
 .TP
 \fB75\fR
-\fBwindrow run\fR: another daemon runs on this node already.
+\fBwindrow rack\fR: another rack uses this state directory.
 .TP
 \fB78\fR
 Bad configuration: settings or rules.

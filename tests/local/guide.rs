@@ -168,7 +168,7 @@ fn every_command_of_ten_minutes_with_windrow_does_what_it_says() {
     let mut last_words = String::new();
     for deed in deeds(&guide) {
         match deed {
-            Deed::Types(command) if command.starts_with("windrow run --sandbox") => {
+            Deed::Types(command) if command.starts_with("windrow sandbox") => {
                 let mut first = FirstTerminal::open(shell(&format!("exec {command}")));
                 first.until_it_stops();
                 terminal = Some(first);

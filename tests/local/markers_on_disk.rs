@@ -28,7 +28,7 @@ enum Seen {
 
 /// Runs the program below `root` until it ends or is ready, and returns in which order markers came or went and which
 /// files were synced.
-fn trace(root: &Path, arguments: &[&str]) -> Vec<Seen> {
+fn trace(root: &Path, program: &str, arguments: &[&str]) -> Vec<Seen> {
     let socket = root.join("notify");
     let _ = fs::remove_file(&socket);
     let told = UnixDatagram::bind(&socket).unwrap();
@@ -36,7 +36,7 @@ fn trace(root: &Path, arguments: &[&str]) -> Vec<Seen> {
     // It waits to be traced before it becomes the program.
     let mut child = Command::new("sh")
         .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
-        .arg(env!("CARGO_BIN_EXE_windrow"))
+        .arg(program)
         .arg("--root")
         .arg(root)
         .args(arguments)
@@ -143,7 +143,7 @@ fn a_marker_that_was_made_or_removed_is_on_disk_before_the_program_ends() {
             Seen::Removed("a.yaml.skip".to_owned()),
         ),
     ] {
-        let seen = trace(&root, &arguments);
+        let seen = trace(&root, env!("CARGO_BIN_EXE_windrow"), &arguments);
         let at = seen.iter().position(|one| *one == change);
         let at = at.unwrap_or_else(|| panic!("{arguments:?}: {seen:?}"));
         assert!(
@@ -163,7 +163,7 @@ fn markers_of_the_start_are_on_disk_before_ready_and_their_contents_before_their
     for name in FILES {
         fs::write(manifests.join(name), widget).unwrap();
     }
-    let seen = trace(&root, &["run"]);
+    let seen = trace(&root, env!("CARGO_BIN_EXE_windrowd"), &[]);
     let mut contents = BTreeSet::new();
     let mut names = 0;
     let mut unsynced = false;

@@ -78,7 +78,7 @@ fn node_exporter_gets_a_file_that_promtool_takes_and_that_goes_with_the_daemon()
         "/etc/windrow/conf.d/50-metrics.yaml",
         "metrics: {textfile: /var/lib/prometheus/node-exporter/windrow.prom}\n",
     );
-    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), false);
+    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrowd")), false);
     daemon.hear("READY=1");
     // The directory is node_exporter's: it is not made, and the journal says that it is missing, once.
     daemon.eventually("the directory to be missed", || {

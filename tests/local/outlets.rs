@@ -23,7 +23,7 @@ use crate::support::widgets;
 const DEADLINE: Duration = Duration::from_secs(180);
 
 fn start(node: &Node) -> Daemon {
-    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), false);
+    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrowd")), false);
     daemon.hear("READY=1");
     daemon
 }
@@ -165,7 +165,7 @@ async fn a_node_is_seen_before_rke2_exists_with_a_server_whose_fingerprint_it_te
     let private: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o400);
     fs::set_permissions(&credential, private).unwrap();
     let start = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windrowd"));
         command.env("CREDENTIALS_DIRECTORY", credentials.path());
         let daemon = node.start_with(command, false);
         daemon.hear("READY=1");

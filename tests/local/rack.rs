@@ -170,7 +170,7 @@ async fn a_node_sends_to_a_rack_that_it_knows_by_its_certificate_and_nothing_is_
             rack.port
         ),
     );
-    let daemon = node.start_with(Command::new(WINDROW), false);
+    let daemon = node.start_with(Command::new(env!("CARGO_BIN_EXE_windrowd")), false);
     daemon.hear("READY=1");
     daemon.eventually("the rack to have taken the event", || {
         node.status()["webhooks"][0]["state"] == "delivered"

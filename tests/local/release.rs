@@ -81,11 +81,14 @@ fn sums(release: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Something that is packed in the program's place.
+/// A directory with something that is packed in place of the programs.
 fn stand_in(directory: &Path) -> PathBuf {
-    let path = directory.join("windrow");
-    fs::write(&path, "a program\n").unwrap();
-    path
+    let place = directory.join("programs");
+    fs::create_dir(&place).unwrap();
+    for name in ["windrow", "windrowd"] {
+        fs::write(place.join(name), "a program\n").unwrap();
+    }
+    place
 }
 
 /// A key of each kind, made for one test: the file of the one, and the home of GnuPG with the other.
@@ -173,7 +176,7 @@ fn a_release_holds_what_it_says_and_its_signatures_verify() {
     ]);
     for machine in ["x86_64", "aarch64"] {
         let program = format!("{machine}-unknown-linux-musl={}", program.display());
-        command.args(["--program", &program]);
+        command.args(["--programs", &program]);
     }
     command
         .arg("--key")
@@ -384,7 +387,7 @@ fn the_same_program_is_packed_into_the_same_bytes_by_whomever() {
             .arg(repository("packaging/build"))
             .args(["--fast", "-o"])
             .arg(&out);
-        command.arg("--program").arg(&program).env("TZ", zone);
+        command.arg("--programs").arg(&program).env("TZ", zone);
         succeed(command.args(["deb", "rpm", "tar", "sysext"]));
         sums(&out)
     };
@@ -396,15 +399,26 @@ fn the_same_program_is_packed_into_the_same_bytes_by_whomever() {
 #[test]
 fn a_program_is_tried_before_it_is_released() {
     let tried = |program: &Path| run(Command::new(repository("packaging/try")).arg(program));
-    let output = tried(Path::new(env!("CARGO_BIN_EXE_windrow")));
+    let built = Path::new(env!("CARGO_BIN_EXE_windrow")).parent().unwrap();
+    let output = tried(built);
     assert!(output.status.success(), "{output:?}");
     let directory = tempfile::tempdir().unwrap();
-    let broken = directory.path().join("windrow");
-    fs::copy("/bin/true", &broken).unwrap();
-    let output = tried(&broken);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("does not say \"windrow "), "{said}");
+    for broken in ["windrow", "windrowd"] {
+        for name in ["windrow", "windrowd"] {
+            let from = match name == broken {
+                true => PathBuf::from("/bin/true"),
+                false => built.join(name),
+            };
+            fs::copy(from, directory.path().join(name)).unwrap();
+        }
+        let output = tried(directory.path());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains(&format!("does not say \"{broken} ")),
+            "{said}"
+        );
+    }
 }
 
 /// The workflow can be read in one look since it only calls the script.

@@ -13,10 +13,8 @@ use serde_json::Value;
 /// At full speed; `temporary` is where a directory is made when none is named.
 fn sandbox(temporary: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["run", "--speed", "600"])
-        .args(arguments.iter().filter(|one| !Path::new(one).is_absolute()))
-        .arg("--sandbox")
-        .args(arguments.iter().filter(|one| Path::new(one).is_absolute()))
+        .args(["sandbox", "--speed", "600"])
+        .args(arguments)
         .stdin(Stdio::null())
         .env("TMPDIR", temporary)
         .output()
@@ -114,14 +112,7 @@ fn how_long_something_has_lasted_on_a_sandboxs_node_is_said_by_its_own_clock() {
     let temporary = tempfile::tempdir().unwrap();
     let node = temporary.path().join("node");
     let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args([
-            "run",
-            "--speed",
-            "600",
-            "--pause-at",
-            "rancher",
-            "--sandbox",
-        ])
+        .args(["sandbox", "--speed", "600", "--pause-at", "rancher"])
         .arg(&node)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

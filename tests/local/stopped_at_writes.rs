@@ -18,7 +18,6 @@ use crate::support::daemon::Node;
 use crate::support::stepwise;
 use crate::support::widgets::WIDGET;
 
-const WINDROW: &str = env!("CARGO_BIN_EXE_windrow");
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 const REQUESTS: &str = "/var/lib/rancher/windrow/requests";
 
@@ -133,8 +132,8 @@ fn run_up_to(node: &Node, number: usize, fate: Fate, meanwhile: &(dyn Fn() + Syn
     let _ = fs::remove_file(&place);
     let told = UnixDatagram::bind(&place).unwrap();
     told.set_nonblocking(true).unwrap();
-    let mut command = stepwise::stopped(WINDROW);
-    command.args(["run", "--root"]).arg(node.root.path());
+    let mut command = stepwise::stopped(env!("CARGO_BIN_EXE_windrowd"));
+    command.arg("--root").arg(node.root.path());
     command.env("NOTIFY_SOCKET", &place);
     command.env("WATCHDOG_USEC", "200000").stderr(Stdio::null());
     let (mut child, process) = started(&mut command);

@@ -184,16 +184,35 @@ fn the_daemon_depends_on_no_simulation_rack_or_user_interface() {
         names.contains("windrow-decide") && names.len() > 50,
         "{tree}"
     );
-    for unwanted in [
-        "windrow",
-        "windrow-simulate",
-        "windrow-learn",
-        "windrow-rack",
-        "askama",
-        "clap",
-        "ratatui",
-        "redb",
-    ] {
+    for unwanted in NOT_IN_THE_DAEMON {
         assert!(!names.contains(unwanted), "{unwanted}: {tree}");
     }
+}
+
+/// `windrow` is in neither list: its name is part of paths and messages of the daemon.
+const NOT_IN_THE_DAEMON: &[&str] = &[
+    "windrow-simulate",
+    "windrow-learn",
+    "windrow-rack",
+    "askama",
+    "clap",
+    "ratatui",
+    "redb",
+];
+
+#[test]
+fn the_daemons_program_has_no_code_of_the_command_line() {
+    let has = |program: &str, name: &str| {
+        // As a mangled symbol has it. An unoptimized search of 100 MB takes a minute, so grep does it.
+        let symbol = format!("{}{}", name.len(), name.replace('-', "_"));
+        let found = Command::new("grep")
+            .args(["--quiet", "--text", "--fixed-strings", &symbol, program])
+            .status();
+        found.unwrap().success()
+    };
+    for name in NOT_IN_THE_DAEMON {
+        assert!(has(env!("CARGO_BIN_EXE_windrow"), name), "{name}");
+        assert!(!has(env!("CARGO_BIN_EXE_windrowd"), name), "{name}");
+    }
+    assert!(has(env!("CARGO_BIN_EXE_windrowd"), "windrow-daemon"));
 }

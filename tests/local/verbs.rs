@@ -180,7 +180,7 @@ const NOT_READ: &[(&str, &str)] = &[
     ("check", "write"),
     ("report", "output"),
     ("knowledge learn", "output"),
-    ("run", "sandbox"),
+    ("sandbox", "directory"),
     // Directories of the installer image.
     ("installer", "host"),
     ("installer", "image"),
@@ -274,7 +274,7 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("stage", "files", "@", MANIFEST),
     ("vip-check", "config", "--config @", IPV6),
     // Refused: playing one takes long.
-    ("run", "config", "--sandbox --config @", MANIFEST),
+    ("sandbox", "config", "--config @", MANIFEST),
 ];
 
 #[test]
@@ -344,7 +344,7 @@ fn a_dash_is_standard_input_for_every_file_that_is_read() {
         };
         let file = try_with("stdin.yaml", "");
         assert!(
-            *verb == "run" || file.0.is_some_and(|code| code != 1 && code != 64),
+            *verb == "sandbox" || file.0.is_some_and(|code| code != 1 && code != 64),
             "{verb} {arg}: {file:?}"
         );
         let (code, said) = try_with("-", content);

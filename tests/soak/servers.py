@@ -109,7 +109,7 @@ class Server:
         self.write("etc/rancher/rke2/rke2.yaml", self.pki.kubeconfig(self.name), 0o600)
         (self.root / "var/lib/rancher/rke2/server/manifests").mkdir(parents=True, exist_ok=True)
         self.write("etc/windrow/conf.d/50-soak.yaml", configuration + "outlets: {nodeCondition: false, nodeEvents: false}\n")
-        self.start("windrow", "env", "WINDROW_LOG=windrow=debug", *environment, program, "run", "--root", self.root)
+        self.start("windrow", "env", "WINDROW_LOG=windrow=debug", *environment, program + "d", "--root", self.root)
 
     def person(self, program, *arguments):
         """Somebody at this machine says something to Windrow. Returns the name of their process."""

@@ -101,7 +101,7 @@ impl Node {
 
     /// Starts the daemon, with a watchdog that has to be fed every tenth of a second.
     pub(crate) fn start(&self) -> Daemon {
-        self.start_with(Command::new(env!("CARGO_BIN_EXE_windrow")), true)
+        self.start_with(Command::new(env!("CARGO_BIN_EXE_windrowd")), true)
     }
 
     pub(crate) fn start_with(&self, mut command: Command, watchdog: bool) -> Daemon {
@@ -111,7 +111,7 @@ impl Node {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         let log = self.path("/log");
         command
-            .args(["run", "--root"])
+            .arg("--root")
             .arg(self.root.path())
             .env("NOTIFY_SOCKET", &place)
             .env_remove("WATCHDOG_PID")

@@ -23,9 +23,9 @@ impl Faults {
         self.place.path().join("rules")
     }
 
-    /// The program, into which the faults are loaded.
+    /// The daemon, into which the faults are loaded.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windrowd"));
         command
             .env("LD_PRELOAD", library())
             .env("FAULTS", self.rules());

@@ -64,9 +64,34 @@ pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The program under test: the one just built, or the one that `WINDROW_MACHINE_PROGRAM` names (a release build, say).
+/// The programs on a node.
+const INSTALLED: [&str; 2] = ["/usr/bin/windrow", "/usr/bin/windrowd"];
+
+/// The command line under test: the one just built, or the one that `WINDROW_MACHINE_PROGRAM` names (a release build, say).
 pub(crate) fn program() -> PathBuf {
     std::env::var_os(PROGRAM).map_or_else(|| env!("CARGO_BIN_EXE_windrow").into(), PathBuf::from)
+}
+
+/// Both programs under test: the daemon lies beside the command line.
+pub(crate) fn programs() -> [PathBuf; 2] {
+    [program(), program().with_file_name("windrowd")]
+}
+
+/// A directory with both programs, without their debug information, as `packaging/build --programs` takes it.
+pub(crate) fn stripped(directory: &Path) -> PathBuf {
+    let place = directory.join("programs");
+    std::fs::create_dir(&place).expect("a directory");
+    for program in programs() {
+        let name = program.file_name().expect("a name");
+        let strip = Command::new("strip")
+            .arg("-o")
+            .arg(place.join(name))
+            .arg(&program)
+            .output();
+        let strip = strip.expect("strip");
+        assert!(strip.status.success(), "{strip:?}");
+    }
+    place
 }
 
 fn root() -> Option<PathBuf> {
@@ -109,7 +134,7 @@ impl Builder {
     /// The same with Windrow installed, both enabled: as the package does it, but with the program just built.
     pub(crate) fn node() -> Self {
         Self::rke2()
-            .bind(program(), "/usr/bin/windrow")
+            .programs()
             .unit_of("systemd/windrow-failsafe.service")
             .unit_of("systemd/windrow-ready.service")
             .unit_of("systemd/windrow-ready.target")
@@ -217,17 +242,28 @@ impl Builder {
         self
     }
 
-    /// A copy of Windrow's program, which can be removed while the machine runs.
-    pub(crate) fn program_copied(mut self) -> Self {
-        self.binds.retain(|(_, path)| path != "/usr/bin/windrow");
-        std::fs::copy(program(), self.place("/usr/bin/windrow")).expect("the program");
+    /// Windrow's programs, seen read-only.
+    pub(crate) fn programs(self) -> Self {
+        let pairs = programs().into_iter().zip(INSTALLED);
+        pairs.fold(self, |machine, (program, path)| machine.bind(program, path))
+    }
+
+    /// Copies of Windrow's programs, which can be removed while the machine runs.
+    pub(crate) fn programs_copied(mut self) -> Self {
+        for (program, path) in programs().into_iter().zip(INSTALLED) {
+            self.binds.retain(|(_, known)| known != path);
+            std::fs::copy(program, self.place(path)).expect("the program");
+        }
         self
     }
 
-    /// Another program instead of Windrow's.
-    pub(crate) fn program_replaced(mut self, content: &str) -> Self {
-        self.binds.retain(|(_, path)| path != "/usr/bin/windrow");
-        self.script("/usr/bin/windrow", content)
+    /// Another program instead of each of Windrow's.
+    pub(crate) fn programs_replaced(mut self, content: &str) -> Self {
+        for path in INSTALLED {
+            self.binds.retain(|(_, known)| known != path);
+            self = self.script(path, content);
+        }
+        self
     }
 
     /// The user-data that cloud-init finds (a NoCloud seed).

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::machine::{program, repository, say};
+use super::machine::{repository, say, stripped};
 use super::own_directory::own_directory;
 
 /// Far longer than anything takes here, emulated and beside other tests: reaching it is a failure, not a measurement.
@@ -88,16 +88,11 @@ pub(crate) fn image(overlay: impl FnOnce(&Path)) -> &'static Image {
         let tree = directory.join("overlay");
         std::fs::create_dir_all(&tree).expect("a directory");
         overlay(&tree);
-        let stripped = directory.join("windrow");
-        succeed(
-            Command::new("strip")
-                .arg("-o")
-                .arg(&stripped)
-                .arg(program()),
-        );
         let build = repository("packaging/build");
         let mut build = Command::new(build);
-        build.args(["--fast", "--program"]).arg(&stripped);
+        build
+            .args(["--fast", "--programs"])
+            .arg(stripped(&directory));
         succeed(build.arg("-o").arg(&directory).arg("deb"));
         let entries = std::fs::read_dir(&directory).expect("a directory");
         let package = entries

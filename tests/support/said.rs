@@ -20,6 +20,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         "Messages of the daemon",
         &[
             "crates/daemon/src/daemon",
+            "crates/daemon/src/run",
             "crates/daemon/src/orders",
             "crates/daemon/src/background",
             "crates/daemon/src/act",
@@ -275,7 +276,8 @@ fn lines(literal: &str) -> Vec<String> {
     });
     let lines = text.split("\\n").map(|line| {
         let line = line.trim().trim_start_matches("\\r");
-        line.strip_prefix("windrow: ").unwrap_or(line)
+        let line = line.strip_prefix("windrow: ").unwrap_or(line);
+        line.strip_prefix("windrowd: ").unwrap_or(line)
     });
     let lines = lines.filter(|line| !line.is_empty() && !line.contains('\n'));
     lines.map(str::to_owned).collect()

@@ -110,19 +110,18 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
-        verb: "run",
+        verb: "sandbox",
         exits: &[
-            (
-                0,
-                "The daemon stopped on request; in the sandbox, the node came up.",
-            ),
-            (4, "In the sandbox, the node did not come up."),
-            (75, "Another daemon runs on this node already."),
+            (0, "The node came up, or you stopped it."),
+            (4, "The node did not come up."),
         ],
-        examples: &[(
-            "windrow run --sandbox",
-            "Run the same daemon with a simulated node in a directory.",
-        )],
+        examples: &[
+            ("windrow sandbox", "Boot the example in a new directory."),
+            (
+                "windrow sandbox node --config harvester-config.yaml --pause-at ready",
+                "Boot your own configuration in node/, and stop at the end to look around.",
+            ),
+        ],
     },
     VerbPage {
         verb: "status",

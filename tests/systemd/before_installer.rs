@@ -1,7 +1,7 @@
 //! The preflight in front of Harvester's installer, by the recipe of docs/preflight.md, on a booted machine. Harvester's installer, curl and
 //! the kernel's command line are played; the script, the program, the download over HTTP and the terminal's input are real.
 
-use machine::{Builder, Machine, program, repository, skipped};
+use machine::{Builder, Machine, repository, skipped};
 
 use crate::support::machine;
 
@@ -19,7 +19,7 @@ fn iso(more_of_cmdline: &str) -> Machine {
     let tree = "/iso/package/harvester-os/files";
     let script = "packaging/harvester/installer/preflight-installer";
     let machine = Builder::new()
-        .bind(program(), "/usr/bin/windrow")
+        .programs()
         .copy(script, &format!("/windrow/{script}"))
         .script(&format!("{tree}/usr/bin/start-installer.sh"), START)
         .script(

@@ -493,7 +493,7 @@ fn a_program_that_cannot_be_executed_keeps_neither_rke2_nor_what_may_be_lifted()
         )
     };
     let machine = node()
-        .program_replaced("\u{7f}ELF and then nothing")
+        .programs_replaced("\u{7f}ELF and then nothing")
         .file(&marker("widget.yaml"), mark("lift"))
         .file(&marker("vm.yaml"), mark("keep"))
         .boot();
@@ -512,7 +512,7 @@ fn a_start_that_hangs_delays_rke2_no_longer_than_its_time_limit() {
     }
     // Alive, never ready. The limit is shortened to shorten the test.
     let machine = node()
-        .program_replaced("#!/bin/sh\nexec sleep infinity\n")
+        .programs_replaced("#!/bin/sh\nexec sleep infinity\n")
         .drop_in("windrow.service", "[Service]\nTimeoutStartSec=1s\n")
         .boot();
     machine.wait_unit("rke2-server.service", "active");

@@ -39,7 +39,7 @@ fn image(directory: &Path) {
     }
     let staged = Command::new(repository("packaging/stage"))
         .arg(directory.join("image/tree"))
-        .arg(program())
+        .arg(program().parent().expect("a directory"))
         .arg(&inventory)
         .output()
         .expect("packaging/stage");

@@ -307,7 +307,7 @@ fn traced_node() -> Option<Builder> {
         .file(SITE, "debug: false\n")
         .script(
             "/usr/local/bin/windrow-stepwise",
-            "#!/bin/sh\n[ ! -e /run/stepwise ] || kill -STOP $$\nexec /usr/bin/windrow run\n",
+            "#!/bin/sh\n[ ! -e /run/stepwise ] || kill -STOP $$\nexec /usr/bin/windrowd\n",
         )
         // It stops at every system call, and is killed more often than systemd allows.
         .drop_in(

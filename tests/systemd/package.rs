@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use machine::{Builder, Machine, program, repository, say, skipped};
+use machine::{Builder, Machine, repository, say, skipped, stripped};
 use serde_json::Value;
 
 use crate::support::machine;
@@ -106,18 +106,11 @@ fn packages() -> Option<&'static Packages> {
 
 fn build() -> Packages {
     let directory = own_directory("packages");
-    let stripped = directory.join("windrow");
-    succeed(
-        Command::new("strip")
-            .arg("-o")
-            .arg(&stripped)
-            .arg(program()),
-    );
     succeed(
         Command::new(repository("packaging/build"))
             .arg("--fast")
-            .arg("--program")
-            .arg(&stripped)
+            .arg("--programs")
+            .arg(stripped(&directory))
             .arg("-o")
             .arg(&directory),
     );
@@ -366,7 +359,7 @@ fn a_removal_takes_the_holds_away_even_when_the_program_cannot_be_executed() {
     say_of(&machine, &["dpkg", "--install", &inside(packages, DEB)]);
     wait_at_work(&machine);
     machine
-        .sh("systemctl stop windrow.service; printf '\\177ELF and then nothing' >/usr/bin/windrow");
+        .sh("systemctl stop windrow.service; printf '\\177ELF and then nothing' | tee /usr/bin/windrow >/usr/bin/windrowd");
     let said = say_of(&machine, &["dpkg", "--remove", "windrow"]);
     assert!(said.contains("instead"), "{said}");
     assert!(!machine.exists(DROP_IN));

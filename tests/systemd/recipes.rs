@@ -1,10 +1,9 @@
 //! The recipes of packaging/, followed to the letter on a booted machine: cloud-init's user-data, a combustion script,
 //! the files for Harvester. And a node's downloads over the network.
 
-use std::path::Path;
 use std::process::Command;
 
-use machine::{Builder, Machine, program, repository, skipped};
+use machine::{Builder, Machine, program, repository, skipped, stripped};
 use serde_json::Value;
 
 use crate::support::machine;
@@ -136,7 +135,7 @@ fn the_combustion_script_installs_configures_and_enables_before_the_first_boot()
     }
     let packages = tempfile::tempdir().expect("a directory");
     let built = Command::new(repository("packaging/build"))
-        .args(["--fast", "--program"])
+        .args(["--fast", "--programs"])
         .arg(stripped(packages.path()))
         .arg("-o")
         .arg(packages.path())
@@ -195,19 +194,6 @@ fn the_combustion_script_installs_configures_and_enables_before_the_first_boot()
         "{said}"
     );
     assert!(machine.exists("/var/lib/rancher/rke2/server/manifests/map.yml"));
-}
-
-/// The program without its debug information.
-fn stripped(directory: &Path) -> std::path::PathBuf {
-    let path = directory.join("windrow");
-    let strip = Command::new("strip")
-        .arg("-o")
-        .arg(&path)
-        .arg(program())
-        .output();
-    let strip = strip.expect("strip");
-    assert!(strip.status.success(), "{strip:?}");
-    path
 }
 
 /// A minimal yip: the files of the stage `initramfs`, and the units to enable, of one document. Its templates are not

@@ -150,7 +150,7 @@ fn masked_disabled_and_an_image_without_windrow_leave_no_hold_without_a_way_out(
     if skipped() {
         return;
     }
-    let mut machine = node_with_gates().program_copied().boot();
+    let mut machine = node_with_gates().programs_copied().boot();
     wait_held(&machine);
     assert!(machine.exists(ORPHANS) && machine.exists(DROP_IN));
 
@@ -176,7 +176,7 @@ fn masked_disabled_and_an_image_without_windrow_leave_no_hold_without_a_way_out(
     // An image without it: what is below /usr is gone, /etc/systemd and /var/lib/rancher persist.
     hold_again(&machine);
     machine.sh(
-        "systemctl enable windrow.service; rm -rf /usr/bin/windrow /usr/lib/windrow \
+        "systemctl enable windrow.service; rm -rf /usr/bin/windrow /usr/bin/windrowd /usr/lib/windrow \
          /usr/lib/systemd/system/windrow* /usr/lib/systemd/system/rke2-*.service.d",
     );
     machine.reboot();
@@ -212,7 +212,7 @@ fn a_program_that_hangs_and_ignores_sigterm_costs_rke2_fifteen_seconds_and_no_ho
         return;
     }
     let machine = node()
-        .program_replaced(HANGS)
+        .programs_replaced(HANGS)
         .file(&skip("widget.yaml"), mark("lift", "it waits"))
         .file(&skip("vm.yaml"), mark("keep", "it waits"))
         .file(DROP_IN, "kube-apiserver-arg+:\n- feature-gates+=A=true\n")
@@ -303,7 +303,7 @@ fn a_stray_sigterm_brings_the_daemon_back_and_a_second_one_neither_loops_nor_lif
     assert_eq!(machine.unit("windrow.service", "Result"), "success");
 
     // Started by hand, and then by systemd too.
-    machine.sh("systemd-run --unit=by-hand --service-type=notify windrow run; systemctl start windrow.service || true");
+    machine.sh("systemd-run --unit=by-hand --service-type=notify windrowd; systemctl start windrow.service || true");
     machine.wait_unit("windrow-failsafe.service", "inactive");
     machine.wait_journal(
         &["--boot", "--unit=windrow-failsafe.service"],
@@ -347,7 +347,7 @@ fn a_program_that_cannot_be_executed_leaves_markers_of_any_size_a_way_out_and_no
     // An empty file is a script that succeeds, for a shell.
     let large = "it waits ".repeat(40_000);
     let mut machine = node()
-        .program_replaced("")
+        .programs_replaced("")
         .file(&skip("widget.yaml"), mark("lift", &large))
         .file(&skip("vm.yaml"), mark("keep", &large))
         .file(DROP_IN, "kube-apiserver-arg+:\n- feature-gates+=A=true\n")
@@ -374,7 +374,7 @@ fn a_program_that_cannot_be_executed_leaves_markers_of_any_size_a_way_out_and_no
     machine.write(&skip("widget.yaml"), &mark("lift", "it waits"));
     machine.write(&skip("vm.yaml"), &mark("keep", "it waits"));
     machine.sh(&format!(
-        "printf '\\177ELF and then nothing' >/usr/bin/windrow; systemctl stop rke2-server.service; rm {APPLIED}; \
+        "printf '\\177ELF and then nothing' | tee /usr/bin/windrow >/usr/bin/windrowd; systemctl stop rke2-server.service; rm {APPLIED}; \
          mv {MANIFESTS} {place}; ln -s ../../../../..{place} {MANIFESTS}"
     ));
     machine.reboot();
@@ -419,12 +419,12 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
     if skipped() {
         return;
     }
-    let machine = node().program_copied().boot();
+    let machine = node().programs_copied().boot();
     wait_held(&machine);
     // Without RKE2, which would apply a released file: it would not be held again anyway.
     machine.sh(
-        "systemctl stop rke2-server.service; mv /usr/bin/windrow /usr/bin/sound; \
-         : >/usr/bin/windrow; chmod 755 /usr/bin/windrow; systemctl kill --signal=KILL windrow.service",
+        "systemctl stop rke2-server.service; mkdir /root/sound; mv /usr/bin/windrow /usr/bin/windrowd /root/sound; \
+         install -m 755 /dev/null /usr/bin/windrow; install -m 755 /dev/null /usr/bin/windrowd; systemctl kill --signal=KILL windrow.service",
     );
     machine.wait_unit("windrow.service", "failed");
     machine.wait_until("the script lifts it", |machine| {
@@ -449,7 +449,7 @@ fn what_the_script_lifted_is_told_as_such_and_not_held_again_once_the_program_is
     machine.sh(command);
     assert!(!machine.exists(&quoted), "{command}");
     machine.sh(
-        "mv /usr/bin/sound /usr/bin/windrow; systemctl reset-failed windrow.service; systemctl start windrow.service",
+        "mv /root/sound/* /usr/bin; systemctl reset-failed windrow.service; systemctl start windrow.service",
     );
     let journal = ["--boot", "--unit=windrow.service"];
     machine.wait_journal(&journal, "the fail-safe lifted its hold");

@@ -14,6 +14,7 @@ pub mod backoff;
 pub mod causes;
 pub mod configuration;
 pub mod daemon;
+pub mod exit;
 pub mod files;
 pub mod fs;
 pub mod https;
@@ -27,7 +28,10 @@ pub mod panics;
 pub mod pinned;
 pub mod printable;
 pub mod report;
+mod run;
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used, reason = "a test ends where it panics")]
 pub mod testing;
 pub mod token_bucket;
+
+pub use run::{VERSION, main};

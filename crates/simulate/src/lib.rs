@@ -5,7 +5,7 @@
 //! Windrow: nothing on the simulated node knows of plans or rules.
 //!
 //! Invariants: the same scenario, files and seed give the same run, event for event. Used by `windrow rehearse`,
-//! `windrow run --sandbox` and the simulation tests.
+//! `windrow sandbox` and the simulation tests.
 #![forbid(unsafe_code)]
 
 pub mod rehearse;

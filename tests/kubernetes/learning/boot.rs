@@ -269,8 +269,8 @@ struct Daemon(Child);
 impl Daemon {
     fn start(root: &Path) -> Self {
         let log = fs::File::create(root.join("log")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .args(["run", "--root"])
+        let child = Command::new(env!("CARGO_BIN_EXE_windrowd"))
+            .arg("--root")
             .arg(root)
             .env_remove("NOTIFY_SOCKET")
             .stdin(Stdio::null())

@@ -135,17 +135,17 @@ impl Place {
         Self { name, root }
     }
 
-    /// The program with the host name of this server.
-    fn program(&self) -> Command {
+    /// A program with the host name of this server.
+    fn program(&self, program: &str) -> Command {
         let mut command = Command::new("unshare");
         let script = r#"hostname "$1"; shift; exec "$@""#;
         command.args(["--uts", "sh", "-c", script, "sh", self.name]);
-        command.arg(env!("CARGO_BIN_EXE_windrow"));
+        command.arg(program);
         command
     }
 
     fn repair(&self, gateway: &Gateway, arguments: &[&str]) -> Child {
-        let mut program = self.program();
+        let mut program = self.program(env!("CARGO_BIN_EXE_windrow"));
         let child = program
             .arg("--root")
             .arg(self.root.path())
@@ -163,7 +163,12 @@ impl Place {
 
     fn daemon(&self, gateway: &Gateway, settings: &str) -> Server {
         let root = self.root.path();
-        let server = Server::start_program(self.program(), gateway.kubeconfig(), root, settings);
+        let server = Server::start_program(
+            self.program(env!("CARGO_BIN_EXE_windrowd")),
+            gateway.kubeconfig(),
+            root,
+            settings,
+        );
         // Servers are told apart by it.
         gateway.is_for(server.pid());
         server

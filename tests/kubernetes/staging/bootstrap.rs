@@ -117,7 +117,7 @@ impl Bootstrap {
         }
         let daemon = match windrow {
             true => {
-                let program = Path::new(env!("CARGO_BIN_EXE_windrow"));
+                let program = Path::new(env!("CARGO_BIN_EXE_windrowd"));
                 Some(Daemon::start(program, &root, &cluster.kubeconfig(Who::Admin)).await)
             }
             false => None,
@@ -297,7 +297,7 @@ impl Daemon {
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::copy(kubeconfig, place).unwrap();
         let child = Command::new(program)
-            .args(["run", "--root"])
+            .arg("--root")
             .arg(root)
             .env_remove("NOTIFY_SOCKET")
             .stdin(Stdio::null())

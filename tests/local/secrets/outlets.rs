@@ -255,7 +255,7 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
     );
     let before = files(node.root.path());
 
-    let mut program = Command::new(env!("CARGO_BIN_EXE_windrow"));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_windrowd"));
     program.env("DBUS_SYSTEM_BUS_ADDRESS", bus.address());
     let daemon = node.start_with(program, false);
     daemon.hear("READY=1");

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-/// How a verb ends. The numbers never change.
+/// How a program ends. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
+pub enum Exit {
     Ok = 0,
     /// An error of the system (a file that cannot be written).
     Failure = 1,

@@ -1,201 +1,58 @@
-//! `windrow run`: the daemon. systemd starts it; it ends on SIGTERM and leaves every hold in place.
-//!
-//! `--sandbox [DIR]` runs the same daemon over a simulated node in DIR, until nothing changes there
-//! any more.
+//! `windrow sandbox`: the daemon over a simulated node in a directory, until nothing changes there any more.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use jiff::Timestamp;
 use tokio::sync::watch;
-use windrow_decide::Event;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::extract::{self, FileKind, kind_of};
 use windrow_model::manifest::{ManifestPath, ReadLimits};
-use windrow_model::reasons::Code;
 use windrow_simulate::{FIRST_VM, Setup};
 
 use super::blame;
 use super::inputs::{name_of, text_of};
 use super::out::{PrintableOutput, print_whole};
-use super::{Context, Exit, complain, style};
-use crate::apiserver::ApiServer;
-use crate::background::Background;
+use super::{Exit, complain, style};
 use crate::configuration::Configuration;
-use crate::daemon::gates::GateController;
-use crate::daemon::incidents::Diagnoser;
-use crate::daemon::outlets;
 use crate::daemon::{Clock, Daemon, DaemonSignals, link};
 use crate::files::{Durability, replace};
 use crate::fs;
 use crate::layout::Layout;
-use crate::lock::Lock;
-use crate::observe::probes::{self, Endpoints, ProbeContext};
-use crate::observe::rke2::{FindKubeconfig, admin_kubeconfig};
-use crate::observe::{appearances, cluster};
 use crate::printable::shell_word;
 use crate::report::journal;
 use crate::sandbox::{Ends, NodeTime, PausePoint, Sandbox, lay_out};
 
-/// Run the daemon
+/// Boot a simulated node in a directory, with the real daemon
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run with a simulated node in this empty directory; needs and changes nothing else [without DIR: a new temporary
-    /// directory]
-    #[arg(long, value_name = "DIR", num_args = 0..=1)]
-    sandbox: Option<Option<PathBuf>>,
-    /// Speed of the sandbox's clock, as a multiple of real time
-    #[arg(long, value_name = "N", default_value_t = 60, requires = "sandbox",
-          value_parser = clap::value_parser!(u32).range(1..=600))]
+    /// Empty directory for the node's files; nothing else is needed or changed [default: a new temporary directory]
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Speed of the node's clock, as a multiple of real time
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=600))]
     speed: u32,
-    /// Harvester configuration of the sandbox's node, or `-` [default: a configuration with a VM and a
-    /// preset storage network]
-    #[arg(long, value_name = "FILE", requires = "sandbox")]
+    /// Harvester configuration of the node, or `-` [default: a configuration with a VM and a preset storage network]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Stop the sandbox's clock at this phase, or once this file waits for its dependencies, until you press Enter (can be
-    /// repeated). Windrow keeps answering
-    #[arg(long, value_name = "PHASE|FILE", requires = "sandbox")]
+    /// Stop the clock at this phase, or once this file waits for its dependencies, until you press Enter (can be repeated).
+    /// Windrow keeps answering
+    #[arg(long, value_name = "PHASE|FILE")]
     pause_at: Vec<String>,
     /// Seed of the simulated timing: each seed gives another course of events
     // The first in which the example loses its storage network without Windrow.
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "sandbox")]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     seed: u64,
 }
 
-pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    // One thread: the daemon waits, and memory is dearer than cores.
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    journal::start(journal::WARNINGS);
+    let directory = prepare(args.directory.as_deref())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    match &args.sandbox {
-        None => runtime.block_on(daemon(context.layout.clone())),
-        Some(directory) => {
-            journal::start(journal::WARNINGS);
-            let directory = prepare(directory.as_deref())?;
-            runtime.block_on(sandbox(&args, &directory))
-        }
-    }
-}
-
-async fn daemon(layout: Layout) -> anyhow::Result<Exit> {
-    let _journal = journal::start_queued(journal::EVERYTHING);
-    let _lock = match lock(&layout) {
-        Lockable::Locked(lock) => Some(lock),
-        Lockable::Impossible => None,
-        Lockable::Taken => {
-            eprintln!(
-                "windrow: another Windrow runs on this node and holds {}. \
-                 `systemctl status windrow` shows it; `windrow status` shows its state",
-                layout.lock().display()
-            );
-            return Ok(Exit::AnotherRuns);
-        }
-    };
-    let signals = DaemonSignals::listen()?;
-    let (link, events, interests) = link();
-    let configuration = Configuration::load(&layout);
-    let probed = configuration.layout().clone();
-    let (publish, configured) = watch::channel(Arc::new(configuration));
-    let kubeconfig: FindKubeconfig = Arc::new({
-        let configured = configured.clone();
-        move || admin_kubeconfig(configured.borrow().layout())
-    });
-    let api = ApiServer::for_daemon(&layout);
-    let (view, gates) = watch::channel(None);
-    let (found, incidents) = watch::channel(Vec::new());
-    let mut daemon = Daemon::new(publish, Clock::real(), link)
-        .with_gates(gates)
-        .with_incidents(incidents);
-    // The look at gates can take long on a slow disk. No file waits for it.
-    daemon.hold_first();
-    let gate_controller =
-        GateController::begin(configured.clone(), api.clone(), view, Timestamp::now).await;
-    let (daemon, (wanted, seen)) = daemon.with_appearances();
-    let diagnoser = Diagnoser::new(
-        configured.clone(),
-        api.clone(),
-        Timestamp::now,
-        (daemon.status(), daemon.plans()),
-        found,
-    );
-    let probe_context = Arc::new(ProbeContext::new(
-        probed,
-        Endpoints::default(),
-        api.clone(),
-        Timestamp::now,
-    )?);
-    let mut background = Background::default();
-    let told = outlets::open(
-        &mut background,
-        configured,
-        api.clone(),
-        probe_context.clone(),
-        daemon.status(),
-        daemon.counters(),
-    );
-    let daemon = daemon.with_remote(told);
-    background.start(
-        "probes",
-        probes::probe(probe_context, interests.clone(), events.clone()),
-    );
-    background.start(
-        "providers",
-        appearances::watch(api.clone(), kubeconfig.clone(), wanted, seen),
-    );
-    background.start(
-        "cluster",
-        cluster::observe(api, kubeconfig, interests, events),
-    );
-    background.start("feature gates", gate_controller.run());
-    background.start_with_last_words("diagnosis", diagnoser.run());
-    let (_running, stop) = watch::channel(false);
-    Ok(beside(daemon.run(signals, stop), background).await)
-}
-
-/// Runs the daemon's loop together with its tasks. The first to end ends the other; a task that ends is an error.
-async fn beside(daemon: impl Future<Output = ()>, mut background: Background) -> Exit {
-    let exit = tokio::select! {
-        // The loop first: when it ends, tasks do too.
-        biased;
-        () = daemon => Exit::Ok,
-        ended = background.ended() => {
-            journal::write_event(&ended.event());
-            Exit::Failure
-        }
-    };
-    background.close().await;
-    exit
-}
-
-/// The lock that keeps a second daemon out.
-enum Lockable {
-    Locked(Lock),
-    Taken,
-    /// There can be no lock, and the daemon runs without one: a full or read-only file system must not keep a node's
-    /// manifests from being held.
-    Impossible,
-}
-
-fn lock(layout: &Layout) -> Lockable {
-    let path = layout.lock();
-    match Lock::take(&path) {
-        Ok(Some(lock)) => Lockable::Locked(lock),
-        Ok(None) => Lockable::Taken,
-        Err(error) => {
-            let what = format!(
-                "lock {} (Windrow would not notice a second daemon)",
-                path.display()
-            );
-            journal::write_event(&Event {
-                code: Code::ActionFailed,
-                file: None,
-                message: Code::ActionFailed.say(&[("what", &what), ("error", &error.to_string())]),
-            });
-            Lockable::Impossible
-        }
-    }
+    runtime.block_on(sandbox(args, &directory))
 }
 
 fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
@@ -378,34 +235,4 @@ fn command_below(root: &Path, verb: &str, file: Option<&str>) -> String {
     ];
     let words: Vec<_> = words.into_iter().flatten().map(shell_word).collect();
     words.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::pending;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_task_that_panics_or_ends_ends_the_daemon_which_says_so_by_its_exit_code() {
-        let mut background = Background::default();
-        background.start("waits", pending());
-        background.start("breaks", async { panic!("as a bug would") });
-        assert_eq!(beside(pending(), background).await, Exit::Failure);
-
-        let mut background = Background::default();
-        background.start("returns", async {});
-        assert_eq!(beside(pending(), background).await, Exit::Failure);
-    }
-
-    #[tokio::test]
-    async fn a_daemon_that_is_told_to_stop_ends_well_though_its_tasks_end_with_it() {
-        let (publish, mut published) = watch::channel(());
-        let mut background = Background::default();
-        background.start_with_last_words("follows", async move {
-            while published.changed().await.is_ok() {}
-        });
-        let daemon = async move { drop(publish) };
-        assert_eq!(beside(daemon, background).await, Exit::Ok);
-    }
 }
