@@ -19,5 +19,6 @@ pub use windrow_daemon::{
     observe, orders, report,
 };
 pub(crate) use windrow_daemon::{
-    addresses, backoff, causes, exit, fs, lock, locked, panics, pinned, printable, token_bucket,
+    addresses, backoff, bounded_client, causes, exit, fs, lock, locked, panics, pinned, printable,
+    token_bucket,
 };

@@ -7,9 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::StatusCode;
 use jiff::Timestamp;
-use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -17,9 +16,8 @@ use windrow_rack::{NodeIdentity, NodeReport, read_document};
 
 use super::{Hub, NotTaken};
 use crate::backoff::Backoff;
-use crate::causes;
+use crate::bounded_client::{BoundedAnswer, BoundedClient, ServerIdentity};
 use crate::files::read_text;
-use crate::pinned::{pinned, use_ring};
 
 /// How long a server is asked to wait for a change, and how much longer its answer may take.
 const WAIT: Duration = Duration::from_secs(120);
@@ -28,9 +26,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Pauses while a server does not answer; and after each answer, so that false answers gain nothing.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 const BETWEEN: Duration = Duration::from_millis(500);
-/// A document up to this size is read at the same time as any number of others; of larger ones, only this many.
+/// Documents up to this size are read at the same time while they have no more than `SMALL_TOGETHER`; of larger ones, only
+/// this many are.
 const SMALL: usize = 128 << 10;
-pub(super) const LARGE_AT_ONCE: usize = 2;
+const SMALL_TOGETHER: usize = 64 << 20;
+const LARGE_AT_ONCE: usize = 2;
 /// The largest document, and its largest memory while it is read.
 const LARGEST: usize = 8 << 20;
 const LARGEST_PARSED: usize = 64 << 20;
@@ -74,22 +74,58 @@ impl AskWith {
         })
     }
 
-    fn client(&self, server: &AskedServer) -> Result<Client, String> {
-        use_ring();
-        let mut builder = Client::builder()
-            .redirect(Policy::none())
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .pool_max_idle_per_host(0);
-        if !server.fingerprint.is_empty() {
-            builder = builder.tls_backend_preconfigured(pinned(&server.fingerprint)?);
-        } else if let Some(authority) = &self.authority {
-            let certificates = reqwest::Certificate::from_pem_bundle(authority.as_bytes())
-                .map_err(|error| causes::in_words(&error))?;
-            builder = builder.tls_certs_only(certificates);
-        }
-        builder.build().map_err(|error| causes::in_words(&error))
+    fn client(&self, server: &AskedServer) -> Result<BoundedClient, String> {
+        let identity = match &self.authority {
+            _ if !server.fingerprint.is_empty() => ServerIdentity::Fingerprint(&server.fingerprint),
+            Some(authority) => ServerIdentity::Authority(authority),
+            // Reading what the machine trusts takes a while.
+            None if server.speaks_https() => ServerIdentity::Machine,
+            None => ServerIdentity::Unproved,
+        };
+        BoundedClient::new(identity, CONNECT)
     }
+}
+
+/// The room for the documents that are being read, so that servers that answer slowly at the same time do not fill the
+/// memory together.
+#[derive(Debug)]
+pub(super) struct ReadingRoom {
+    /// In bytes.
+    small: Semaphore,
+    large: Semaphore,
+}
+
+impl ReadingRoom {
+    const fn new(small: usize, large: usize) -> Self {
+        Self {
+            small: Semaphore::const_new(small),
+            large: Semaphore::const_new(large),
+        }
+    }
+
+    /// Waits for room for a document of this length; for the largest one if the length is unknown.
+    async fn take(&self, length: Option<u64>) -> Result<SemaphorePermit<'_>, String> {
+        let length = length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let place = match length {
+            Some(length) if length > LARGEST => return Err(too_large()),
+            Some(length) if length <= SMALL => {
+                let bytes = u32::try_from(length).unwrap_or(u32::MAX);
+                self.small.acquire_many(bytes).await
+            }
+            _ => self.large.acquire().await,
+        };
+        place.map_err(|error| error.to_string())
+    }
+}
+
+impl Default for ReadingRoom {
+    fn default() -> Self {
+        Self::new(SMALL_TOGETHER, LARGE_AT_ONCE)
+    }
+}
+
+fn too_large() -> String {
+    format!("its document is larger than {} MiB", LARGEST >> 20)
 }
 
 struct Answered {
@@ -195,14 +231,15 @@ async fn ask(
         let query = format!("generation={from}&timeout={}s", WAIT.as_secs());
         url.set_query(Some(&query));
     }
-    let mut request = client.get(url).timeout(WAIT + ANSWER);
-    if let Some(token) = with.token.as_ref().filter(|_| server.speaks_https()) {
-        request = request.bearer_auth(token);
-    }
-    let answer = request
-        .send()
-        .await
-        .map_err(|error| causes::in_words(&error))?;
+    let token = with.token.as_deref().filter(|_| server.speaks_https());
+    let head = timeout(
+        WAIT + ANSWER,
+        client.get(url.as_str(), token.map(String::as_str)),
+    );
+    let answer = head.await.map_err(|_| {
+        let seconds = (WAIT + ANSWER).as_secs();
+        format!("it does not answer within {seconds} s")
+    })??;
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::NOT_MODIFIED => return Ok(None),
@@ -217,8 +254,8 @@ async fn ask(
         .and_then(|date| date.to_str().ok());
     let sent = sent.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let sent: Option<Timestamp> = sent.map(|zoned| zoned.timestamp());
-    // The place of a large document is returned once only its bytes are left in memory.
-    let (bytes, _place) = read_body(&hub.large_documents, ANSWER, answer).await?;
+    // The place is returned once only the document's bytes are left in memory.
+    let (bytes, _place) = read_body(&hub.reading, ANSWER, answer).await?;
     if parsed_size(&bytes) > LARGEST_PARSED {
         return Err("its document has more parts than any status has".to_owned());
     }
@@ -246,48 +283,46 @@ async fn ask(
 }
 
 trait Pieces: Send {
+    /// The length of all pieces, if the server declares it.
+    fn length(&self) -> Option<u64>;
+
     /// The next piece; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, String>> + Send;
 }
 
-impl Pieces for Response {
+impl Pieces for BoundedAnswer {
+    fn length(&self) -> Option<u64> {
+        self.declared_length()
+    }
+
     async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
-        let piece = self.chunk().await;
-        piece
-            .map(|piece| piece.map(Vec::from))
-            .map_err(|error| causes::in_words(&error))
+        let piece = self.next_piece().await;
+        piece.map(|piece| piece.map(Vec::from))
     }
 }
 
-/// Reads a body. A large one takes one of the few places, so that servers that answer slowly at the same time do not
-/// fill the memory together. It returns the place after a while, so that they do not keep the others waiting.
+/// Waits for a place, and reads a body. A server returns its place after a while, so that it does not keep the others
+/// waiting.
 async fn read_body(
-    places: &Semaphore,
+    room: &ReadingRoom,
     patience: Duration,
-    mut body: impl Pieces,
-) -> Result<(Vec<u8>, Option<SemaphorePermit<'_>>), String> {
+    body: impl Pieces,
+) -> Result<(Vec<u8>, SemaphorePermit<'_>), String> {
+    let place = room.take(body.length()).await?;
+    let read = timeout(patience, read_all(body)).await;
+    let late = |_| format!("its document did not end within {} s", patience.as_secs());
+    Ok((read.map_err(late)??, place))
+}
+
+async fn read_all(mut body: impl Pieces) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await? {
         bytes.extend(piece);
-        if bytes.len() > SMALL {
-            let place = places.acquire().await.map_err(|error| error.to_string())?;
-            let rest = timeout(patience, read_rest(&mut bytes, body)).await;
-            let late = |_| format!("its document did not end within {} s", patience.as_secs());
-            rest.map_err(late)??;
-            return Ok((bytes, Some(place)));
+        if bytes.len() > LARGEST {
+            return Err(too_large());
         }
     }
-    Ok((bytes, None))
-}
-
-async fn read_rest(bytes: &mut Vec<u8>, mut body: impl Pieces) -> Result<(), String> {
-    while bytes.len() <= LARGEST {
-        match body.next().await? {
-            Some(piece) => bytes.extend(piece),
-            None => return Ok(()),
-        }
-    }
-    Err("its document is larger than 8 MiB".to_owned())
+    Ok(bytes)
 }
 
 /// An upper estimate of a document's memory after parsing: a short value takes more than its text.
@@ -322,71 +357,121 @@ fn shown(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc;
+    use tokio::sync::{mpsc, oneshot};
 
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(180);
 
-    fn body() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
-        mpsc::channel(1)
+    /// A body that a test sends piece by piece, and its length if the head declares it.
+    struct Sent(Option<u64>, mpsc::Receiver<Vec<u8>>);
+
+    fn body(length: Option<usize>) -> (mpsc::Sender<Vec<u8>>, Sent) {
+        let (sender, pieces) = mpsc::channel(1);
+        (sender, Sent(length.map(|length| length as u64), pieces))
     }
 
-    impl Pieces for mpsc::Receiver<Vec<u8>> {
+    /// Each of the other futures goes as far as it can.
+    async fn others_go_on() {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    impl Pieces for Sent {
+        fn length(&self) -> Option<u64> {
+            self.0
+        }
+
         async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
-            Ok(self.recv().await)
+            Ok(self.1.recv().await)
         }
     }
 
     #[tokio::test]
     async fn a_few_large_documents_are_read_at_a_time_and_small_ones_beside_them() {
-        let places = Semaphore::new(1);
-        let ((first, of_first), (second, of_second)) = (body(), body());
-        let (of_first, of_second) = (
-            read_body(&places, PATIENCE, of_first),
-            read_body(&places, PATIENCE, of_second),
-        );
+        let room = ReadingRoom::new(SMALL, 1);
+        // A length that is not declared may be a large one.
+        for length in [None, Some(SMALL + 2)] {
+            let ((first, of_first), (second, of_second)) = (body(length), body(length));
+            let (of_first, of_second) = (
+                read_body(&room, PATIENCE, of_first),
+                read_body(&room, PATIENCE, of_second),
+            );
+            let play = async {
+                first.send(vec![b'x'; SMALL]).await.unwrap();
+                first.send(b"xx".to_vec()).await.unwrap();
+                second.send(b"y".to_vec()).await.unwrap();
+                others_go_on().await;
+                // Nothing of it is read.
+                assert!(second.try_send(b"y".to_vec()).is_err());
+                let (small, of_small) = body(Some(SMALL));
+                small.send(vec![b'z'; SMALL]).await.unwrap();
+                drop(small);
+                let (bytes, _place) = read_body(&room, PATIENCE, of_small).await.unwrap();
+                assert_eq!(bytes.len(), SMALL);
+                assert!(second.try_send(b"y".to_vec()).is_err());
+                drop((first, second));
+            };
+            let first = async {
+                let (bytes, place) = of_first.await.unwrap();
+                assert_eq!(room.large.available_permits(), 0);
+                drop(place);
+                bytes.len()
+            };
+            let second = async { of_second.await.unwrap().0.len() };
+            assert_eq!(tokio::join!(play, first, second), ((), SMALL + 2, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn small_documents_wait_too_once_those_that_are_read_may_take_all_of_their_memory() {
+        let room = ReadingRoom::new(2 * SMALL, 1);
+        let ((first, of_first), (second, of_second)) = (body(Some(SMALL)), body(Some(SMALL)));
+        let (third, of_third) = body(Some(1));
+        let (ended, has_ended) = oneshot::channel();
         let play = async {
-            first.send(vec![b'x'; SMALL + 1]).await.unwrap();
-            first.send(b"x".to_vec()).await.unwrap();
-            second.send(vec![b'y'; SMALL + 1]).await.unwrap();
-            second.send(b"y".to_vec()).await.unwrap();
-            // Its second piece is not read.
-            assert!(second.try_send(b"y".to_vec()).is_err());
-            let (small, of_small) = body();
-            small.send(vec![b'z'; SMALL]).await.unwrap();
-            drop(small);
-            let (bytes, place) = read_body(&places, PATIENCE, of_small).await.unwrap();
-            assert_eq!((bytes.len(), place.is_none()), (SMALL, true));
-            assert!(second.try_send(b"y".to_vec()).is_err());
-            drop((first, second));
+            for stalls in [&first, &second] {
+                stalls.send(b"x".to_vec()).await.unwrap();
+                stalls.send(b"x".to_vec()).await.unwrap();
+            }
+            third.send(b"y".to_vec()).await.unwrap();
+            others_go_on().await;
+            // Nothing of it is read.
+            assert!(third.try_send(b"y".to_vec()).is_err());
+            drop((first, third));
+            has_ended.await.unwrap();
+            drop(second);
         };
-        let first = async {
-            let (bytes, place) = of_first.await.unwrap();
-            assert_eq!(places.available_permits(), 0);
-            drop(place);
-            bytes.len()
+        let read = async |pieces| read_body(&room, PATIENCE, pieces).await.unwrap().0.len();
+        let third = async {
+            let third = read(of_third).await;
+            ended.send(()).unwrap();
+            third
         };
-        let second = async { of_second.await.unwrap().0.len() };
-        assert_eq!(
-            tokio::join!(play, first, second),
-            ((), SMALL + 2, SMALL + 2)
-        );
+        let read = tokio::join!(play, read(of_first), read(of_second), third);
+        assert_eq!(read, ((), 2, 2, 1));
     }
 
     #[tokio::test]
     async fn a_document_that_stalls_or_is_too_large_gives_its_place_back() {
-        let places = Semaphore::new(1);
-        let (stalls, pieces) = body();
-        stalls.send(vec![b'x'; SMALL + 1]).await.unwrap();
-        let why = read_body(&places, Duration::ZERO, pieces)
-            .await
-            .unwrap_err();
-        assert_eq!(why, "its document did not end within 0 s");
-        let (grows, pieces) = body();
+        for (length, of_all) in [(None, 1), (Some(SMALL), SMALL)] {
+            let room = ReadingRoom::new(SMALL, 1);
+            let (stalls, pieces) = body(length);
+            stalls.send(b"x".to_vec()).await.unwrap();
+            let why = read_body(&room, Duration::ZERO, pieces).await.unwrap_err();
+            assert_eq!(why, "its document did not end within 0 s");
+            let places = length.map_or(&room.large, |_| &room.small);
+            assert_eq!(places.available_permits(), of_all);
+        }
+        let room = ReadingRoom::new(SMALL, 1);
+        let (grows, pieces) = body(None);
         let grow = async { while grows.send(vec![b'x'; 1 << 20]).await.is_ok() {} };
-        let (read, ()) = tokio::join!(read_body(&places, PATIENCE, pieces), grow);
+        let (read, ()) = tokio::join!(read_body(&room, PATIENCE, pieces), grow);
         assert_eq!(read.unwrap_err(), "its document is larger than 8 MiB");
-        assert_eq!(places.available_permits(), 1);
+        let (_unread, pieces) = body(Some(LARGEST + 1));
+        let read = read_body(&room, PATIENCE, pieces).await;
+        assert_eq!(read.unwrap_err(), "its document is larger than 8 MiB");
+        assert_eq!(room.large.available_permits(), 1);
     }
 }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use windrow_model::manifest::sha256;
 use windrow_rack::{
     Inventory, NodeIdentity, NodeReport, NodeRow, Rack, RackNotice, RackView, ReportSource,
@@ -76,8 +76,7 @@ pub(crate) struct Hub {
     view: Mutex<Option<KnownView>>,
     /// Whole status documents as they came, the oldest first: as values they would be ten times as large.
     documents: Mutex<Vec<(NodeIdentity, Arc<[u8]>)>>,
-    /// The places for reading large documents.
-    large_documents: Semaphore,
+    reading: ask::ReadingRoom,
     /// The notices for the operator, by subject.
     notices: Mutex<BTreeMap<String, String>>,
     recent: Mutex<HashSet<ReportKey>>,
@@ -144,7 +143,7 @@ impl Hub {
             changed: watch::channel(0).0,
             view: Mutex::default(),
             documents: Mutex::default(),
-            large_documents: Semaphore::new(ask::LARGE_AT_ONCE),
+            reading: ask::ReadingRoom::default(),
             notices: Mutex::new(notices),
             recent: Mutex::default(),
             now,

@@ -54,7 +54,14 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Texts of answers, tables and pages", &["src/render"]),
-    ("Messages of the rack", &["src/rack", "crates/rack"]),
+    (
+        "Messages of the rack",
+        &[
+            "src/rack",
+            "crates/rack",
+            "crates/daemon/src/bounded_client",
+        ],
+    ),
     (
         "Messages about manifests, rules and knowledge",
         &["crates/model", "crates/plan"],

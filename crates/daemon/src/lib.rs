@@ -11,6 +11,7 @@ pub mod apiserver;
 pub mod archive;
 pub mod background;
 pub mod backoff;
+pub mod bounded_client;
 pub mod causes;
 pub mod configuration;
 pub mod daemon;
