@@ -9,12 +9,22 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::task::{Id, JoinSet};
 use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
-/// How long the tasks may take to finish. systemd waits ten seconds.
+/// How long the tasks may take to finish, and then the threads. systemd waits ten seconds.
 const LAST_WORDS: Duration = Duration::from_secs(4);
+const LAST_CALLS: Duration = Duration::from_secs(4);
+
+/// Runs the program to its end. A thread that then does not return does not keep the process: it may wait for a file system,
+/// or judge very many objects.
+pub fn run_to_end<T>(runtime: Runtime, program: impl Future<Output = T>) -> T {
+    let ended = runtime.block_on(program);
+    runtime.shutdown_timeout(LAST_CALLS);
+    ended
+}
 
 #[derive(Debug, Default)]
 pub struct Background {
@@ -139,5 +149,15 @@ mod tests {
         });
         background.close().await;
         assert_eq!(said.try_recv(), Ok(()));
+    }
+    #[test]
+    fn a_call_that_does_not_return_does_not_keep_the_program() {
+        let (_end, ends) = std::sync::mpsc::channel::<()>();
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let ended = run_to_end(runtime.unwrap(), async {
+            tokio::task::spawn_blocking(move || ends.recv());
+            7
+        });
+        assert_eq!(ended, 7);
     }
 }

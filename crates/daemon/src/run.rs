@@ -11,7 +11,7 @@ use windrow_decide::Event;
 use windrow_model::reasons::Code;
 
 use crate::apiserver::ApiServer;
-use crate::background::Background;
+use crate::background::{Background, run_to_end};
 use crate::configuration::Configuration;
 use crate::daemon::gates::GateController;
 use crate::daemon::incidents::Diagnoser;
@@ -78,7 +78,7 @@ pub fn main() -> ExitCode {
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(daemon(Layout::new(root))),
+        Ok(runtime) => run_to_end(runtime, daemon(Layout::new(root))),
         Err(error) => Err(error.into()),
     };
     match ended {

@@ -181,6 +181,7 @@ impl Diagnoser {
             // Probes report that kube-apiserver does not answer. The node's own files may say why.
             return self.report(look_at_own(&own, &Objects::default(), (self.now)()));
         };
+        let place = self.repairer.look_place.clone();
         let basis = LookBasis::new(rules, &settings.repair.auto);
         let turns = &mut self.turns;
         let turn = turns.take(&client, layout, settings.diagnosis.interval, &basis);
@@ -188,18 +189,22 @@ impl Diagnoser {
             LookTurn::Ours => {}
             LookTurn::Theirs(counted) => {
                 self.known.follow(counted);
-                let looked = timeout(PATIENCE, look_at_own_node(&client, self.now, &own)).await;
+                let looked =
+                    timeout(PATIENCE, look_at_own_node(&client, &place, self.now, &own)).await;
                 self.report(looked.unwrap_or_default());
                 // This server finishes a cure that it has begun.
                 self.repairer.repair(&client, layout, settings, &[]).await;
                 return;
             }
         }
-        let Ok(mut looked) = timeout(PATIENCE, look_at_cluster(&client, self.now, &own)).await
+        let Ok(mut looked) =
+            timeout(PATIENCE, look_at_cluster(&client, &place, self.now, &own)).await
         else {
             return;
         };
-        if let Ok(by_rules) = timeout(PATIENCE, look_by_rules_at_cluster(&client, rules)).await {
+        if let Ok(by_rules) =
+            timeout(PATIENCE, look_by_rules_at_cluster(&client, &place, rules)).await
+        {
             looked.extend(by_rules);
         }
         self.report(looked.clone());

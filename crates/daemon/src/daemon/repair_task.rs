@@ -13,7 +13,7 @@ use windrow_harvester::incidents::{IncidentFinding, OwnNode, found_of};
 use windrow_model::reasons::Code;
 use windrow_model::text::cut;
 
-use super::incident_look::{is_over, look_at_cluster};
+use super::incident_look::{LookPlace, is_over, look_at_cluster};
 use super::repairs::{fingerprint, fingerprint_of, report_to_daemon};
 use crate::act::repair::{
     BegunCure, Record, Records, RepairOutcome, RequestOutcome, RestoreEntry, RestoreNote,
@@ -67,6 +67,7 @@ pub(super) struct RepairTask {
     pub(super) records: Records,
     pub(super) configured: Published,
     pub(super) now: fn() -> Timestamp,
+    pub(super) look_place: LookPlace,
     pub(super) pause: Duration,
 }
 
@@ -244,7 +245,8 @@ impl RepairTask {
         code: Code,
     ) -> Result<Vec<IncidentFinding>, String> {
         let own = OwnNode::default();
-        let look = async { Ok(look_at_cluster(&self.client, self.now, &own).await) };
+        let look =
+            async { Ok(look_at_cluster(&self.client, &self.look_place, self.now, &own).await) };
         let looked = turn.during(look).await?;
         Ok(found_of(&looked, code)?.into_iter().cloned().collect())
     }
@@ -421,7 +423,7 @@ impl RepairTask {
                 report_to_daemon(&self.layout, undone, &name, (BY, what), now());
                 return None;
             }
-            Ok(()) => is_over(&self.client, now, code, &record.subject).await,
+            Ok(()) => is_over(&self.client, &self.look_place, now, code, &record.subject).await,
             Err(_) if is_unwanted => Err(why_stopped(&record)),
             // Another client was faster, or only waiting is left.
             Err(why) if !record.is_open() => Err(why),

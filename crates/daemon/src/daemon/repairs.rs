@@ -32,6 +32,7 @@ use windrow_harvester::incidents::{Cure, DetectorResult, IncidentFinding};
 use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
 
+use super::incident_look::LookPlace;
 use super::repair_task::{OpenRecord, RepairEnd, RepairTask, RepairWork};
 use crate::act::repair::{
     BegunCure, NoteFailure, Record, Records, RestoreEntry, RestoreNote, Worker, ask_for_cluster,
@@ -70,6 +71,7 @@ pub(super) struct Repairer {
     /// Why the cluster's note of changes to restore could not be read the last time.
     unreadable_note: Option<String>,
     under_way: JoinSet<RepairEnd>,
+    pub(super) look_place: LookPlace,
 }
 
 impl Repairer {
@@ -84,6 +86,7 @@ impl Repairer {
             unreadable: None,
             unreadable_note: None,
             under_way: JoinSet::new(),
+            look_place: LookPlace::default(),
         }
     }
 
@@ -126,6 +129,7 @@ impl Repairer {
             records,
             configured: self.configured.clone(),
             now: self.now,
+            look_place: self.look_place.clone(),
         };
         let lease = self.lease.take();
         let lease = lease.unwrap_or_else(|| lease_on_repairs(lease_holder(layout)));

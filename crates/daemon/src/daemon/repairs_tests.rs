@@ -65,7 +65,9 @@ impl Server {
     /// Looks, and begins the allowed cures.
     async fn begin_to_look(&mut self) {
         let (client, layout) = (self.store.client(), self.layout());
-        let looked = look_at_cluster(&client, self.repairer.now, &OwnNode::default()).await;
+        let place = self.repairer.look_place.clone();
+        let own = OwnNode::default();
+        let looked = look_at_cluster(&client, &place, self.repairer.now, &own).await;
         let configuration = Arc::clone(&self.configuration.borrow());
         let settings = configuration.settings();
         self.repairer
