@@ -199,6 +199,25 @@ async fn a_drop_in_that_cannot_be_read_for_a_moment_is_neither_saved_as_none_nor
     }
 }
 
+#[tokio::test]
+async fn an_overdue_trial_goes_on_without_a_drop_in_that_cannot_be_read() {
+    for state in [TrialState::Verifying, TrialState::RollingBack] {
+        let root = tempfile::tempdir().unwrap();
+        let layout = Layout::new(root.path());
+        // A directory in its place: it cannot be read.
+        std::fs::create_dir_all(layout.gates_drop_in()).unwrap();
+        let mut driver = driver(&layout);
+        let mut overdue = trial(state);
+        overdue.enter(Timestamp::UNIX_EPOCH, None);
+        overdue.baseline = Some("run 1".to_owned());
+        driver.trial = Some(overdue);
+        driver.step().await.unwrap();
+        // It asks systemd, which this machine may not have.
+        let told = driver.told.unwrap_or_default();
+        assert!(!told.contains("gates.yaml: "), "{state:?}: {told}");
+    }
+}
+
 #[test]
 fn what_an_operator_changes_once_it_has_gone_back_is_left_by_the_next_start() {
     let root = tempfile::tempdir().unwrap();
