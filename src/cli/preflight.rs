@@ -5,7 +5,7 @@ mod wanted;
 
 use std::path::{Path, PathBuf};
 
-use windrow_host::{Preflight, PreflightVerdict, preflight};
+use windrow_host::{Preflight, preflight};
 use windrow_plan::rules::Platform;
 
 use super::document::now;
@@ -92,11 +92,7 @@ pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         .output
         .render(&judged, || preflight_table(&judged, style()))?;
     print_whole(&text)?;
-    Ok(match judged.verdict {
-        PreflightVerdict::Fine => Exit::Ok,
-        PreflightVerdict::Fails => Exit::Failed,
-        PreflightVerdict::Unknown => Exit::Unknown,
-    })
+    Ok(judged.list.verdict.into())
 }
 
 fn saved(path: &Path) -> Result<Preflight, String> {

@@ -5,7 +5,7 @@ mod gates;
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::incidents::look;
 use windrow_harvester::objects::Objects;
-use windrow_harvester::upgrade_check::{NodeReadings, UpgradeOutcome, check, kinds};
+use windrow_harvester::upgrade_check::{NodeReadings, check, kinds};
 
 use self::gates::refused_gates;
 use super::cluster::{ObjectSource, runtime};
@@ -67,9 +67,5 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .output
         .render(&checked, || upgrade_table(&checked, style()))?;
     print_whole(&text)?;
-    Ok(match checked.upgrade {
-        UpgradeOutcome::Fine => Exit::Ok,
-        UpgradeOutcome::Refused | UpgradeOutcome::Stops => Exit::Failed,
-        UpgradeOutcome::Unknown => Exit::Unknown,
-    })
+    Ok(checked.list.verdict.into())
 }

@@ -9,6 +9,7 @@ use windrow_decide::{Cause, ExpectationSource};
 
 use super::rehearsal::clock;
 use super::table::Style;
+use super::text::paragraph;
 use crate::printable::printable;
 use crate::render::{fit, lasted, wrap};
 
@@ -48,9 +49,7 @@ fn headline(out: &mut String, timeline: &BootTimeline, style: Style) {
             "The node was not probed, so Windrow knows nothing more about it."
         );
     } else if end.state != BootState::Ready {
-        for line in wrap(&printable(&end.message), style.width) {
-            let _ = writeln!(out, "{line}");
-        }
+        paragraph(out, &end.message, 0, style.width);
     }
     let began = timeline.began.strftime("%Y-%m-%d %H:%M:%S UTC");
     let about = match timeline.boot.as_deref() {

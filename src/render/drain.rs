@@ -7,7 +7,7 @@ use windrow_harvester::drain::{
 };
 
 use super::table::Style;
-use super::text::wrap;
+use super::text::{paragraph, wrap};
 use crate::printable::printable;
 
 /// The check as a table: the first obstacle first, with the proof.
@@ -39,9 +39,7 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     if let Some(mode) = &check.maintenance_mode {
         let _ = writeln!(out, "{}", maintenance_line(mode, style));
         for why in mode.because.iter().chain(&mode.labelled) {
-            for line in wrap(&printable(why), style.width.saturating_sub(2)) {
-                let _ = writeln!(out, "  {line}");
-            }
+            paragraph(&mut out, why, 2, style.width);
         }
     }
     out
@@ -89,9 +87,7 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
         let refused = refused.into_iter().flat_map(|mode| &mode.because);
         let refused = refused.map(|why| format!("Harvester refuses maintenance mode: {why}"));
         for why in unread.into_iter().chain(decides).chain(refused) {
-            for line in wrap(&printable(&why), style.width.saturating_sub(wide + 2)) {
-                let _ = writeln!(out, "{:wide$}  {line}", "");
-            }
+            paragraph(&mut out, &why, wide + 2, style.width);
         }
     }
     let blocked = checked
@@ -128,9 +124,7 @@ fn write_pod(out: &mut String, pod: &PodDrain, style: Style) {
     if let Some(place) = &pod.place {
         let _ = write!(why, "; {place} would accept it");
     }
-    for line in wrap(&printable(&why), style.width.saturating_sub(8)) {
-        let _ = writeln!(out, "        {line}");
-    }
+    paragraph(out, &why, 8, style.width);
     for line in &pod.because {
         let indent = line.len() - line.trim_start().len();
         let room = style.width.saturating_sub(10 + indent);

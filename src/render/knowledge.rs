@@ -8,6 +8,7 @@ use windrow_learn::{
 };
 
 use super::table::Style;
+use super::text::paragraph;
 use crate::printable::printable;
 use crate::render::{fit, wrap};
 
@@ -45,7 +46,7 @@ pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
             refusal.said,
             boots(refusal.seen)
         );
-        paragraph(&mut out, &text, 2, style);
+        paragraph(&mut out, &text, 2, style.width);
     }
     out
 }
@@ -111,12 +112,6 @@ fn heading(out: &mut String, text: &str, style: Style) {
         None => ("", text),
     };
     let _ = writeln!(out, "{breaks}{}", style.strong(text));
-}
-
-fn paragraph(out: &mut String, text: &str, indent: usize, style: Style) {
-    for line in wrap(&printable(text), style.width.saturating_sub(indent)) {
-        let _ = writeln!(out, "{:indent$}{line}", "");
-    }
 }
 
 fn boots(seen: SeenReport) -> String {

@@ -4,6 +4,7 @@
 
 mod blame;
 mod check;
+mod checks;
 mod cluster;
 mod diagnosis;
 mod dot;

@@ -10,7 +10,7 @@ use windrow_simulate::rehearse::{
 
 use super::cluster::{alike, files_side_by_side, heading, members};
 use super::table::{Style, findings};
-use super::text::wrap;
+use super::text::{paragraph, wrap};
 use crate::printable::printable;
 
 /// Above the known incidents.
@@ -410,9 +410,7 @@ fn recognised(out: &mut String, node: &NodeRehearsal, style: Style) {
             format!("with Windrow {}", in_seeds(with, node.seeds)),
         ];
         for line in [&seen.join("; "), &one.message, &one.advice] {
-            for line in wrap(&printable(line), style.width.saturating_sub(6)) {
-                let _ = writeln!(out, "      {line}");
-            }
+            paragraph(out, line, 6, style.width);
         }
     }
     out.push('\n');

@@ -11,6 +11,7 @@ use windrow_plan::{
 };
 
 use super::graph::{BoxClass, BoxKind};
+use super::text;
 use crate::printable::printable;
 use crate::render::{fit, wrap};
 
@@ -343,9 +344,7 @@ fn one_finding(out: &mut String, finding: &Finding, style: Style) {
         lines.push(advice.to_owned());
     }
     for text in lines {
-        for line in wrap(&printable(&text), style.width.saturating_sub(11)) {
-            let _ = writeln!(out, "           {line}");
-        }
+        text::paragraph(out, &text, 11, style.width);
     }
 }
 

@@ -1,6 +1,10 @@
 //! Text in a fixed number of columns.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
+
+use crate::printable::printable;
 
 /// Breaks a text into lines of at most `width` characters, at blanks. A longer word stays whole on its own line, so that paths and
 /// commands can be copied.
@@ -22,6 +26,13 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Writes a text of another program or of a file as lines with an indent.
+pub(super) fn paragraph(out: &mut String, text: &str, indent: usize, width: usize) {
+    for line in wrap(&printable(text), width.saturating_sub(indent)) {
+        let _ = writeln!(out, "{:indent$}{line}", "");
+    }
 }
 
 /// A point in time for users: without the date if it is less than a day ago.

@@ -18,7 +18,9 @@ use support::objects::{
 use support::objects::{api, make, namespace, patch, status};
 use windrow::observe::objects::list;
 use windrow_harvester::HarvesterVersion;
-use windrow_harvester::upgrade_check::{CheckOutcome, CheckedRow, NodeReadings, check, kinds};
+use windrow_harvester::upgrade_check::{NodeReadings, check, kinds};
+use windrow_model::checks::{CheckOutcome, CheckRow};
+use windrow_model::findings::Evidence;
 
 use crate::harvester_webhook_in_cluster::refusal;
 use crate::support;
@@ -87,13 +89,15 @@ impl Site {
     }
 
     /// What the check says that Harvester refuses.
-    async fn windrow(&self) -> Vec<CheckedRow> {
+    async fn windrow(&self) -> Vec<CheckRow<Evidence>> {
         let objects = list(&self.client, &kinds()).await;
         let to = Some(HarvesterVersion::LATEST);
         let checked = check(&objects, &NodeReadings::default(), to, Timestamp::now());
-        let rows = checked.checks.into_iter();
-        rows.filter(|row| row.outcome == CheckOutcome::Refused)
-            .collect()
+        let rows = checked.list.checks.into_iter();
+        rows.filter(|row| {
+            row.outcome == CheckOutcome::Fail && row.section.as_deref() == Some("preflight")
+        })
+        .collect()
     }
 
     /// Waits until both refuse for the same reason, or neither. Both read memories, which hear of a change a moment later.
@@ -108,7 +112,7 @@ impl Site {
                 last = now;
             }
             let (same, says) = match reason {
-                Some(reason) => (names == [reason], refused.first()?.says.as_str()),
+                Some(reason) => (names == [reason], refused.first()?.says.as_deref()?),
                 None => (refused.is_empty(), NOTHING_ELSE),
             };
             let says = if words.is_empty() { says } else { words };

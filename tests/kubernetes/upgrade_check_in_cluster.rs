@@ -93,7 +93,7 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
     let (code, said) = upgrade_check(&cluster, &[]);
     assert_eq!((code, &said["from"]), (5, &json!("v1.6.1")), "{said:#}");
     assert_eq!(rows(&said, "unknown"), ["space-for-images", "certificates"]);
-    assert!(rows(&said, "refused").is_empty(), "{said:#}");
+    assert!(rows(&said, "fail").is_empty(), "{said:#}");
 
     // Two reasons of Harvester's, and one that it does not look at: Kubernetes 1.34 has the gate locked.
     let degraded = json!({"metadata": {"name": "pvc-1"}, "spec": {"numberOfReplicas": 3},
@@ -104,12 +104,16 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
         "spec": {}});
     make(&client, UPGRADE, "harvester-system", older).await;
     let (code, said) = upgrade_check(&cluster, &["--to", "v1.7.1"]);
-    assert_eq!((code, &said["upgrade"]), (4, &json!("refused")), "{said:#}");
+    assert_eq!((code, &said["verdict"]), (4, &json!("fail")), "{said:#}");
     assert_eq!(
-        rows(&said, "refused"),
-        ["version-exists", "no-upgrade-under-way", "volumes-whole"]
+        rows(&said, "fail"),
+        [
+            "version-exists",
+            "no-upgrade-under-way",
+            "volumes-whole",
+            "gates"
+        ]
     );
-    assert_eq!(rows(&said, "stops"), ["gates"], "{said:#}");
 }
 
 /// As Rancher writes the options of the drain that Harvester asks for.
@@ -154,10 +158,10 @@ async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_repo
         let said: Value = serde_json::from_str(&said).unwrap();
         let mut rows = said["checks"].as_array().unwrap().iter();
         let row = rows.find(|row| row["check"] == "drain-hooks-open").unwrap();
-        (row["outcome"].clone(), row["evidence"][0]["object"].clone())
+        (row["outcome"].clone(), row["problems"][0]["object"].clone())
     };
     let stops = (
-        json!("stops"),
+        json!("fail"),
         json!("Secret fleet-local/custom-1-machine-plan"),
     );
     // The list comes from kube-apiserver's memory, which hears of a change a moment later.
@@ -194,7 +198,7 @@ async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_repo
         answered,
     )
     .await;
-    let is_gone = async || (check(&live).0 == "fine").then_some(());
+    let is_gone = async || (check(&live).0 == "pass").then_some(());
     eventually("the answer is gone", DEADLINE, is_gone).await;
 }
 

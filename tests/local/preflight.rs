@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// A large machine, as `windrow preflight -o json` prints it. The rows are made again.
 pub(super) const MACHINE: &str = r#"{
     "apiVersion": "windrow.dev/v1", "kind": "Preflight", "at": "2026-11-23T10:00:00Z",
-    "platform": "harvester", "role": "server", "production": false, "verdict": "fine", "checks": [], "notLookedAt": [],
+    "platform": "harvester", "role": "server", "production": false, "verdict": "pass", "checks": [], "notChecked": [],
     "host": {
         "machine": {
             "hostname": "node1", "vendor": "Dell Inc.", "product": "PowerEdge R650", "serial": "7XK2J3A",
@@ -119,9 +119,9 @@ fn the_release_and_the_role_decide_what_is_asked() {
         let arguments: Vec<&str> = host.iter().chain(more).copied().collect();
         files.row("firmware", &arguments).1
     };
-    assert_eq!(with(&["--version", "v1.6.1"]), "fine");
-    assert_eq!(with(&["--version", "v1.7.1"]), "look");
-    assert_eq!(with(&["--version", "v1.8.1"]), "fails");
+    assert_eq!(with(&["--version", "v1.6.1"]), "pass");
+    assert_eq!(with(&["--version", "v1.7.1"]), "warn");
+    assert_eq!(with(&["--version", "v1.8.1"]), "fail");
     let worker = [
         "--platform",
         "harvester",
@@ -130,7 +130,7 @@ fn the_release_and_the_role_decide_what_is_asked() {
         "--host",
         &bios,
     ];
-    assert_eq!(files.row("etcd-disk", &worker).1, "not-asked");
+    assert_eq!(files.row("etcd-disk", &worker).1, "not-checked");
 }
 
 #[test]
@@ -196,12 +196,12 @@ fn a_machine_that_was_read_is_judged_for_what_it_was_read_for_or_for_what_is_sai
         let arguments: Vec<&str> = host.iter().chain(more).copied().collect();
         files.row(check, &arguments).1
     };
-    assert_eq!(row("etcd-disk", &[]), "not-asked");
-    assert_eq!(row("etcd-disk", &["--role", "server"]), "fine");
-    assert_eq!(row("firmware", &[]), "fine");
-    assert_eq!(row("firmware", &["--version", "v1.8.1"]), "fails");
+    assert_eq!(row("etcd-disk", &[]), "not-checked");
+    assert_eq!(row("etcd-disk", &["--role", "server"]), "pass");
+    assert_eq!(row("firmware", &[]), "pass");
+    assert_eq!(row("firmware", &["--version", "v1.8.1"]), "fail");
     // Of a worker of Harvester nothing follows for plain RKE2.
-    assert_eq!(row("etcd-disk", &["--platform", "rke2"]), "fine");
+    assert_eq!(row("etcd-disk", &["--platform", "rke2"]), "pass");
 }
 
 #[test]
@@ -213,13 +213,13 @@ fn a_machine_that_was_read_for_a_worker_has_the_ports_of_a_server_too() {
     files.write("proc/net/tcp", &format!("  sl  local_address\n{listens}\n"));
     files.write("proc/net/udp", "  sl  local_address\n");
     let worker = ["--platform", "rke2", "--role", "worker", "--offline"];
-    assert_eq!(files.row("ports-free", &worker).1, "fine");
+    assert_eq!(files.row("ports-free", &worker).1, "pass");
     let read = files.run(&[&worker[..], &["-o", "json"]].concat());
     let read = files.write("worker.json", &String::from_utf8(read.stdout).unwrap());
     let read = read.display().to_string();
-    assert_eq!(files.row("ports-free", &["--host", &read]).1, "fine");
+    assert_eq!(files.row("ports-free", &["--host", &read]).1, "pass");
     let (_, outcome, row) = files.row("ports-free", &["--host", &read, "--role", "server"]);
-    assert_eq!(outcome, "fails", "{row}");
+    assert_eq!(outcome, "fail", "{row}");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn writes_are_measured_where_one_says_and_leave_nothing_behind() {
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     let worker = ["--platform", "rke2", "--role", "worker", "--offline"];
-    assert_eq!(files.row("etcd-disk", &worker).1, "not-asked");
+    assert_eq!(files.row("etcd-disk", &worker).1, "not-checked");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_name_server_that_is_no_address_fails() {
         "name-servers",
         &[&other.display().to_string(), "--role", "worker"],
     );
-    assert_eq!((code, names.as_str()), (4, "fails"), "{row}");
+    assert_eq!((code, names.as_str()), (4, "fail"), "{row}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use windrow_model::checks::CheckOutcome;
+
 /// How a program ends. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -23,5 +25,15 @@ pub enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
+    }
+}
+
+impl From<CheckOutcome> for Exit {
+    fn from(verdict: CheckOutcome) -> Self {
+        match verdict {
+            CheckOutcome::Fail => Self::Failed,
+            CheckOutcome::Unknown => Self::Unknown,
+            CheckOutcome::Warn | CheckOutcome::Pass | CheckOutcome::NotChecked => Self::Ok,
+        }
     }
 }

@@ -35,7 +35,7 @@ pub use facts::{
 };
 pub use inventory::{HardwareInventory, KnownDisk, KnownLink};
 pub use reading::Reading;
-pub use report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
+pub use report::Preflight;
 pub use surroundings::{
     DeviceReading, DnsReading, FsyncReading, JoinReading, NoAnswer, NtpReading, PortHolder,
     Surroundings, Unanswered, VipReading,

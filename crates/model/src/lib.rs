@@ -4,6 +4,7 @@
 //! - [`manifest`]: manifests, and manifests inside other files (cloud-init, yip, Harvester's configuration, archives),
 //!   with limits.
 //! - [`reasons`]: the one table of reason codes with severity, text, advice and message id.
+//! - [`checks`]: lists of checks, with rows, outcomes and verdict.
 //! - [`container_image`]: names of container images.
 //! - [`findings`]: problems, with the line or the evidence for them.
 //! - [`grammars`]: the names and labels that Kubernetes accepts.
@@ -28,6 +29,7 @@
 )]
 
 pub mod addresses;
+pub mod checks;
 pub mod container_image;
 pub mod findings;
 pub mod grammars;

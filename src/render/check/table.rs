@@ -11,7 +11,7 @@ use windrow_simulate::rehearse::{EndCount, Ending};
 use super::super::cluster::{members, name_list};
 use super::super::rehearsal::{mostly, seeds_clause, span};
 use super::super::table::Style;
-use super::super::text::wrap;
+use super::super::text::{paragraph, wrap};
 use crate::printable::printable;
 
 /// Maximum number of listed places of a finding, and of listed nodes of a group.
@@ -57,7 +57,7 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
         lines.extend(places(&because.finding.at));
         lines.push(because.advice.clone());
         for text in lines {
-            paragraph(out, &text, 2, style);
+            paragraph(out, &text, 2, style.width);
         }
     }
     let parts: Vec<String> = report
@@ -77,7 +77,7 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
     let _ = writeln!(out, "\n{}", parts.join(between));
     let learned = report.learned.as_ref();
     if let Some(sentence) = learned.and_then(LearnedShare::sentence) {
-        paragraph(out, &sentence, 0, style);
+        paragraph(out, &sentence, 0, style.width);
     }
 }
 
@@ -130,7 +130,7 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
     ] {
         for end in ends {
             let text = format!("{title}: {}", describe(end, first));
-            paragraph(out, &text, 2, style);
+            paragraph(out, &text, 2, style.width);
         }
     }
     if let Some(over) = first.over {
@@ -139,7 +139,7 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
             span(over),
             mostly(first.over_in)
         );
-        paragraph(out, &text, 2, style);
+        paragraph(out, &text, 2, style.width);
     }
 }
 
@@ -179,7 +179,7 @@ fn finding(out: &mut String, one: &CheckedFinding, style: Style) {
         lines.push(format!("on {}", name_list(&names)));
     }
     for text in lines {
-        paragraph(out, &text, 11, style);
+        paragraph(out, &text, 11, style.width);
     }
 }
 
@@ -196,10 +196,4 @@ fn list(names: &[&str]) -> String {
         more => format!(" and {more} more"),
     };
     names[..shown].join(", ") + &more
-}
-
-fn paragraph(out: &mut String, text: &str, indent: usize, style: Style) {
-    for line in wrap(&printable(text), style.width.saturating_sub(indent)) {
-        let _ = writeln!(out, "{}{line}", " ".repeat(indent));
-    }
 }

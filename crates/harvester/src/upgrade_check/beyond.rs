@@ -6,7 +6,7 @@ use windrow_model::reasons::Severity;
 
 use super::machines::is_stopped;
 use super::preflight::{NO_TARGET, seen_in};
-use super::{Cluster, Looked, NoAnswer, Seen};
+use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 use crate::drain::{PodFate, check_all, stale_engines};
 use crate::etcd_member::{self, Vote, is_member};
 use crate::incidents::diagnose;
@@ -17,47 +17,48 @@ use crate::objects::{ObjectKind, named};
 const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
 
 /// A single node is not drained.
-pub(super) fn drains(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn drains(cluster: &Cluster<'_>) -> CheckResult {
     if cluster.nodes()?.len() == 1 {
-        return Err(NoAnswer::NotAsked("a single node is not drained"));
+        return Err(NoFacts::NotChecked("a single node is not drained"));
     }
     let all = check_all(cluster.objects, cluster.now);
-    let mut seen = Seen::default();
-    seen.unknown
+    let mut facts = CheckFacts::default();
+    facts
+        .unknown
         .extend(Some(all.why).filter(|why| !why.is_empty()));
     for node in all.nodes {
         let subject = format!("Node {}", node.node);
         if !node.why.is_empty() {
-            seen.unknown.push(format!("{subject}: {}", node.why));
+            facts.unknown.push(format!("{subject}: {}", node.why));
         }
         let stay = node.pods.iter().filter(|pod| pod.fate != PodFate::Goes);
         for pod in stay {
             let said = format!("{}: {}", pod.pod, pod.why);
             match (is_stopped(cluster, &pod.pod).unwrap_or(None), pod.fate) {
                 (Some(true), _) | (_, PodFate::Goes) => {}
-                (Some(false), PodFate::Blocked) => seen.wrong(&subject, "drain", said),
+                (Some(false), PodFate::Blocked) => facts.add(&subject, "drain", said),
                 (None, _) | (_, PodFate::Unknown) => {
-                    seen.unknown.push(format!("{subject}: {said}"));
+                    facts.unknown.push(format!("{subject}: {said}"));
                 }
             }
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn gates(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn gates(cluster: &Cluster<'_>) -> CheckResult {
     if cluster.to.is_none() {
         return Err(NO_TARGET);
     }
     match &cluster.readings.gates {
         Some(Ok(refused)) => Ok(refused.iter().cloned().collect()),
-        Some(Err(why)) => Err(NoAnswer::Unknown(why.clone())),
-        None => Err(NoAnswer::Unknown("the nodes were not asked".to_owned())),
+        Some(Err(why)) => Err(NoFacts::Unknown(why.clone())),
+        None => Err(NoFacts::Unknown("the nodes were not asked".to_owned())),
     }
 }
 
 /// A drain and a reboot of another member may cost etcd its majority while one does not vote.
-pub(super) fn voters(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn voters(cluster: &Cluster<'_>) -> CheckResult {
     let members: Vec<&Value> = cluster
         .nodes()?
         .iter()
@@ -65,9 +66,9 @@ pub(super) fn voters(cluster: &Cluster<'_>) -> Looked {
         .collect();
     if members.is_empty() {
         let why = "no node is labelled as a member of etcd";
-        return Err(NoAnswer::Unknown(why.to_owned()));
+        return Err(NoFacts::Unknown(why.to_owned()));
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for node in members {
         let subject = format!("Node {}", named(node));
         let (reason, since) = match etcd_member::vote(node) {
@@ -75,41 +76,41 @@ pub(super) fn voters(cluster: &Cluster<'_>) -> Looked {
             Vote::Learns { since } => ("MemberIsLearner".to_owned(), since),
             Vote::Without { reason, since } => (reason, since),
             Vote::Unknown(why) => {
-                seen.unknown.push(format!("{subject}: EtcdIsVoter: {why}"));
+                facts.unknown.push(format!("{subject}: EtcdIsVoter: {why}"));
                 continue;
             }
         };
         match since {
             Some(since) if cluster.now.duration_since(since) >= PATIENCE => {
-                seen.wrong(subject, "status.conditions[EtcdIsVoter]", reason);
+                facts.add(subject, "status.conditions[EtcdIsVoter]", reason);
             }
-            Some(since) => seen
+            Some(since) => facts
                 .unknown
                 .push(format!("{subject}: {reason} since {since}")),
-            None => seen.unknown.push(format!("{subject}: {reason}")),
+            None => facts.unknown.push(format!("{subject}: {reason}")),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn incidents(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn incidents(cluster: &Cluster<'_>) -> CheckResult {
     let found = diagnose(cluster.objects, cluster.now);
-    let mut seen = Seen {
+    let mut facts = CheckFacts {
         unknown: found.unknown,
-        ..Seen::default()
+        ..CheckFacts::default()
     };
     for finding in found.findings {
         if finding.severity >= Severity::Error {
-            seen.wrong(finding.subject, finding.code.as_str(), finding.message);
+            facts.add(finding.subject, finding.code.as_str(), finding.message);
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// An entry may be about to disappear, so finding it once is not a proof.
-pub(super) fn engines(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn engines(cluster: &Cluster<'_>) -> CheckResult {
     let engines = cluster.all(ObjectKind::LONGHORN_ENGINE)?;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for manager in cluster.all(ObjectKind::INSTANCE_MANAGER)? {
         let stale = stale_engines(manager, engines).into_iter();
         let field = "status.instanceEngines";
@@ -117,7 +118,7 @@ pub(super) fn engines(cluster: &Cluster<'_>) -> Looked {
             let said = format!("{}: {}", one.name, one.because);
             seen_in("InstanceManager", manager, field, &said)
         });
-        seen.wrong.extend(evidence);
+        facts.problems.extend(evidence);
     }
-    Ok(seen)
+    Ok(facts)
 }

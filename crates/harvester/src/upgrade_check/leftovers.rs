@@ -4,7 +4,7 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 
 use super::preflight::{is, seen_in, upgrades};
-use super::{Cluster, Looked, NoAnswer, Seen};
+use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 use crate::health::DRAIN_TAINT;
 use crate::objects::{ObjectKind, items, named, text, texts};
 
@@ -21,14 +21,14 @@ const KEPT_AS: &str = "harvesterhci.io/replica-replenishment-wait-interval";
 /// answered already is drained and upgraded while Harvester waits for Rancher's request: its state stays *Images preloaded*
 /// (Rancher `pkg/controllers/capr/machinedrain`, `pkg/capr/planner/drain.go`, v2.9.2 to v2.14.2; Harvester
 /// `secret_controller.go`, v1.4.0 to v1.8.2).
-pub(super) fn hooks(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn hooks(cluster: &Cluster<'_>) -> CheckResult {
     if cluster.nodes()?.len() == 1 {
-        return Err(NoAnswer::NotAsked(
+        return Err(NoFacts::NotChecked(
             "a single node is upgraded without these hooks",
         ));
     }
     between_upgrades(cluster)?;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for plan in cluster.all(ObjectKind::MACHINE_PLAN)? {
         let annotations = texts(plan, "/metadata/annotations");
         for name in [PRE_HOOK, DRAINED] {
@@ -36,7 +36,7 @@ pub(super) fn hooks(cluster: &Cluster<'_>) -> Looked {
                 .get(name)
                 .is_some_and(|options| is_harvesters(options))
             {
-                seen.wrong.push(annotated(
+                facts.problems.push(annotated(
                     plan,
                     name,
                     "an answer to the drain of every upgrade",
@@ -44,7 +44,7 @@ pub(super) fn hooks(cluster: &Cluster<'_>) -> Looked {
             }
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Are these the options with which Harvester requests a drain (`upgradeKubernetes`)?
@@ -56,20 +56,20 @@ fn is_harvesters(options: &str) -> bool {
 }
 
 /// During an upgrade they belong to it.
-pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn leftovers(cluster: &Cluster<'_>) -> CheckResult {
     const IMAGE: &str = "harvesterhci.io/pendingOSImage";
     between_upgrades(cluster)?;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let nodes = cluster.nodes()?;
     for node in nodes {
         let subject = format!("Node {}", named(node));
         for taint in items(node, "/spec/taints") {
             if text(taint, "/key") == DRAIN_TAINT {
-                seen.wrong(&subject, "spec.taints", DRAIN_TAINT);
+                facts.add(&subject, "spec.taints", DRAIN_TAINT);
             }
         }
         if let Some(image) = texts(node, "/metadata/annotations").get(IMAGE) {
-            seen.wrong(&subject, &format!("metadata.annotations[{IMAGE}]"), image);
+            facts.add(&subject, &format!("metadata.annotations[{IMAGE}]"), image);
         }
         let (own, first) = (
             kubelet(node),
@@ -77,21 +77,22 @@ pub(super) fn leftovers(cluster: &Cluster<'_>) -> Looked {
         );
         if own != first {
             let said = format!("{own}, and another node has {first}");
-            seen.wrong(&subject, "status.nodeInfo.kubeletVersion", said);
+            facts.add(&subject, "status.nodeInfo.kubeletVersion", said);
         }
     }
     let charts = cluster.all(ObjectKind::MANAGED_CHART)?.iter();
     let paused = charts.filter(|chart| is(chart, "/spec/paused"));
-    seen.wrong
+    facts
+        .problems
         .extend(paused.map(|chart| seen_in("ManagedChart", chart, "spec.paused", "true")));
-    seen.wrong.extend(asked_drains(cluster)?);
-    seen.wrong.extend(raised_interval(cluster)?);
-    seen.wrong.extend(own_markers(cluster));
-    Ok(seen)
+    facts.problems.extend(asked_drains(cluster)?);
+    facts.problems.extend(raised_interval(cluster)?);
+    facts.problems.extend(own_markers(cluster));
+    Ok(facts)
 }
 
 /// The drains that Rancher still requests, whether or not they stop the next upgrade.
-fn asked_drains(cluster: &Cluster<'_>) -> Result<Vec<Evidence>, NoAnswer> {
+fn asked_drains(cluster: &Cluster<'_>) -> Result<Vec<Evidence>, NoFacts> {
     let plans = cluster.all(ObjectKind::MACHINE_PLAN)?.iter();
     let left = plans.flat_map(|plan| {
         let annotations = texts(plan, "/metadata/annotations").into_keys();
@@ -102,7 +103,7 @@ fn asked_drains(cluster: &Cluster<'_>) -> Result<Vec<Evidence>, NoAnswer> {
 
 /// Up to v1.7.1 and in v1.8.0, an upgrade whose write of the Cluster failed once forgot the value to restore. In other releases,
 /// one that was deleted in between may have forgotten it.
-fn raised_interval(cluster: &Cluster<'_>) -> Result<Option<Evidence>, NoAnswer> {
+fn raised_interval(cluster: &Cluster<'_>) -> Result<Option<Evidence>, NoFacts> {
     let settings = cluster.all(ObjectKind::LONGHORN_SETTING)?.iter();
     let Some(setting) = settings
         .filter(|setting| text(setting, "/metadata/name") == INTERVAL)
@@ -127,14 +128,14 @@ fn own_markers(cluster: &Cluster<'_>) -> Vec<Evidence> {
         return Vec::new();
     };
     let markers = own.harvesters_markers.iter();
-    let seen = |path| Evidence::new(format!("Node {}", own.name), "marker of Harvester", path);
-    markers.map(|path| seen(path.as_str())).collect()
+    let facts = |path| Evidence::new(format!("Node {}", own.name), "marker of Harvester", path);
+    markers.map(|path| facts(path.as_str())).collect()
 }
 
-fn between_upgrades(cluster: &Cluster<'_>) -> Result<(), NoAnswer> {
-    match upgrades(cluster)?.wrong.is_empty() {
+fn between_upgrades(cluster: &Cluster<'_>) -> Result<(), NoFacts> {
+    match upgrades(cluster)?.problems.is_empty() {
         true => Ok(()),
-        false => Err(NoAnswer::NotAsked("an upgrade is under way")),
+        false => Err(NoFacts::NotChecked("an upgrade is under way")),
     }
 }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::preflight::{is, or_absent, seen_in};
-use super::{Cluster, Looked, NoAnswer, Seen, is_witness};
+use super::{CheckFacts, CheckResult, Cluster, NoFacts, is_witness};
 use crate::objects::{ObjectKind, items, named, text, texts};
 use crate::schedule::NodeSelector;
 use crate::versions::{Fact, Holds};
 
-pub(super) fn running(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn running(cluster: &Cluster<'_>) -> CheckResult {
     Ok(of_fleet(cluster)?
         .filter(|machine| text(machine, "/status/phase") != "Running")
         .map(|machine| {
@@ -20,26 +20,26 @@ pub(super) fn running(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-fn of_fleet<'o>(cluster: &Cluster<'o>) -> Result<impl Iterator<Item = &'o Value>, NoAnswer> {
+fn of_fleet<'o>(cluster: &Cluster<'o>) -> Result<impl Iterator<Item = &'o Value>, NoFacts> {
     let machines = cluster.all(ObjectKind::CAPI_MACHINE)?.iter();
     Ok(machines.filter(|machine| text(machine, "/metadata/namespace") == "fleet-local"))
 }
 
-pub(super) fn matching(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn matching(cluster: &Cluster<'_>) -> CheckResult {
     const MANAGED: &str = "harvesterhci.io/managed";
     const MACHINE: &str = "cluster.x-k8s.io/machine";
     let nodes = cluster.nodes()?;
     let machines: BTreeMap<&str, &Value> = of_fleet(cluster)?
         .map(|machine| (text(machine, "/metadata/name"), machine))
         .collect();
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     if nodes.len() != machines.len() {
         let counts = format!("{} nodes and {} Machines", nodes.len(), machines.len());
-        seen.wrong("Machines in fleet-local", "number", counts);
+        facts.add("Machines in fleet-local", "number", counts);
     }
     for machine in machines.values() {
         if text(machine, "/status/nodeRef/name").is_empty() {
-            seen.wrong(
+            facts.add(
                 format!("Machine {}", named(machine)),
                 "status.nodeRef",
                 "absent",
@@ -50,53 +50,53 @@ pub(super) fn matching(cluster: &Cluster<'_>) -> Looked {
         let subject = format!("Node {}", named(node));
         let labels = texts(node, "/metadata/labels");
         if labels.get(MANAGED).map(String::as_str) != Some("true") {
-            seen.wrong(&subject, &format!("metadata.labels[{MANAGED}]"), "not true");
+            facts.add(&subject, &format!("metadata.labels[{MANAGED}]"), "not true");
         }
         let annotations = texts(node, "/metadata/annotations");
         let field = format!("metadata.annotations[{MACHINE}]");
         let Some(name) = annotations.get(MACHINE).filter(|name| !name.is_empty()) else {
-            seen.wrong(&subject, &field, "absent");
+            facts.add(&subject, &field, "absent");
             continue;
         };
         match machines.get(name.as_str()) {
-            None => seen.wrong(&subject, &field, format!("{name}, which does not exist")),
+            None => facts.add(&subject, &field, format!("{name}, which does not exist")),
             Some(machine) => {
                 let there = text(machine, "/status/nodeRef/name");
                 if there != named(node) && !there.is_empty() {
-                    seen.wrong(&subject, &field, format!("{name}, whose node is {there}"));
+                    facts.add(&subject, &field, format!("{name}, whose node is {there}"));
                 }
             }
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Does the upgrade shut down every VM that cannot migrate? Then the webhook does not check them.
-fn all_are_shut_down(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
+fn all_are_shut_down(cluster: &Cluster<'_>) -> Result<bool, NoFacts> {
     let is_read = || cluster.holds(Fact::PreflightRestoredMachines).assumed();
     Ok(nodes_for_machines(cluster)?.len() == 1 || (is_read() && are_to_be_restored(cluster)?))
 }
 
 /// Is the upgrade configured to shut down VMs that cannot migrate, and to start them again afterwards?
-fn are_to_be_restored(cluster: &Cluster<'_>) -> Result<bool, NoAnswer> {
+fn are_to_be_restored(cluster: &Cluster<'_>) -> Result<bool, NoFacts> {
     let configured = upgrade_config(cluster)?.ok();
     Ok(configured.is_some_and(|value| is(&value, "/restoreVM")))
 }
 
 /// The Setting by which Harvester decides that. Before the webhook checks VMs it reads this Setting, and rejects the upgrade if
 /// it cannot (`pkg/util/setting.go` IsRestoreVM; from v1.7.0 on `upgrade/mutator.go`, too, with and without `skipWebhook`).
-pub(super) fn configuration(cluster: &Cluster<'_>) -> Looked {
-    let mut seen = Seen::default();
+pub(super) fn configuration(cluster: &Cluster<'_>) -> CheckResult {
+    let mut facts = CheckFacts::default();
     if let Err((field, why)) = upgrade_config(cluster)? {
-        seen.wrong("Setting upgrade-config", field, why);
+        facts.add("Setting upgrade-config", field, why);
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Its content, or the field that cannot be read and why.
 type UpgradeConfig = Result<Value, (&'static str, &'static str)>;
 
-fn upgrade_config(cluster: &Cluster<'_>) -> Result<UpgradeConfig, NoAnswer> {
+fn upgrade_config(cluster: &Cluster<'_>) -> Result<UpgradeConfig, NoFacts> {
     let setting = cluster
         .objects
         .get(ObjectKind::SETTING, "", "upgrade-config")?;
@@ -117,7 +117,7 @@ fn upgrade_config(cluster: &Cluster<'_>) -> Result<UpgradeConfig, NoAnswer> {
 }
 
 /// The nodes that the webhook considers for VMs.
-fn nodes_for_machines<'o>(cluster: &Cluster<'o>) -> Result<Vec<&'o Value>, NoAnswer> {
+fn nodes_for_machines<'o>(cluster: &Cluster<'o>) -> Result<Vec<&'o Value>, NoFacts> {
     let without_witness = cluster.holds(Fact::PreflightLeavesOutWitnesses).assumed();
     let nodes = cluster.nodes()?.iter();
     Ok(nodes
@@ -140,7 +140,7 @@ fn migratability(
     machine: &Value,
     nodes: &[&Value],
     media: &Holds,
-) -> Result<Migratability, NoAnswer> {
+) -> Result<Migratability, NoFacts> {
     let has = |pointer: &str| {
         machine
             .pointer(pointer)
@@ -153,7 +153,7 @@ fn migratability(
         let field = "spec.domain.devices.hostDevices";
         return Ok(Migratability::No(field, "is set"));
     }
-    if !fits_elsewhere(machine, nodes).map_err(NoAnswer::Unknown)? {
+    if !fits_elsewhere(machine, nodes).map_err(NoFacts::Unknown)? {
         let field = "spec.affinity.nodeAffinity";
         let why = "no other node that takes pods matches";
         return Ok(Migratability::No(field, why));
@@ -167,10 +167,10 @@ fn migratability(
     })
 }
 
-pub(super) fn migratable(cluster: &Cluster<'_>) -> Looked {
-    let mut seen = Seen::default();
+pub(super) fn migratable(cluster: &Cluster<'_>) -> CheckResult {
+    let mut facts = CheckFacts::default();
     if all_are_shut_down(cluster)? {
-        return Ok(seen);
+        return Ok(facts);
     }
     let nodes = nodes_for_machines(cluster)?;
     let media = cluster.holds(Fact::PreflightCountsMedia);
@@ -178,17 +178,17 @@ pub(super) fn migratable(cluster: &Cluster<'_>) -> Looked {
         let subject = format!("VirtualMachineInstance {}", named(machine));
         match migratability(machine, &nodes, &media)? {
             Migratability::Yes => {}
-            Migratability::No(field, why) => seen.wrong(subject, field, why),
-            Migratability::Unknown(field, like) => seen.unknown.push(format!(
+            Migratability::No(field, why) => facts.add(subject, field, why),
+            Migratability::Unknown(field, like) => facts.unknown.push(format!(
                 "{subject}: whether {field} counts is known of v{like} only"
             )),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Does the upgrade itself stop the VM of this pod before it drains its node? `None` if Windrow cannot tell.
-pub(super) fn is_stopped(cluster: &Cluster<'_>, pod: &str) -> Result<Option<bool>, NoAnswer> {
+pub(super) fn is_stopped(cluster: &Cluster<'_>, pod: &str) -> Result<Option<bool>, NoFacts> {
     let pods = cluster.all(ObjectKind::POD)?;
     let pod = pods.iter().find(|one| named(one) == pod);
     let owners = pod.map_or(&[][..], |pod| items(pod, "/metadata/ownerReferences"));
@@ -253,15 +253,15 @@ fn medium(machine: &Value) -> Option<&'static str> {
     }
 }
 
-pub(super) fn hotplug(cluster: &Cluster<'_>) -> Looked {
-    let mut seen = Seen::default();
+pub(super) fn hotplug(cluster: &Cluster<'_>) -> CheckResult {
+    let mut facts = CheckFacts::default();
     if all_are_shut_down(cluster)? {
-        return Ok(seen);
+        return Ok(facts);
     }
     let machines = cluster.all(ObjectKind::VM)?;
     for machine in machines {
         if !items(machine, "/status/volumeRequests").is_empty() {
-            seen.wrong.push(seen_in(
+            facts.problems.push(seen_in(
                 "VirtualMachine",
                 machine,
                 "status.volumeRequests",
@@ -286,9 +286,9 @@ pub(super) fn hotplug(cluster: &Cluster<'_>) -> Looked {
             if plugged && !kept.contains(&name) {
                 let said = format!("{name}, which its VirtualMachine does not have");
                 let evidence = seen_in("VirtualMachineInstance", instance, "spec.volumes", &said);
-                seen.wrong.push(evidence);
+                facts.problems.push(evidence);
             }
         }
     }
-    Ok(seen)
+    Ok(facts)
 }

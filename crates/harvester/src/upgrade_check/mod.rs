@@ -5,12 +5,7 @@
 //! (`table.rs`), with the releases that have it, and all rows are checked. The running release, not the new one, determines the
 //! preflight. The last rows are problems at which an upgrade stops later, and which no preflight checks.
 //!
-//! ```text
-//!   row ──> does the running release check it? ──no──> not-asked
-//!               └─ look: problems, and unknown facts
-//!                    problem ──> refused / stops / warns   (Unknown if the release may not check it)
-//!                    unknown ──> unknown       neither ──> fine
-//! ```
+//! A problem is unknown if the running release may not check it.
 
 mod beyond;
 mod leftovers;
@@ -23,11 +18,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use report::{AskedBy, CheckOutcome, CheckedRow, UpgradeCheck, UpgradeOutcome};
+pub use report::UpgradeCheck;
 pub use space::{NodeReadings, NodeSpace};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windrow_model::checks::{self, CheckOutcome, CheckRow, NoFacts};
 use windrow_model::findings::Evidence;
 
 use self::table::{CHECKS, Row};
@@ -75,49 +71,23 @@ struct Cluster<'o> {
     now: Timestamp,
 }
 
-/// The result of a look.
-#[derive(Default)]
-struct Seen {
-    wrong: Vec<Evidence>,
-    unknown: Vec<String>,
-}
+type CheckFacts = checks::CheckFacts<Evidence>;
+type CheckResult = checks::CheckResult<Evidence>;
 
-impl Seen {
-    fn wrong(&mut self, subject: impl Into<String>, field: &str, value: impl Into<String>) {
-        self.wrong.push(Evidence::new(subject, field, value));
-    }
-}
-
-impl FromIterator<Evidence> for Seen {
-    fn from_iter<I: IntoIterator<Item = Evidence>>(wrong: I) -> Self {
-        Self {
-            wrong: wrong.into_iter().collect(),
-            unknown: Vec::new(),
-        }
-    }
-}
-
-enum NoAnswer {
-    Unknown(String),
-    NotAsked(&'static str),
-}
-
-impl From<Unlisted> for NoAnswer {
+impl From<Unlisted> for NoFacts {
     fn from(why: Unlisted) -> Self {
         Self::Unknown(why.to_string())
     }
 }
 
-type Looked = Result<Seen, NoAnswer>;
-
 impl<'o> Cluster<'o> {
-    fn all(&self, kind: ObjectKind) -> Result<&'o [Value], NoAnswer> {
+    fn all(&self, kind: ObjectKind) -> Result<&'o [Value], NoFacts> {
         Ok(self.objects.all(kind)?)
     }
 
-    fn nodes(&self) -> Result<&'o [Value], NoAnswer> {
+    fn nodes(&self) -> Result<&'o [Value], NoFacts> {
         match self.all(ObjectKind::NODE)? {
-            [] => Err(NoAnswer::Unknown("there is no node".to_owned())),
+            [] => Err(NoFacts::Unknown("there is no node".to_owned())),
             nodes => Ok(nodes),
         }
     }
@@ -135,7 +105,7 @@ impl<'o> Cluster<'o> {
     fn asks(&self, row: &Row) -> Holds {
         match row.asked {
             Some(fact) => self.holds(fact),
-            None if row.by == AskedBy::Windrow || is_covered(self.from) => Holds::Yes,
+            None if !row.by_harvester || is_covered(self.from) => Holds::Yes,
             None => Holds::Unknown {
                 like: HarvesterVersion::LATEST,
                 there: true,
@@ -143,16 +113,26 @@ impl<'o> Cluster<'o> {
         }
     }
 
-    fn judge(&self, row: &Row) -> CheckedRow {
+    fn judge(&self, row: &Row) -> CheckRow<Evidence> {
         let asked = self.asks(row);
-        let looked = match asked {
-            Holds::No => Err(NoAnswer::NotAsked("this release does not look at it")),
+        let mut broken = row.broken;
+        let mut result = match asked {
+            Holds::No => Err(NoFacts::NotChecked("this release does not check it")),
             Holds::Yes | Holds::Unknown { .. } => (row.look)(self),
         };
-        match looked {
-            Ok(seen) => CheckedRow::seen(row, seen, asked),
-            Err(NoAnswer::Unknown(why)) => CheckedRow::unknown(row, why),
-            Err(NoAnswer::NotAsked(why)) => CheckedRow::not_asked(row, why),
+        if let (Ok(facts), Holds::Unknown { like, there }) = (&mut result, asked)
+            && !facts.problems.is_empty()
+        {
+            let does = if there { "does" } else { "does not" };
+            facts.unknown.push(format!(
+                "whether the release that runs asks it was not read; v{like} {does}"
+            ));
+            broken = CheckOutcome::Unknown;
+        }
+        CheckRow {
+            section: Some(row.section.to_owned()),
+            says: row.says.map(str::to_owned),
+            ..CheckRow::new(row.name, row.rule, broken, result)
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 
-use super::{Cluster, Looked, NoAnswer, Seen};
+use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 use crate::addons::is_settled;
 use crate::objects::{Condition, ObjectKind, named, text, texts};
 use crate::versions::HarvesterVersions;
@@ -13,27 +13,27 @@ const FLEET: &str = "fleet-local";
 const STATE: &str = "harvesterhci.io/upgradeState";
 const CLEANUP: &str = "harvesterhci.io/upgradeCleanup";
 
-pub(super) fn version(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn version(cluster: &Cluster<'_>) -> CheckResult {
     let Some(to) = cluster.to else {
         return Err(NO_TARGET);
     };
     let name = format!("v{to}");
     let found = cluster.objects.get(ObjectKind::VERSION, NAMESPACE, &name)?;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     if found.is_none() {
-        seen.wrong(
+        facts.add(
             format!("Version {NAMESPACE}/{name}"),
             "metadata",
             "it does not exist",
         );
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) const NO_TARGET: NoAnswer =
-    NoAnswer::NotAsked("no release to upgrade to was named: --to");
+pub(super) const NO_TARGET: NoFacts =
+    NoFacts::NotChecked("no release to upgrade to was named: --to");
 
-pub(super) fn upgrades(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn upgrades(cluster: &Cluster<'_>) -> CheckResult {
     let all = own(cluster, ObjectKind::UPGRADE, NAMESPACE)?;
     // One without the label counts as under way.
     let under_way = all.filter_map(|upgrade| {
@@ -53,7 +53,7 @@ pub(super) fn upgrades(cluster: &Cluster<'_>) -> Looked {
     Ok(under_way.collect())
 }
 
-pub(super) fn cleanup(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn cleanup(cluster: &Cluster<'_>) -> CheckResult {
     let all = own(cluster, ObjectKind::UPGRADE, NAMESPACE)?;
     let pending = all.filter(|upgrade| label(upgrade, CLEANUP).as_deref() == Some("Pending"));
     let field = format!("metadata.labels[{CLEANUP}]");
@@ -62,25 +62,25 @@ pub(super) fn cleanup(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-pub(super) fn cluster(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn cluster(cluster: &Cluster<'_>) -> CheckResult {
     let found = cluster
         .objects
         .get(ObjectKind::CAPI_CLUSTER, FLEET, "local")?;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     match found.map(|found| text(found, "/status/phase")) {
         Some("Provisioned") => {}
-        Some(phase) => seen.wrong(
+        Some(phase) => facts.add(
             "Cluster fleet-local/local",
             "status.phase",
             or_absent(phase),
         ),
-        None => seen.wrong("Cluster fleet-local/local", "metadata", "it does not exist"),
+        None => facts.add("Cluster fleet-local/local", "metadata", "it does not exist"),
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// A backup is under way if it has neither failed nor become ready (`pkg/controller/master/backup/util.go` IsBackupProgressing).
-pub(super) fn backups(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn backups(cluster: &Cluster<'_>) -> CheckResult {
     let all = cluster.all(ObjectKind::VM_BACKUP)?.iter();
     let under_way = all.filter(|backup| {
         let failed = backup
@@ -100,7 +100,7 @@ pub(super) fn backups(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-pub(super) fn schedules(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn schedules(cluster: &Cluster<'_>) -> CheckResult {
     let all = cluster.all(ObjectKind::SCHEDULE_VM_BACKUP)?.iter();
     let active = all.filter(|schedule| !is(schedule, "/status/suspended"));
     Ok(active
@@ -108,7 +108,7 @@ pub(super) fn schedules(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-pub(super) fn charts(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn charts(cluster: &Cluster<'_>) -> CheckResult {
     let all = own(cluster, ObjectKind::MANAGED_CHART, FLEET)?;
     Ok(all
         .filter_map(|chart| {
@@ -124,7 +124,7 @@ pub(super) fn charts(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-pub(super) fn addons(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn addons(cluster: &Cluster<'_>) -> CheckResult {
     let all = cluster.all(ObjectKind::ADDON)?.iter();
     let unsettled = all.filter(|addon| !is_settled(addon));
     Ok(unsettled
@@ -145,38 +145,38 @@ pub(super) fn addons(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-pub(super) fn nodes(cluster: &Cluster<'_>) -> Looked {
-    let mut seen = Seen::default();
+pub(super) fn nodes(cluster: &Cluster<'_>) -> CheckResult {
+    let mut facts = CheckFacts::default();
     for node in cluster.nodes()? {
         let subject = format!("Node {}", named(node));
         // A node without the condition passes.
         if let Some(ready) = Condition::of(node, "Ready")
             && !ready.is_true()
         {
-            seen.wrong(&subject, "status.conditions[Ready]", ready.status);
+            facts.add(&subject, "status.conditions[Ready]", ready.status);
         }
         if is(node, "/spec/unschedulable") {
-            seen.wrong(&subject, "spec.unschedulable", "true");
+            facts.add(&subject, "spec.unschedulable", "true");
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Harvester itself checks this when the new release's repository is there, and fails the upgrade
 /// (`pkg/upgradehelper/versionguard`).
-pub(super) fn path(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn path(cluster: &Cluster<'_>) -> CheckResult {
     let to = cluster.to.ok_or(NO_TARGET)?;
-    let unknown = |why: String| Err(NoAnswer::Unknown(why));
+    let unknown = |why: String| Err(NoFacts::Unknown(why));
     let Some(from) = cluster.from else {
         return unknown("which release runs is not known".to_owned());
     };
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let minors = |one: crate::version::HarvesterVersion| (one.major, one.minor);
     let subject = format!("Harvester v{from}");
     if to < from {
-        seen.wrong(subject, "upgrade", format!("v{to} is older"));
+        facts.add(subject, "upgrade", format!("v{to} is older"));
     } else if minors(to) > (from.major, from.minor + 1) {
-        seen.wrong(
+        facts.add(
             subject,
             "upgrade",
             format!("v{to} is more than one minor release away"),
@@ -185,7 +185,7 @@ pub(super) fn path(cluster: &Cluster<'_>) -> Looked {
         let release = HarvesterVersions::shipped().release(to);
         match release.and_then(|release| release.upgradable_from) {
             Some(oldest) if from < oldest => {
-                seen.wrong(
+                facts.add(
                     subject,
                     "upgrade",
                     format!("v{to} asks for v{oldest} or newer"),
@@ -195,14 +195,14 @@ pub(super) fn path(cluster: &Cluster<'_>) -> Looked {
             None => return unknown(format!("what v{to} can be upgraded from was not read")),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 fn own<'o>(
     cluster: &Cluster<'o>,
     kind: ObjectKind,
     namespace: &'static str,
-) -> Result<impl Iterator<Item = &'o Value>, NoAnswer> {
+) -> Result<impl Iterator<Item = &'o Value>, NoFacts> {
     let all = cluster.all(kind)?.iter();
     Ok(all.filter(move |object| text(object, "/metadata/namespace") == namespace))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{Span, Timestamp};
 use windrow_model::findings::Evidence;
 
-use super::{Cluster, Looked, NoAnswer, Seen};
+use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 use crate::incidents::OwnNode;
 use crate::node_condition::ANNOTATION;
 use crate::objects::{text, texts};
@@ -44,9 +44,9 @@ pub struct NodeReadings {
     pub gates: Option<Result<Vec<Evidence>, String>>,
 }
 
-pub(super) fn images(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn images(cluster: &Cluster<'_>) -> CheckResult {
     const ADDRESS: &str = "rke2.io/internal-ip";
-    let mut seen = each(cluster, |space, subject, seen| {
+    let mut facts = each(cluster, |space, subject, facts| {
         let full = (space.used + NEW_IMAGES) as f64 / space.capacity.max(1) as f64 * 100.0;
         if full > FULLEST {
             let said = format!(
@@ -54,45 +54,42 @@ pub(super) fn images(cluster: &Cluster<'_>) -> Looked {
                 space.used / GIB,
                 space.capacity / GIB
             );
-            seen.wrong(subject, "stats.node.fs.usedBytes", said);
+            facts.add(subject, "stats.node.fs.usedBytes", said);
         }
     })?;
     for node in cluster.nodes()? {
         if !texts(node, "/metadata/annotations").contains_key(ADDRESS) {
             let subject = format!("Node {}", text(node, "/metadata/name"));
-            seen.wrong(
+            facts.add(
                 subject,
                 &format!("metadata.annotations[{ADDRESS}]"),
                 "absent",
             );
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn free(cluster: &Cluster<'_>) -> Looked {
-    each(cluster, |space, subject, seen| {
+pub(super) fn free(cluster: &Cluster<'_>) -> CheckResult {
+    each(cluster, |space, subject, facts| {
         if space.available < FREE {
             let said = format!("{} GiB", space.available / GIB);
-            seen.wrong(subject, "stats.node.fs.availableBytes", said);
+            facts.add(subject, "stats.node.fs.availableBytes", said);
         }
     })
 }
 
-fn each(
-    cluster: &Cluster<'_>,
-    judge: impl Fn(NodeSpace, String, &mut Seen),
-) -> Result<Seen, NoAnswer> {
-    let mut seen = Seen::default();
+fn each(cluster: &Cluster<'_>, judge: impl Fn(NodeSpace, String, &mut CheckFacts)) -> CheckResult {
+    let mut facts = CheckFacts::default();
     for node in cluster.nodes()? {
         let name = text(node, "/metadata/name");
         match cluster.readings.space.get(name) {
-            Some(Ok(space)) => judge(*space, format!("Node {name}"), &mut seen),
-            Some(Err(why)) => seen.unknown.push(format!("Node {name}: {why}")),
-            None => seen.unknown.push(format!("Node {name}: it was not asked")),
+            Some(Ok(space)) => judge(*space, format!("Node {name}"), &mut facts),
+            Some(Err(why)) => facts.unknown.push(format!("Node {name}: {why}")),
+            None => facts.unknown.push(format!("Node {name}: it was not asked")),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Room on a node's partition of system images, in bytes.
@@ -103,7 +100,7 @@ struct SystemRoom {
 }
 
 /// The partition of each node: the own one from its disk, others from the reports of their daemons.
-fn system_rooms(cluster: &Cluster<'_>) -> Result<(Vec<SystemRoom>, Vec<String>), NoAnswer> {
+fn system_rooms(cluster: &Cluster<'_>) -> Result<(Vec<SystemRoom>, Vec<String>), NoFacts> {
     let own = cluster.readings.own.as_ref();
     let (mut rooms, mut unknown) = (Vec::new(), Vec::new());
     for node in cluster.nodes()? {
@@ -139,73 +136,73 @@ fn needs_large_image(cluster: &Cluster<'_>) -> bool {
 }
 
 /// On a partition of 8 GiB, an upgrade to v1.8.0 or later writes a corrupt image of the system (harvester#10687).
-pub(super) fn system_partitions(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn system_partitions(cluster: &Cluster<'_>) -> CheckResult {
     if !needs_large_image(cluster) {
         let why = "only an upgrade to v1.8.0 or later needs a larger partition: name it with --to";
-        return Err(NoAnswer::NotAsked(why));
+        return Err(NoFacts::NotChecked(why));
     }
     let (rooms, unknown) = system_rooms(cluster)?;
-    let mut seen = Seen {
-        wrong: Vec::new(),
+    let mut facts = CheckFacts {
         unknown,
+        ..CheckFacts::default()
     };
     for room in rooms.iter().filter(|room| room.capacity < LEAST_PARTITION) {
         let subject = format!("Node {}", room.node);
-        seen.wrong(subject, "size of COS_STATE", mebibytes(room.capacity));
+        facts.add(subject, "size of COS_STATE", mebibytes(room.capacity));
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// A new system is written next to the existing ones. A sparse image takes less than its length, so this is not a proof.
-pub(super) fn system_images(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn system_images(cluster: &Cluster<'_>) -> CheckResult {
     let (rooms, unknown) = system_rooms(cluster)?;
     let is_large = needs_large_image(cluster);
     if rooms.is_empty() && !is_large {
         let why = "it is known of a node only if Windrow runs on it, or from its report";
-        return Err(NoAnswer::NotAsked(why));
+        return Err(NoFacts::NotChecked(why));
     }
     let needed = if is_large { NEW_IMAGE_4300 } else { NEW_IMAGE };
-    let mut seen = Seen {
-        wrong: Vec::new(),
+    let mut facts = CheckFacts {
         unknown,
+        ..CheckFacts::default()
     };
     let own = cluster.readings.own.as_ref();
     for room in rooms.iter().filter(|room| room.free < needed) {
         let subject = format!("Node {}", room.node);
         let (free, capacity) = (mebibytes(room.free), mebibytes(room.capacity));
         let said = format!("{free} of {capacity}");
-        seen.wrong(&subject, "free on COS_STATE", said);
+        facts.add(&subject, "free on COS_STATE", said);
         let images = own.filter(|own| own.name == room.node);
         let images = images.and_then(|own| own.images.as_ref());
         if let Some(passive) = images.and_then(|images| images.passive) {
             let (allocated, length) = (mebibytes(passive.allocated), mebibytes(passive.length));
             let said = format!("{allocated} of {length}");
-            seen.wrong(subject, "passive.img takes", said);
+            facts.add(subject, "passive.img takes", said);
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn certificates(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn certificates(cluster: &Cluster<'_>) -> CheckResult {
     if cluster.readings.certificates.is_empty() {
-        return Err(NoAnswer::Unknown("kube-apiserver was not asked".to_owned()));
+        return Err(NoFacts::Unknown("kube-apiserver was not asked".to_owned()));
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let least = cluster.now + Span::new().hours(24 * CERTIFICATE_DAYS);
     for (address, until) in &cluster.readings.certificates {
         match until {
             Ok(until) if *until < least => {
-                seen.wrong(
+                facts.add(
                     format!("kube-apiserver {address}"),
                     "certificate notAfter",
                     until.to_string(),
                 );
             }
             Ok(_) => {}
-            Err(why) => seen
+            Err(why) => facts
                 .unknown
                 .push(format!("kube-apiserver {address}: {why}")),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }

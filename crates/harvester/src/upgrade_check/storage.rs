@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::preflight::{or_absent, seen_in};
-use super::{Cluster, Looked, Seen};
+use super::{CheckFacts, CheckResult, Cluster};
 use crate::objects::{ObjectKind, text};
 use crate::versions::{Fact, Holds};
 
 /// Fewer nodes cannot have three replicas, and a volume is degraded without.
 const NODES_FOR_WHOLE_VOLUMES: usize = 3;
 
-pub(super) fn degraded(cluster: &Cluster<'_>) -> Looked {
+pub(super) fn degraded(cluster: &Cluster<'_>) -> CheckResult {
     if cluster.nodes()?.len() < NODES_FOR_WHOLE_VOLUMES {
-        return Ok(Seen::default());
+        return Ok(CheckFacts::default());
     }
     let volumes = cluster.all(ObjectKind::LONGHORN_VOLUME)?.iter();
     let degraded = volumes.filter(|volume| text(volume, "/status/robustness") == "degraded");
@@ -21,10 +21,10 @@ pub(super) fn degraded(cluster: &Cluster<'_>) -> Looked {
         .collect())
 }
 
-pub(super) fn single_replicas(cluster: &Cluster<'_>) -> Looked {
-    let mut seen = Seen::default();
+pub(super) fn single_replicas(cluster: &Cluster<'_>) -> CheckResult {
+    let mut facts = CheckFacts::default();
     if cluster.nodes()?.len() == 1 {
-        return Ok(seen);
+        return Ok(facts);
     }
     let detached_too = cluster.holds(Fact::PreflightDetachedReplicas);
     for volume in cluster.all(ObjectKind::LONGHORN_VOLUME)? {
@@ -44,13 +44,13 @@ pub(super) fn single_replicas(cluster: &Cluster<'_>) -> Looked {
             &format!("1 (status.state {})", or_absent(state)),
         );
         match detached_too {
-            _ if active => seen.wrong.push(evidence),
-            Holds::Yes => seen.wrong.push(evidence),
+            _ if active => facts.problems.push(evidence),
+            Holds::Yes => facts.problems.push(evidence),
             Holds::No => {}
-            Holds::Unknown { like, .. } => seen.unknown.push(format!(
+            Holds::Unknown { like, .. } => facts.unknown.push(format!(
                 "{evidence}: whether a detached one counts is known of v{like} only"
             )),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }

@@ -1,23 +1,27 @@
 //! The checks before an upgrade, who makes them, and in which releases. Harvester's rows are in the order of its webhook
 //! (`pkg/webhook/resources/upgrade/validator.go`, v1.4.0 to v1.8.2).
 
-use super::report::{AskedBy, CheckOutcome};
-use super::{Cluster, Looked, beyond, leftovers, machines, preflight, space, storage};
+use windrow_model::checks::CheckOutcome::{self, Fail, Warn};
+
+use super::report::{PREFLIGHT, UPGRADE};
+use super::{CheckResult, Cluster, beyond, leftovers, machines, preflight, space, storage};
 use crate::objects::ObjectKind;
 use crate::versions::Fact;
 
 pub(super) struct Row {
     /// A stable name, which users may rely on.
     pub(super) name: &'static str,
-    pub(super) by: AskedBy,
+    pub(super) section: &'static str,
+    /// False if only Windrow makes the check.
+    pub(super) by_harvester: bool,
     /// The releases that make it, if not all do.
     pub(super) asked: Option<Fact>,
     pub(super) rule: &'static str,
     /// A part of Harvester's message if the rule does not hold.
-    pub(super) says: &'static str,
-    /// The outcome of the upgrade if the rule does not hold.
-    pub(super) otherwise: CheckOutcome,
-    pub(super) look: fn(&Cluster<'_>) -> Looked,
+    pub(super) says: Option<&'static str>,
+    /// The outcome if the rule does not hold.
+    pub(super) broken: CheckOutcome,
+    pub(super) look: fn(&Cluster<'_>) -> CheckResult,
 }
 
 const fn webhook(
@@ -25,32 +29,34 @@ const fn webhook(
     asked: Option<Fact>,
     rule: &'static str,
     says: &'static str,
-    look: fn(&Cluster<'_>) -> Looked,
+    look: fn(&Cluster<'_>) -> CheckResult,
 ) -> Row {
     Row {
         name,
-        by: AskedBy::Harvester,
+        section: PREFLIGHT,
+        by_harvester: true,
         asked,
         rule,
-        says,
-        otherwise: CheckOutcome::Refused,
+        says: Some(says),
+        broken: Fail,
         look,
     }
 }
 
 const fn beyond(
     name: &'static str,
-    otherwise: CheckOutcome,
+    broken: CheckOutcome,
     rule: &'static str,
-    look: fn(&Cluster<'_>) -> Looked,
+    look: fn(&Cluster<'_>) -> CheckResult,
 ) -> Row {
     Row {
         name,
-        by: AskedBy::Windrow,
+        section: UPGRADE,
+        by_harvester: false,
         asked: None,
         rule,
-        says: "",
-        otherwise,
+        says: None,
+        broken,
         look,
     }
 }
@@ -95,20 +101,21 @@ pub(super) const CHECKS: &[Row] = &[
     webhook("certificates", Some(Fact::PreflightCertificates), "kube-apiserver's certificates are good for seven days", "earliest expiring cert", space::certificates),
     Row {
         name: "version-in-reach",
-        by: AskedBy::Harvester,
+        section: UPGRADE,
+        by_harvester: true,
         asked: None,
         rule: "the release to come takes an upgrade from this one",
-        says: "",
-        otherwise: CheckOutcome::Stops,
+        says: None,
+        broken: Fail,
         look: preflight::path,
     },
-    beyond("drains-finish", CheckOutcome::Stops, "a drain of each node would finish", beyond::drains),
-    beyond("gates", CheckOutcome::Stops, "the new Kubernetes takes the feature gates that are set", beyond::gates),
-    beyond("etcd-votes", CheckOutcome::Stops, "every server's etcd votes", beyond::voters),
-    beyond("no-known-incident", CheckOutcome::Stops, "`windrow diagnose` finds no error", beyond::incidents),
-    beyond("drain-hooks-open", CheckOutcome::Stops, "no drain of an earlier upgrade answers for that of the next one", leftovers::hooks),
-    beyond("system-partition-size", CheckOutcome::Stops, "the partition COS_STATE has 15 GiB on every node (harvester#10687)", space::system_partitions),
-    beyond("room-for-system", CheckOutcome::Warns, "the partition COS_STATE has room for the image of the new system: 4.5 GiB for v1.8.0 or later, else 3 GiB", space::system_images),
-    beyond("no-stale-engine", CheckOutcome::Warns, "no instance manager lists an engine that is not there", beyond::engines),
-    beyond("nothing-left-over", CheckOutcome::Warns, "nothing is left over from an earlier upgrade", leftovers::leftovers),
+    beyond("drains-finish", Fail, "a drain of each node would finish", beyond::drains),
+    beyond("gates", Fail, "the new Kubernetes takes the feature gates that are set", beyond::gates),
+    beyond("etcd-votes", Fail, "every server's etcd votes", beyond::voters),
+    beyond("no-known-incident", Fail, "`windrow diagnose` finds no error", beyond::incidents),
+    beyond("drain-hooks-open", Fail, "no drain of an earlier upgrade answers for that of the next one", leftovers::hooks),
+    beyond("system-partition-size", Fail, "the partition COS_STATE has 15 GiB on every node (harvester#10687)", space::system_partitions),
+    beyond("room-for-system", Warn, "the partition COS_STATE has room for the image of the new system: 4.5 GiB for v1.8.0 or later, else 3 GiB", space::system_images),
+    beyond("no-stale-engine", Warn, "every engine in the list of an instance manager exists", beyond::engines),
+    beyond("nothing-left-over", Warn, "nothing is left over from an earlier upgrade", leftovers::leftovers),
 ];

@@ -164,8 +164,8 @@ impl Build {
         check(&self.objects, &self.readings, self.to, now())
     }
 
-    fn row(&self, name: &str) -> CheckedRow {
-        let found = self.check().checks.into_iter();
+    fn row(&self, name: &str) -> CheckRow<Evidence> {
+        let found = self.check().list.checks.into_iter();
         found.into_iter().find(|row| row.check == name).unwrap()
     }
 
@@ -173,25 +173,25 @@ impl Build {
     fn is(&self, name: &str, outcome: CheckOutcome, words: &str) {
         let row = self.row(name);
         assert_eq!(row.outcome, outcome, "{row:?}");
-        let said: Vec<String> = row.evidence.iter().map(Evidence::to_string).collect();
+        let said: Vec<String> = row.problems.iter().map(Evidence::to_string).collect();
         let said = format!("{said:?} {row:?}");
         assert!(said.contains(words), "{said}");
     }
 }
 
-use CheckOutcome::{Fine, NotAsked, Refused, Stops, Unknown, Warns};
+use CheckOutcome::{Fail, NotChecked, Pass, Unknown, Warn};
 
 #[test]
-fn of_a_healthy_cluster_every_row_is_fine_or_not_asked() {
+fn of_a_healthy_cluster_every_row_passes_or_is_not_checked() {
     for release in ["v1.4.0", "v1.5.0", "v1.6.1", "v1.7.3", "v1.8.2"] {
         let build = Build::new(release);
         let checked = build.check();
-        let rest = checked.checks.iter();
+        let rest = checked.list.checks.iter();
         let rest: Vec<_> = rest
-            .filter(|row| !matches!(row.outcome, Fine | NotAsked))
+            .filter(|row| !matches!(row.outcome, Pass | NotChecked))
             .collect();
         assert!(rest.is_empty(), "{release}: {rest:#?}");
-        assert_eq!(checked.upgrade, UpgradeOutcome::Fine);
+        assert_eq!(checked.list.verdict, Pass);
         assert_eq!(checked.from.as_deref(), Some(release));
     }
 }
@@ -218,73 +218,73 @@ type Case = (
 #[rustfmt::skip]
 fn each_row_tells_what_is_wrong_with_the_object_the_field_and_the_value() {
     let cases: &[Case] = &[
-        ("v1.8.2", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "UpgradingNodes"})), "no-upgrade-under-way", Refused, "UpgradingNodes"),
-        ("v1.8.2", |b| b.upgrade(json!({})), "no-upgrade-under-way", Refused, "absent"),
-        ("v1.8.2", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "Failed"})), "no-upgrade-under-way", Fine, ""),
-        ("v1.8.2", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "Succeeded", "harvesterhci.io/upgradeCleanup": "Pending"})), "cleaned-up", Refused, "Pending"),
-        ("v1.6.1", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "Succeeded", "harvesterhci.io/upgradeCleanup": "Pending"})), "cleaned-up", NotAsked, ""),
-        ("v1.8.2", |b| b.volume(3, "attached", "degraded"), "volumes-whole", Refused, "pvc-1"),
-        ("v1.8.2", |b| b.volume(3, "attached", "unknown"), "volumes-whole", Fine, ""),
-        ("v1.8.2", |b| b.add("cluster.x-k8s.io/v1beta1", "Cluster", "fleet-local/local", json!({"status": {"phase": "Provisioning"}})), "cluster-provisioned", Refused, "Provisioning"),
-        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "VirtualMachineBackup", "default/b", json!({"status": {"readyToUse": false}})), "no-backup-under-way", Refused, "default/b"),
-        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "VirtualMachineBackup", "default/b", json!({"status": {"readyToUse": false, "error": {"message": "x"}}})), "no-backup-under-way", Fine, ""),
-        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "ScheduleVMBackup", "default/s", json!({"status": {}})), "schedules-suspended", Refused, "default/s"),
-        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "ScheduleVMBackup", "default/s", json!({"status": {"suspended": true}})), "schedules-suspended", Fine, ""),
-        ("v1.8.2", |b| chart(b, "fleet-local/harvester", "False"), "charts-ready", Refused, "Modified(1)"),
-        ("v1.8.2", |b| chart(b, "fleet-local/harvester", "True"), "charts-ready", Fine, ""),
-        ("v1.8.2", |b| chart(b, "fleet-default/other", "False"), "charts-ready", Fine, ""),
-        ("v1.8.2", |b| addon(b, true, "AddonEnabling"), "addons-settled", Refused, "AddonEnabling, and it is enabled"),
-        ("v1.8.2", |b| addon(b, true, "AddonDeploySuccessful"), "addons-settled", Fine, ""),
-        ("v1.8.2", |b| addon(b, false, ""), "addons-settled", Fine, ""),
-        ("v1.8.2", |b| addon(b, false, "AddonDisabling"), "addons-settled", Refused, "and it is disabled"),
-        ("v1.6.1", |b| addon(b, true, "AddonEnabling"), "addons-settled", NotAsked, ""),
-        ("v1.8.2", |b| b.node("n2", json!({"unschedulable": true}), json!({})), "nodes-ready", Refused, "spec.unschedulable"),
-        ("v1.8.2", |b| b.node("n2", json!({}), json!({"/status/conditions/0/status": "Unknown"})), "nodes-ready", Refused, "Unknown"),
-        ("v1.8.2", |b| b.space("n3", 100, 73), "space-for-images", Refused, "86 %"),
-        ("v1.8.2", |b| b.space("n3", 100, 71), "space-for-images", Fine, ""),
+        ("v1.8.2", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "UpgradingNodes"})), "no-upgrade-under-way", Fail, "UpgradingNodes"),
+        ("v1.8.2", |b| b.upgrade(json!({})), "no-upgrade-under-way", Fail, "absent"),
+        ("v1.8.2", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "Failed"})), "no-upgrade-under-way", Pass, ""),
+        ("v1.8.2", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "Succeeded", "harvesterhci.io/upgradeCleanup": "Pending"})), "cleaned-up", Fail, "Pending"),
+        ("v1.6.1", |b| b.upgrade(json!({"harvesterhci.io/upgradeState": "Succeeded", "harvesterhci.io/upgradeCleanup": "Pending"})), "cleaned-up", NotChecked, ""),
+        ("v1.8.2", |b| b.volume(3, "attached", "degraded"), "volumes-whole", Fail, "pvc-1"),
+        ("v1.8.2", |b| b.volume(3, "attached", "unknown"), "volumes-whole", Pass, ""),
+        ("v1.8.2", |b| b.add("cluster.x-k8s.io/v1beta1", "Cluster", "fleet-local/local", json!({"status": {"phase": "Provisioning"}})), "cluster-provisioned", Fail, "Provisioning"),
+        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "VirtualMachineBackup", "default/b", json!({"status": {"readyToUse": false}})), "no-backup-under-way", Fail, "default/b"),
+        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "VirtualMachineBackup", "default/b", json!({"status": {"readyToUse": false, "error": {"message": "x"}}})), "no-backup-under-way", Pass, ""),
+        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "ScheduleVMBackup", "default/s", json!({"status": {}})), "schedules-suspended", Fail, "default/s"),
+        ("v1.8.2", |b| b.add("harvesterhci.io/v1beta1", "ScheduleVMBackup", "default/s", json!({"status": {"suspended": true}})), "schedules-suspended", Pass, ""),
+        ("v1.8.2", |b| chart(b, "fleet-local/harvester", "False"), "charts-ready", Fail, "Modified(1)"),
+        ("v1.8.2", |b| chart(b, "fleet-local/harvester", "True"), "charts-ready", Pass, ""),
+        ("v1.8.2", |b| chart(b, "fleet-default/other", "False"), "charts-ready", Pass, ""),
+        ("v1.8.2", |b| addon(b, true, "AddonEnabling"), "addons-settled", Fail, "AddonEnabling, and it is enabled"),
+        ("v1.8.2", |b| addon(b, true, "AddonDeploySuccessful"), "addons-settled", Pass, ""),
+        ("v1.8.2", |b| addon(b, false, ""), "addons-settled", Pass, ""),
+        ("v1.8.2", |b| addon(b, false, "AddonDisabling"), "addons-settled", Fail, "and it is disabled"),
+        ("v1.6.1", |b| addon(b, true, "AddonEnabling"), "addons-settled", NotChecked, ""),
+        ("v1.8.2", |b| b.node("n2", json!({"unschedulable": true}), json!({})), "nodes-ready", Fail, "spec.unschedulable"),
+        ("v1.8.2", |b| b.node("n2", json!({}), json!({"/status/conditions/0/status": "Unknown"})), "nodes-ready", Fail, "Unknown"),
+        ("v1.8.2", |b| b.space("n3", 100, 73), "space-for-images", Fail, "86 %"),
+        ("v1.8.2", |b| b.space("n3", 100, 71), "space-for-images", Pass, ""),
         ("v1.8.2", |b| b.readings.space.clear(), "space-for-images", Unknown, "was not asked"),
-        ("v1.8.2", |b| b.node("n1", json!({}), json!({"/annotations": {}})), "space-for-images", Refused, "rke2.io/internal-ip"),
-        ("v1.4.3", |b| b.space("n3", 100, 71), "space-on-system", Refused, "29 GiB"),
-        ("v1.5.0", |b| b.space("n3", 100, 71), "space-on-system", NotAsked, ""),
-        ("v1.8.2", |b| b.machine("n2", "Provisioning", "n2"), "machines-running", Refused, "m-n2"),
-        ("v1.8.2", |b| b.machine("n2", "Running", ""), "machines-match", Refused, "status.nodeRef"),
-        ("v1.8.2", |b| b.machine("n4", "Running", "n4"), "machines-match", Refused, "3 nodes and 4 Machines"),
-        ("v1.8.2", |b| b.machine("n2", "Running", "n1"), "machines-match", Refused, "whose node is n1"),
-        ("v1.5.0", |b| b.machine("n4", "Running", "n4"), "machines-match", NotAsked, ""),
-        ("v1.8.2", |b| b.volume(1, "detached", "unknown"), "no-single-replica", Refused, "1 (status.state detached)"),
-        ("v1.4.3", |b| b.volume(1, "detached", "unknown"), "no-single-replica", Fine, ""),
-        ("v1.4.3", |b| b.volume(1, "attached", "healthy"), "no-single-replica", Refused, "attached"),
-        ("v1.8.2", |b| b.volume(2, "attached", "healthy"), "no-single-replica", Fine, ""),
-        ("v1.8.2", |b| without_settings(b), "upgrade-config-read", Refused, "it does not exist"),
-        ("v1.5.2", |b| without_settings(b), "upgrade-config-read", NotAsked, ""),
-        ("v1.8.2", |b| b.setting(json!({"value": "restoreVM: true"})), "upgrade-config-read", Refused, "Setting upgrade-config: value: it is not a JSON object"),
-        ("v1.8.2", |b| b.setting(json!({"value": "{\"restoreVM\": true}"})), "upgrade-config-read", Fine, ""),
-        ("v1.8.2", |b| b.setting(json!({"value": "", "default": "{}"})), "upgrade-config-read", Fine, ""),
-        ("v1.8.2", |b| b.instance(json!({"nodeSelector": {}})), "machines-migrate", Refused, "nodeSelector"),
-        ("v1.8.2", |b| b.instance(json!({"domain": {"devices": {"hostDevices": [{}]}}})), "machines-migrate", Refused, "hostDevices"),
-        ("v1.8.2", |b| b.instance(affine("n1")), "machines-migrate", Refused, "no other node"),
-        ("v1.8.2", |b| b.instance(affine("n2")), "machines-migrate", Fine, ""),
-        ("v1.7.3", |b| b.instance(json!({"volumes": [{"name": "a", "containerDisk": {"image": "x"}}]})), "machines-migrate", Refused, "containerDisk"),
-        ("v1.8.2", |b| b.instance(json!({"volumes": [{"name": "a", "containerDisk": {"image": "x"}}]})), "machines-migrate", Fine, ""),
-        ("v1.4.0", |b| b.instance(json!({"domain": {"devices": {"disks": [{"cdrom": {}}]}}})), "machines-migrate", Fine, ""),
-        ("v1.8.2", |b| restored(b, json!({"nodeSelector": {}})), "machines-migrate", Fine, ""),
-        ("v1.5.2", |b| restored(b, json!({"nodeSelector": {}})), "machines-migrate", Refused, "nodeSelector"),
-        ("v1.8.2", |b| hotplug(b, json!([])), "no-stale-hotplug", Refused, "hot, which its VirtualMachine does not have"),
-        ("v1.8.2", |b| hotplug(b, json!([{"name": "hot"}])), "no-stale-hotplug", Fine, ""),
-        ("v1.8.1", |b| hotplug(b, json!([])), "no-stale-hotplug", NotAsked, ""),
-        ("v1.8.2", |b| requests(b, json!([{"addVolumeOptions": {"name": "hot"}}])), "no-stale-hotplug", Refused, "default/vm: status.volumeRequests: is not empty"),
-        ("v1.8.2", |b| requests(b, json!([])), "no-stale-hotplug", Fine, ""),
-        ("v1.8.2", |b| ends(b, "2026-11-29T12:00:00Z"), "certificates", Refused, "2026-11-29"),
-        ("v1.8.2", |b| ends(b, "2026-12-01T12:00:00Z"), "certificates", Fine, ""),
+        ("v1.8.2", |b| b.node("n1", json!({}), json!({"/annotations": {}})), "space-for-images", Fail, "rke2.io/internal-ip"),
+        ("v1.4.3", |b| b.space("n3", 100, 71), "space-on-system", Fail, "29 GiB"),
+        ("v1.5.0", |b| b.space("n3", 100, 71), "space-on-system", NotChecked, ""),
+        ("v1.8.2", |b| b.machine("n2", "Provisioning", "n2"), "machines-running", Fail, "m-n2"),
+        ("v1.8.2", |b| b.machine("n2", "Running", ""), "machines-match", Fail, "status.nodeRef"),
+        ("v1.8.2", |b| b.machine("n4", "Running", "n4"), "machines-match", Fail, "3 nodes and 4 Machines"),
+        ("v1.8.2", |b| b.machine("n2", "Running", "n1"), "machines-match", Fail, "whose node is n1"),
+        ("v1.5.0", |b| b.machine("n4", "Running", "n4"), "machines-match", NotChecked, ""),
+        ("v1.8.2", |b| b.volume(1, "detached", "unknown"), "no-single-replica", Fail, "1 (status.state detached)"),
+        ("v1.4.3", |b| b.volume(1, "detached", "unknown"), "no-single-replica", Pass, ""),
+        ("v1.4.3", |b| b.volume(1, "attached", "healthy"), "no-single-replica", Fail, "attached"),
+        ("v1.8.2", |b| b.volume(2, "attached", "healthy"), "no-single-replica", Pass, ""),
+        ("v1.8.2", |b| without_settings(b), "upgrade-config-read", Fail, "it does not exist"),
+        ("v1.5.2", |b| without_settings(b), "upgrade-config-read", NotChecked, ""),
+        ("v1.8.2", |b| b.setting(json!({"value": "restoreVM: true"})), "upgrade-config-read", Fail, "Setting upgrade-config: value: it is not a JSON object"),
+        ("v1.8.2", |b| b.setting(json!({"value": "{\"restoreVM\": true}"})), "upgrade-config-read", Pass, ""),
+        ("v1.8.2", |b| b.setting(json!({"value": "", "default": "{}"})), "upgrade-config-read", Pass, ""),
+        ("v1.8.2", |b| b.instance(json!({"nodeSelector": {}})), "machines-migrate", Fail, "nodeSelector"),
+        ("v1.8.2", |b| b.instance(json!({"domain": {"devices": {"hostDevices": [{}]}}})), "machines-migrate", Fail, "hostDevices"),
+        ("v1.8.2", |b| b.instance(affine("n1")), "machines-migrate", Fail, "no other node"),
+        ("v1.8.2", |b| b.instance(affine("n2")), "machines-migrate", Pass, ""),
+        ("v1.7.3", |b| b.instance(json!({"volumes": [{"name": "a", "containerDisk": {"image": "x"}}]})), "machines-migrate", Fail, "containerDisk"),
+        ("v1.8.2", |b| b.instance(json!({"volumes": [{"name": "a", "containerDisk": {"image": "x"}}]})), "machines-migrate", Pass, ""),
+        ("v1.4.0", |b| b.instance(json!({"domain": {"devices": {"disks": [{"cdrom": {}}]}}})), "machines-migrate", Pass, ""),
+        ("v1.8.2", |b| restored(b, json!({"nodeSelector": {}})), "machines-migrate", Pass, ""),
+        ("v1.5.2", |b| restored(b, json!({"nodeSelector": {}})), "machines-migrate", Fail, "nodeSelector"),
+        ("v1.8.2", |b| hotplug(b, json!([])), "no-stale-hotplug", Fail, "hot, which its VirtualMachine does not have"),
+        ("v1.8.2", |b| hotplug(b, json!([{"name": "hot"}])), "no-stale-hotplug", Pass, ""),
+        ("v1.8.1", |b| hotplug(b, json!([])), "no-stale-hotplug", NotChecked, ""),
+        ("v1.8.2", |b| requests(b, json!([{"addVolumeOptions": {"name": "hot"}}])), "no-stale-hotplug", Fail, "default/vm: status.volumeRequests: is not empty"),
+        ("v1.8.2", |b| requests(b, json!([])), "no-stale-hotplug", Pass, ""),
+        ("v1.8.2", |b| ends(b, "2026-11-29T12:00:00Z"), "certificates", Fail, "2026-11-29"),
+        ("v1.8.2", |b| ends(b, "2026-12-01T12:00:00Z"), "certificates", Pass, ""),
         ("v1.8.2", |b| b.readings.certificates.clear(), "certificates", Unknown, "was not asked"),
-        ("v1.4.3", |b| ends(b, "2026-11-29T12:00:00Z"), "certificates", NotAsked, ""),
-        ("v1.8.2", |b| learner(b, "2026-11-23T11:00:00Z"), "etcd-votes", Stops, "MemberIsLearner"),
+        ("v1.4.3", |b| ends(b, "2026-11-29T12:00:00Z"), "certificates", NotChecked, ""),
+        ("v1.8.2", |b| learner(b, "2026-11-23T11:00:00Z"), "etcd-votes", Fail, "MemberIsLearner"),
         ("v1.8.2", |b| learner(b, "2026-11-23T11:59:00Z"), "etcd-votes", Unknown, "MemberIsLearner since"),
         ("v1.8.2", |b| for node in ["n1", "n2", "n3"] { b.node(node, json!({}), json!({"/labels": {}})) }, "etcd-votes", Unknown, "no node is labelled"),
-        ("v1.8.2", |b| b.add("longhorn.io/v1beta2", "InstanceManager", "longhorn-system/im-1", json!({"spec": {"nodeID": "n1"}, "status": {"instanceEngines": {"pvc-e-0": {"status": {"state": "running"}}}}})), "no-stale-engine", Warns, "pvc-e-0"),
-        ("v1.8.2", |b| b.node("n1", json!({"taints": [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]}), json!({})), "nothing-left-over", Warns, "kubevirt.io/drain"),
-        ("v1.8.2", |b| b.node("n3", json!({}), json!({"/status/nodeInfo/kubeletVersion": "v1.34.9+rke2r1"})), "nothing-left-over", Warns, "v1.34.9"),
-        ("v1.8.2", |b| b.upgrade(json!({})), "nothing-left-over", NotAsked, "under way"),
+        ("v1.8.2", |b| b.add("longhorn.io/v1beta2", "InstanceManager", "longhorn-system/im-1", json!({"spec": {"nodeID": "n1"}, "status": {"instanceEngines": {"pvc-e-0": {"status": {"state": "running"}}}}})), "no-stale-engine", Warn, "pvc-e-0"),
+        ("v1.8.2", |b| b.node("n1", json!({"taints": [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]}), json!({})), "nothing-left-over", Warn, "kubevirt.io/drain"),
+        ("v1.8.2", |b| b.node("n3", json!({}), json!({"/status/nodeInfo/kubeletVersion": "v1.34.9+rke2r1"})), "nothing-left-over", Warn, "v1.34.9"),
+        ("v1.8.2", |b| b.upgrade(json!({})), "nothing-left-over", NotChecked, "under way"),
     ];
     all_are(cases);
 }
@@ -373,13 +373,13 @@ fn the_release_to_come_decides_what_depends_on_it_alone() {
         build.to = Some(to.parse().unwrap());
         build
     };
-    Build::new("v1.7.1").is("version-in-reach", NotAsked, "--to");
-    to("v1.7.1", "v1.8.1").is("version-in-reach", Fine, "");
-    to("v1.6.1", "v1.8.1").is("version-in-reach", Stops, "more than one minor");
-    to("v1.8.1", "v1.7.1").is("version-in-reach", Stops, "is older");
-    to("v1.4.0", "v1.4.2").is("version-in-reach", Stops, "asks for v1.4.1 or newer");
+    Build::new("v1.7.1").is("version-in-reach", NotChecked, "--to");
+    to("v1.7.1", "v1.8.1").is("version-in-reach", Pass, "");
+    to("v1.6.1", "v1.8.1").is("version-in-reach", Fail, "more than one minor");
+    to("v1.8.1", "v1.7.1").is("version-in-reach", Fail, "is older");
+    to("v1.4.0", "v1.4.2").is("version-in-reach", Fail, "asks for v1.4.1 or newer");
     to("v1.8.1", "v1.9.5").is("version-in-reach", Unknown, "was not read");
-    to("v1.7.1", "v1.8.1").is("version-exists", Refused, "harvester-system/v1.8.1");
+    to("v1.7.1", "v1.8.1").is("version-exists", Fail, "harvester-system/v1.8.1");
     let mut build = to("v1.7.1", "v1.8.1");
     build.add(
         "harvesterhci.io/v1beta1",
@@ -387,14 +387,14 @@ fn the_release_to_come_decides_what_depends_on_it_alone() {
         "harvester-system/v1.8.1",
         json!({}),
     );
-    build.is("version-exists", Fine, "");
-    build.is("gates", Fine, "");
+    build.is("version-exists", Pass, "");
+    build.is("gates", Pass, "");
     build.readings.gates = Some(Ok(vec![Evidence::new(
         "Node n1",
         "arguments",
         "no such gate",
     )]));
-    build.is("gates", Stops, "no such gate");
+    build.is("gates", Fail, "no such gate");
     build.readings.gates = Some(Err("which Kubernetes it has is not known".to_owned()));
     build.is("gates", Unknown, "not known");
 }
@@ -403,10 +403,10 @@ fn the_release_to_come_decides_what_depends_on_it_alone() {
 fn what_a_release_asks_that_was_not_read_is_unknown() {
     for release in ["v1.9.0", "master-head"] {
         let mut build = Build::new(release);
-        assert_eq!(build.check().upgrade, UpgradeOutcome::Unknown);
+        assert_eq!(build.check().list.verdict, Unknown);
         build.volume(3, "attached", "degraded");
         build.is("volumes-whole", Unknown, "v1.8.2 does");
-        build.is("no-stale-hotplug", Fine, "");
+        build.is("no-stale-hotplug", Pass, "");
     }
 }
 
@@ -418,8 +418,8 @@ fn a_kind_that_could_not_be_listed_makes_its_rows_unknown_and_no_other() {
         .objects
         .insert(kind, KindListing::Unknown("403 Forbidden".to_owned()));
     build.is("addons-settled", Unknown, "403 Forbidden");
-    build.is("charts-ready", Fine, "");
-    assert_eq!(build.check().upgrade, UpgradeOutcome::Unknown);
+    build.is("charts-ready", Pass, "");
+    assert_eq!(build.check().list.verdict, Unknown);
 }
 
 #[test]
@@ -432,14 +432,16 @@ fn without_a_node_nothing_is_said_of_nodes() {
 }
 
 #[test]
-fn what_is_refused_decides_before_what_stops_and_that_before_what_is_unknown() {
+fn a_failure_decides_before_what_is_unknown_and_one_of_the_preflight_means_a_refusal() {
     let mut build = Build::new("v1.8.2");
     build.readings.space.clear();
-    assert_eq!(build.check().upgrade, UpgradeOutcome::Unknown);
+    assert_eq!(build.check().list.verdict, Unknown);
     learner(&mut build, "2026-11-23T11:00:00Z");
-    assert_eq!(build.check().upgrade, UpgradeOutcome::Stops);
+    assert_eq!(build.check().list.verdict, Fail);
+    assert!(!build.check().is_refused());
     build.volume(1, "attached", "healthy");
-    assert_eq!(build.check().upgrade, UpgradeOutcome::Refused);
+    assert_eq!(build.check().list.verdict, Fail);
+    assert!(build.check().is_refused());
 }
 
 #[test]
@@ -455,7 +457,7 @@ fn of_many_objects_the_first_are_shown_and_the_others_counted() {
         );
     }
     let row = build.row("schedules-suspended");
-    assert_eq!((row.evidence.len(), row.more), (20, 5));
+    assert_eq!((row.problems.len(), row.more), (20, 5));
 }
 
 #[test]
@@ -470,9 +472,9 @@ fn a_drain_that_never_ends_stops_the_upgrade_but_of_a_single_node() {
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
         "status": {"expectedPods": 1, "desiredHealthy": 1}}),
     );
-    build.is("drains-finish", Stops, "default/web");
+    build.is("drains-finish", Fail, "default/web");
     build.keep_one_node();
-    build.is("drains-finish", NotAsked, "single node");
+    build.is("drains-finish", NotChecked, "single node");
 }
 
 /// An Addon of a release that does not check Addons, and the Job that it waits for.
@@ -501,11 +503,11 @@ fn waiting_addon(build: &mut Build, job_made: &str) {
 fn a_known_incident_stops_the_upgrade_and_one_that_cannot_be_judged_makes_it_unknown() {
     let mut build = Build::new("v1.6.1");
     waiting_addon(&mut build, "2026-11-23T11:00:00Z");
-    build.is("addons-settled", NotAsked, "");
-    build.is("no-known-incident", Stops, "addon-stuck");
+    build.is("addons-settled", NotChecked, "");
+    build.is("no-known-incident", Fail, "addon-stuck");
     // Its Job is younger than the operation that waits for it.
     waiting_addon(&mut build, "2026-11-23T11:59:30Z");
-    build.is("no-known-incident", Fine, "");
+    build.is("no-known-incident", Pass, "");
     let kind = ObjectKind::HELM_CHART.group_kind();
     let refused = KindListing::Unknown("403".to_owned());
     build.objects.insert(kind, refused);

@@ -4,7 +4,10 @@ use windrow_harvester::versions::Fact;
 use windrow_plan::rules::Platform;
 
 use super::machine::gib;
-use super::{Judged, Looked, NotAsked, Seen};
+use windrow_model::checks::NoFacts::NotChecked;
+use windrow_model::checks::{CheckFacts, CheckResult};
+
+use super::Judged;
 use crate::minimums::{Figure, PublishedMinimum};
 use crate::{BlockDevice, ConfiguredValue, DiskKind, PlannedRole, Reading};
 
@@ -13,28 +16,28 @@ const GIB: u64 = 1 << 30;
 const FREE_PERCENT: u128 = 10;
 const INODES_PERCENT: u128 = 5;
 
-pub(super) fn install_disk(judged: &Judged<'_>) -> Looked {
+pub(super) fn install_disk(judged: &Judged<'_>) -> CheckResult {
     if judged.wanted.platform != Platform::Harvester {
-        return Err(NotAsked(
+        return Err(NotChecked(
             "RKE2 is installed on the running system, and publishes no size",
         ));
     }
     let disks = match judged.host.disks.get() {
         Ok(disks) => disks,
-        Err(why) => return Ok(Seen::unknown(why)),
+        Err(why) => return Ok(CheckFacts::unknown(why)),
     };
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let choice = &judged.wanted.disks;
     let system = figure_of_system(judged);
     let Some(device) = &choice.device else {
-        without_choice(judged, disks, system, &mut seen);
-        return Ok(seen);
+        without_choice(judged, disks, system, &mut facts);
+        return Ok(facts);
     };
-    judge_disk(judged, disks, device, system, &mut seen);
+    judge_disk(judged, disks, device, system, &mut facts);
     if let Some(data) = &choice.data {
-        judge_disk(judged, disks, data, Figure::DataDiskGib, &mut seen);
+        judge_disk(judged, disks, data, Figure::DataDiskGib, &mut facts);
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// The size of the system disk may be smaller if the data are on another disk, or if the node is a witness.
@@ -52,7 +55,7 @@ fn judge_disk(
     disks: &[BlockDevice],
     device: &ConfiguredValue,
     figure: Figure,
-    seen: &mut Seen,
+    facts: &mut CheckFacts,
 ) {
     let ConfiguredValue { text, at } = device;
     let mut readings = judged.surroundings.devices.iter();
@@ -64,13 +67,13 @@ fn judge_disk(
             || leads_to == Some(Ok(&disk.name))
     };
     match (disks.iter().find(named), leads_to) {
-        (None, _) if text.starts_with("/dev/mapper/") => seen.unknown.push(format!(
+        (None, _) if text.starts_with("/dev/mapper/") => facts.unknown.push(format!(
             "{text} ({at}): Windrow does not check multipath disks"
         )),
-        (None, Some(Ok(other))) => seen.unknown.push(format!(
+        (None, Some(Ok(other))) => facts.unknown.push(format!(
             "{text} ({at}) leads to {other}, which Windrow does not check: it is not a single disk"
         )),
-        (None, None) if is_link(text) => seen.unknown.push(format!(
+        (None, None) if is_link(text) => facts.unknown.push(format!(
             "{text} ({at}): its target was not recorded when the machine was read"
         )),
         (None, _) => {
@@ -79,15 +82,16 @@ fn judge_disk(
                 [] => "there is no disk".to_owned(),
                 there => format!("there are {}", there.join("; ")),
             };
-            seen.wrong
+            facts
+                .problems
                 .push(format!("{text} ({at}): there is no such disk; {there}"));
         }
         (Some(disk), _) => {
-            seen.found.push(format!("{text}: {}", describe(disk)));
-            size(judged, disk, figure, seen);
+            facts.found.push(format!("{text}: {}", describe(disk)));
+            size(judged, disk, figure, facts);
             if disk.removable {
                 let why = format!("{text} ({at}) is removable: did this machine boot from it?");
-                seen.look.push(why);
+                facts.warnings.push(why);
             }
         }
     }
@@ -103,7 +107,7 @@ fn is_link(device: &str) -> bool {
             .is_some_and(|name| name.contains('/'))
 }
 
-fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen) {
+fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, facts: &mut CheckFacts) {
     let Some(minimum) = judged.minimum(figure) else {
         return;
     };
@@ -111,7 +115,7 @@ fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen
     let unit = format!(" GiB on {}", disk.name);
     match judged.installer_skips() && !judged.holds(Fact::SkipchecksCoversDisks) {
         // These installers measure disks regardless of the configuration.
-        true if !enough(minimum.least) => seen.wrong.push(format!(
+        true if !enough(minimum.least) => facts.problems.push(format!(
             "less than {}{unit}: the installer of v{} checks disks even with `install.skipchecks`",
             minimum.least,
             judged.wanted.release()
@@ -122,20 +126,25 @@ fn size(judged: &Judged<'_>, disk: &BlockDevice, figure: Figure, seen: &mut Seen
                 installer: minimum.installer && !enough(minimum.least),
                 ..minimum.clone()
             };
-            judged.against(seen, &published, &unit, enough);
+            judged.against(facts, &published, &unit, enough);
         }
     }
 }
 
 /// The configuration names no disk, so this looks for any suitable one.
-fn without_choice(judged: &Judged<'_>, disks: &[BlockDevice], figure: Figure, seen: &mut Seen) {
+fn without_choice(
+    judged: &Judged<'_>,
+    disks: &[BlockDevice],
+    figure: Figure,
+    facts: &mut CheckFacts,
+) {
     let fixed = disks.iter().filter(|disk| !disk.removable);
     let Some(largest) = fixed.clone().max_by_key(|disk| disk.size) else {
-        seen.wrong.push("there is no fixed disk".to_owned());
+        facts.problems.push("there is no fixed disk".to_owned());
         return;
     };
-    seen.found.extend(fixed.map(describe));
-    size(judged, largest, figure, seen);
+    facts.found.extend(fixed.map(describe));
+    size(judged, largest, figure, facts);
 }
 
 fn describe(disk: &BlockDevice) -> String {
@@ -153,34 +162,34 @@ fn describe(disk: &BlockDevice) -> String {
     format!("{} {}{kind}{model}", disk.name, gib(disk.size))
 }
 
-pub(super) fn kind(judged: &Judged<'_>) -> Looked {
+pub(super) fn kind(judged: &Judged<'_>) -> CheckResult {
     let disks = match judged.host.disks.get() {
         Ok(disks) => disks,
-        Err(why) => return Ok(Seen::unknown(why)),
+        Err(why) => return Ok(CheckFacts::unknown(why)),
     };
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for disk in disks.iter().filter(|disk| !disk.removable) {
         match disk.kind.get() {
-            Ok(DiskKind::Rotational) => seen.look.push(format!("{} turns", disk.name)),
-            Ok(DiskKind::Virtual) => seen.unknown.push(format!(
+            Ok(DiskKind::Rotational) => facts.warnings.push(format!("{} turns", disk.name)),
+            Ok(DiskKind::Virtual) => facts.unknown.push(format!(
                 "{} is a virtual disk of unknown physical kind",
                 disk.name
             )),
-            Ok(_) => seen.found.push(describe(disk)),
-            Err(why) => seen.unknown.push(format!("{}: {why}", disk.name)),
+            Ok(_) => facts.found.push(describe(disk)),
+            Err(why) => facts.unknown.push(format!("{}: {why}", disk.name)),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn fsync(judged: &Judged<'_>) -> Looked {
+pub(super) fn fsync(judged: &Judged<'_>) -> CheckResult {
     if judged.wanted.role == PlannedRole::Worker {
-        return Err(NotAsked("a worker has no etcd"));
+        return Err(NotChecked("a worker has no etcd"));
     }
     let bound = u64::from(judged.published.etcd.fsync_p99_millis) * 1000;
     let read = match &judged.surroundings.fsync {
         None => {
-            return Ok(Seen::unknown(
+            return Ok(CheckFacts::unknown(
                 "not measured: name a directory on the disk that etcd will use with --disk-test DIR",
             ));
         }
@@ -188,9 +197,9 @@ pub(super) fn fsync(judged: &Judged<'_>) -> Looked {
     };
     let read = match read {
         Ok(read) => read,
-        Err(why) => return Ok(Seen::unknown(why)),
+        Err(why) => return Ok(CheckFacts::unknown(why)),
     };
-    let mut seen = Seen::found(format!(
+    let mut facts = CheckFacts::found(format!(
         "{} writes to {}: half within {}, 99% within {}, the longest {}",
         read.writes,
         read.directory,
@@ -199,13 +208,13 @@ pub(super) fn fsync(judged: &Judged<'_>) -> Looked {
         millis(read.max_micros)
     ));
     if read.p99_micros >= bound {
-        seen.wrong.push(format!(
+        facts.problems.push(format!(
             "99% within {}: etcd asks for less than {}",
             millis(read.p99_micros),
             millis(bound)
         ));
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 fn millis(micros: u64) -> String {
@@ -215,35 +224,37 @@ fn millis(micros: u64) -> String {
     }
 }
 
-pub(super) fn space(judged: &Judged<'_>) -> Looked {
+pub(super) fn space(judged: &Judged<'_>) -> CheckResult {
     if judged.wanted.platform == Platform::Harvester {
-        return Err(NotAsked("Harvester's installer makes the file systems"));
+        return Err(NotChecked("Harvester's installer makes the file systems"));
     }
     if judged.host.directories.is_empty() {
-        return Ok(Seen::unknown("no file system could be read"));
+        return Ok(CheckFacts::unknown("no file system could be read"));
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for one in &judged.host.directories {
         if let Some(why) = &one.unknown {
-            seen.unknown.push(format!("{}: {why}", one.path));
+            facts.unknown.push(format!("{}: {why}", one.path));
             continue;
         }
         let share = |free: u64, total: u64| (u128::from(free) * 100).checked_div(total.into());
-        seen.found.push(format!(
+        facts.found.push(format!(
             "{}: {} free of {}",
             one.path,
             gib(one.free),
             gib(one.total)
         ));
         if let Some(percent) = share(one.free, one.total).filter(|it| *it < FREE_PERCENT) {
-            seen.wrong
+            facts
+                .problems
                 .push(format!("{}: {percent}% of the space free", one.path));
         }
         if let Some(percent) = share(one.free_inodes, one.inodes).filter(|it| *it < INODES_PERCENT)
         {
-            seen.wrong
+            facts
+                .problems
                 .push(format!("{}: {percent}% of the inodes free", one.path));
         }
     }
-    Ok(seen)
+    Ok(facts)
 }

@@ -1,18 +1,21 @@
 //! Checks the temperatures of the machine and the errors of its links.
 
-use super::{Judged, Looked, NotAsked, Seen};
+use windrow_model::checks::NoFacts::NotChecked;
+use windrow_model::checks::{CheckFacts, CheckResult};
+
+use super::Judged;
 use crate::health::{ERRORS_PER_MILLION, LinkCounts, MARGIN, too_hot, too_many_errors};
 
-pub(super) fn temperatures(judged: &Judged<'_>) -> Looked {
+pub(super) fn temperatures(judged: &Judged<'_>) -> CheckResult {
     let sensors = match judged.host.temperatures.get() {
         Ok(sensors) => sensors,
-        Err(_) => return Err(NotAsked("no sensor was read")),
+        Err(_) => return Err(NotChecked("no sensor was read")),
     };
     if sensors
         .iter()
         .all(|sensor| sensor.critical.known().is_none())
     {
-        return Err(NotAsked("no sensor reports its critical temperature"));
+        return Err(NotChecked("no sensor reports its critical temperature"));
     }
     let hot: Vec<String> = sensors
         .iter()
@@ -29,39 +32,39 @@ pub(super) fn temperatures(judged: &Judged<'_>) -> Looked {
             sensor.celsius
         )
     });
-    Ok(Seen {
+    Ok(CheckFacts {
         found: found.into_iter().collect(),
-        wrong: hot,
-        ..Seen::default()
+        problems: hot,
+        ..CheckFacts::default()
     })
 }
 
-pub(super) fn link_errors(judged: &Judged<'_>) -> Looked {
+pub(super) fn link_errors(judged: &Judged<'_>) -> CheckResult {
     if let Err(why) = judged.host.links.get() {
-        return Ok(Seen::unknown(why));
+        return Ok(CheckFacts::unknown(why));
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for nic in judged.host.nics() {
         let judged = too_many_errors(&nic.name, LinkCounts::of(nic), ERRORS_PER_MILLION);
         match judged {
-            Some(Err(why)) => seen.look.push(why),
-            _ if nic.errors > 0 => seen.found.push(format!(
+            Some(Err(why)) => facts.warnings.push(why),
+            _ if nic.errors > 0 => facts.found.push(format!(
                 "{}: {} errors since the boot",
                 nic.name, nic.errors
             )),
             _ => {}
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn clock(judged: &Judged<'_>) -> Looked {
+pub(super) fn clock(judged: &Judged<'_>) -> CheckResult {
     Ok(match judged.host.clock.synchronised.get() {
-        Ok(true) => Seen::found("systemd says that it is synchronised"),
-        Ok(false) => Seen {
-            look: vec!["systemd says that it is not synchronised (yet)".to_owned()],
-            ..Seen::default()
+        Ok(true) => CheckFacts::found("systemd says that it is synchronised"),
+        Ok(false) => CheckFacts {
+            warnings: vec!["systemd says that it is not synchronised (yet)".to_owned()],
+            ..CheckFacts::default()
         },
-        Err(why) => Seen::unknown(why),
+        Err(why) => CheckFacts::unknown(why),
     })
 }

@@ -4,7 +4,10 @@ use windrow_harvester::versions::Fact;
 use windrow_model::grammars::is_subdomain;
 use windrow_model::reasons::Severity;
 
-use super::{Judged, Looked, NotAsked, Seen};
+use windrow_model::checks::NoFacts::NotChecked;
+use windrow_model::checks::{CheckFacts, CheckResult};
+
+use super::Judged;
 use crate::minimums::Figure;
 use crate::{Firmware, PlannedRole};
 
@@ -25,24 +28,26 @@ const PLACEHOLDERS: &[&str] = &[
     "03000200-0400-0500-0006-000700080009",
 ];
 
-pub(super) fn architecture(judged: &Judged<'_>) -> Looked {
+pub(super) fn architecture(judged: &Judged<'_>) -> CheckResult {
     const BUILT: [&str; 4] = ["x86_64", "amd64", "aarch64", "arm64"];
     Ok(match judged.host.machine.architecture.get() {
-        Ok(architecture) if BUILT.contains(&architecture.as_str()) => Seen::found(architecture),
-        Ok(architecture) => Seen {
-            wrong: vec![format!(
+        Ok(architecture) if BUILT.contains(&architecture.as_str()) => {
+            CheckFacts::found(architecture)
+        }
+        Ok(architecture) => CheckFacts {
+            problems: vec![format!(
                 "{architecture}: Harvester and RKE2 are built for x86_64 and arm64"
             )],
-            ..Seen::default()
+            ..CheckFacts::default()
         },
-        Err(why) => Seen::unknown(why),
+        Err(why) => CheckFacts::unknown(why),
     })
 }
 
-pub(super) fn cpus(judged: &Judged<'_>) -> Looked {
+pub(super) fn cpus(judged: &Judged<'_>) -> CheckResult {
     let cpus = match judged.host.cpus.get() {
         Ok(cpus) => cpus,
-        Err(why) => return Ok(Seen::unknown(why)),
+        Err(why) => return Ok(CheckFacts::unknown(why)),
     };
     let cores = match cpus.cores.known() {
         Some(cores) => format!(" on {cores} cores"),
@@ -52,18 +57,18 @@ pub(super) fn cpus(judged: &Judged<'_>) -> Looked {
         "" => String::new(),
         model => format!(", {model}"),
     };
-    let mut seen = Seen::found(format!("{} processors{cores}{model}", cpus.logical));
+    let mut facts = CheckFacts::found(format!("{} processors{cores}{model}", cpus.logical));
     if let Some(minimum) = judged.minimum(Figure::Cpus) {
         let has = u64::from(cpus.logical);
-        judged.against(&mut seen, minimum, "", |asked| has >= asked);
+        judged.against(&mut facts, minimum, "", |asked| has >= asked);
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn memory(judged: &Judged<'_>) -> Looked {
+pub(super) fn memory(judged: &Judged<'_>) -> CheckResult {
     let memory = match judged.host.memory.get() {
         Ok(memory) => memory,
-        Err(why) => return Ok(Seen::unknown(why)),
+        Err(why) => return Ok(CheckFacts::unknown(why)),
     };
     let installed = memory.installed.known().copied();
     let text = match installed {
@@ -77,17 +82,17 @@ pub(super) fn memory(judged: &Judged<'_>) -> Looked {
             gib(memory.total)
         ),
     };
-    let mut seen = Seen::found(text);
+    let mut facts = CheckFacts::found(text);
     if let Some(modules) = memory.modules.known().filter(|modules| !modules.is_empty()) {
-        seen.found.push(format!("{} modules", modules.len()));
+        facts.found.push(format!("{} modules", modules.len()));
     }
     if let Some(minimum) = judged.minimum(Figure::MemoryGib) {
-        judged.against(&mut seen, minimum, " GiB", |asked| match installed {
+        judged.against(&mut facts, minimum, " GiB", |asked| match installed {
             Some(bytes) => bytes / GIB >= asked,
             None => memory.total >= asked * GIB / 100 * (100 - KEPT_PERCENT),
         });
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 pub(super) fn gib(bytes: u64) -> String {
@@ -98,63 +103,63 @@ pub(super) fn gib(bytes: u64) -> String {
     }
 }
 
-pub(super) fn firmware(judged: &Judged<'_>) -> Looked {
+pub(super) fn firmware(judged: &Judged<'_>) -> CheckResult {
     if !judged.is_harvester() {
-        return Err(NotAsked("RKE2 does not ask for one"));
+        return Err(NotChecked("RKE2 does not ask for one"));
     }
     Ok(match judged.host.machine.firmware.get() {
-        Ok(Firmware::Uefi) => Seen::found("UEFI"),
-        Ok(Firmware::Bios) if judged.holds(Fact::BiosRefused) => Seen {
-            wrong: vec![format!(
+        Ok(Firmware::Uefi) => CheckFacts::found("UEFI"),
+        Ok(Firmware::Bios) if judged.holds(Fact::BiosRefused) => CheckFacts {
+            problems: vec![format!(
                 "a legacy BIOS: the installer of v{} ends there, even with `install.skipchecks`",
                 judged.wanted.release()
             )],
-            ..Seen::default()
+            ..CheckFacts::default()
         },
         Ok(Firmware::Bios) => {
-            let mut seen = Seen::found("a legacy BIOS");
+            let mut facts = CheckFacts::found("a legacy BIOS");
             if judged.holds(Fact::BiosWarned) {
                 let why = "a legacy BIOS is deprecated, and v1.8.0 refuses it".to_owned();
-                judged.installer_warns(&mut seen, why);
+                judged.installer_warns(&mut facts, why);
             }
-            seen
+            facts
         }
-        Err(why) => Seen::unknown(why),
+        Err(why) => CheckFacts::unknown(why),
     })
 }
 
-pub(super) fn bare_metal(judged: &Judged<'_>) -> Looked {
+pub(super) fn bare_metal(judged: &Judged<'_>) -> CheckResult {
     if !judged.is_harvester() {
-        return Err(NotAsked("RKE2 runs on virtual machines too"));
+        return Err(NotChecked("RKE2 runs on virtual machines too"));
     }
     Ok(match judged.host.machine.hypervisor.get() {
-        Ok(none) if none == "none" => Seen::found("bare metal"),
+        Ok(none) if none == "none" => CheckFacts::found("bare metal"),
         Ok(hypervisor) => {
-            let mut seen = Seen::default();
+            let mut facts = CheckFacts::default();
             let why = format!("a virtual machine ({hypervisor})");
             match judged.wanted.production {
-                true => seen.wrong.push(why),
-                false => judged.installer_warns(&mut seen, why),
+                true => facts.problems.push(why),
+                false => judged.installer_warns(&mut facts, why),
             }
-            seen
+            facts
         }
-        Err(why) => Seen::unknown(why),
+        Err(why) => CheckFacts::unknown(why),
     })
 }
 
-pub(super) fn virtualisation(judged: &Judged<'_>) -> Looked {
+pub(super) fn virtualisation(judged: &Judged<'_>) -> CheckResult {
     if !judged.is_harvester() {
-        return Err(NotAsked("plain RKE2 runs no virtual machines"));
+        return Err(NotChecked("plain RKE2 runs no virtual machines"));
     }
     let cpus = judged.host.cpus.get();
     let extension = cpus.and_then(|cpus| cpus.virtualisation.get());
     let kvm = judged.host.machine.kvm.get();
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     match (kvm, extension) {
         (Ok(true), Ok(extension)) if extension != "none" => {
-            seen.found.push(format!("{extension}, /dev/kvm"));
+            facts.found.push(format!("{extension}, /dev/kvm"));
         }
-        (Ok(true), _) => seen.found.push("/dev/kvm".to_owned()),
+        (Ok(true), _) => facts.found.push("/dev/kvm".to_owned()),
         (Ok(false), extension) => {
             let why = match extension {
                 Ok(none) if none == "none" => {
@@ -168,57 +173,57 @@ pub(super) fn virtualisation(judged: &Judged<'_>) -> Looked {
             };
             match judged.wanted.role {
                 // A witness runs no virtual machines, but the installer checks it anyway.
-                PlannedRole::Witness => judged.installer_warns(&mut seen, why),
-                _ => seen.wrong.push(why),
+                PlannedRole::Witness => judged.installer_warns(&mut facts, why),
+                _ => facts.problems.push(why),
             }
         }
-        (Err(why), _) => seen.unknown.push(why.to_owned()),
+        (Err(why), _) => facts.unknown.push(why.to_owned()),
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn identity(judged: &Judged<'_>) -> Looked {
+pub(super) fn identity(judged: &Judged<'_>) -> CheckResult {
     let machine = &judged.host.machine;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let name = |reading: &crate::Reading<String>| reading.known().cloned().unwrap_or_default();
     let called = format!("{} {}", name(&machine.vendor), name(&machine.product));
     if !called.trim().is_empty() {
-        seen.found.push(called.trim().to_owned());
+        facts.found.push(called.trim().to_owned());
     }
     for (what, reading) in [("serial number", &machine.serial), ("UUID", &machine.uuid)] {
         match reading.get() {
-            Ok(value) if is_placeholder(value) => seen
-                .look
+            Ok(value) if is_placeholder(value) => facts
+                .warnings
                 .push(format!("the {what} is a placeholder: {value:?}")),
-            Ok(value) => seen.found.push(format!("{what} {value}")),
-            Err(why) => seen.unknown.push(format!("{what}: {why}")),
+            Ok(value) => facts.found.push(format!("{what} {value}")),
+            Err(why) => facts.unknown.push(format!("{what}: {why}")),
         }
     }
     for nic in judged.host.nics() {
-        seen.found.push(format!("{} {}", nic.name, nic.mac));
+        facts.found.push(format!("{} {}", nic.name, nic.mac));
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// Reports the problems of the configuration that Harvester's installer would report before it checks the machine.
-pub(super) fn configuration(judged: &Judged<'_>) -> Looked {
+pub(super) fn configuration(judged: &Judged<'_>) -> CheckResult {
     let Some(findings) = &judged.wanted.configuration else {
-        return Err(NotAsked("no Harvester configuration is given"));
+        return Err(NotChecked("no Harvester configuration is given"));
     };
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for finding in findings {
         let places = finding.at.first().map(ToString::to_string);
         let text = format!("{}: {}", places.unwrap_or_default(), finding.message);
         match finding.severity {
-            Severity::Error => seen.wrong.push(text),
-            Severity::Warning => seen.look.push(text),
+            Severity::Error => facts.problems.push(text),
+            Severity::Warning => facts.warnings.push(text),
             Severity::Notice | Severity::Info => {}
         }
     }
-    if seen.wrong.is_empty() && seen.look.is_empty() {
-        seen.found.push("the installer accepts it".to_owned());
+    if facts.problems.is_empty() && facts.warnings.is_empty() {
+        facts.found.push("the installer accepts it".to_owned());
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 fn is_placeholder(value: &str) -> bool {
@@ -226,44 +231,44 @@ fn is_placeholder(value: &str) -> bool {
     value.is_empty() || PLACEHOLDERS.contains(&value.as_str())
 }
 
-pub(super) fn hostname(judged: &Judged<'_>) -> Looked {
+pub(super) fn hostname(judged: &Judged<'_>) -> CheckResult {
     let configured = judged.wanted.hostname.as_ref();
     let (name, from) = match (configured, judged.host.machine.hostname.get()) {
         (Some(name), _) => (name.text.as_str(), format!(" ({})", name.at)),
         (None, _) if judged.is_harvester() && judged.wanted.automatic => {
-            return Ok(Seen {
-                look: vec![
+            return Ok(CheckFacts {
+                warnings: vec![
                     "the configuration names none: the installer uses the DHCP server's, or generates one"
                         .to_owned(),
                 ],
-                ..Seen::default()
+                ..CheckFacts::default()
             });
         }
         (None, Ok(name)) => (name.as_str(), String::new()),
-        (None, Err(why)) => return Ok(Seen::unknown(why)),
+        (None, Err(why)) => return Ok(CheckFacts::unknown(why)),
     };
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     if !judged.is_harvester() {
-        judge_name_of_rke2(name, &from, &mut seen);
-        return Ok(seen);
+        judge_name_of_rke2(name, &from, &mut facts);
+        return Ok(facts);
     }
     match illegal(name) {
-        Some(why) => seen.wrong.push(format!("{name}{from}: {why}")),
-        None => seen.found.push(format!("{name}{from}")),
+        Some(why) => facts.problems.push(format!("{name}{from}: {why}")),
+        None => facts.found.push(format!("{name}{from}")),
     }
-    Ok(seen)
+    Ok(facts)
 }
 
 /// RKE2 converts the name to lower case (k3s `GetHostnameAndIPs`, `pkg/util/net.go`), and `with-node-id` makes names differ.
-fn judge_name_of_rke2(name: &str, from: &str, seen: &mut Seen) {
+fn judge_name_of_rke2(name: &str, from: &str, facts: &mut CheckFacts) {
     let lower = name.to_lowercase();
     match illegal(&lower) {
-        Some(why) if is_localhost(&lower) => seen.look.push(format!("{name}{from}: {why}")),
-        Some(why) => seen.wrong.push(format!("{name}{from}: {why}")),
-        None if lower != name => seen
+        Some(why) if is_localhost(&lower) => facts.warnings.push(format!("{name}{from}: {why}")),
+        Some(why) => facts.problems.push(format!("{name}{from}: {why}")),
+        None if lower != name => facts
             .found
             .push(format!("{name}{from}: RKE2 calls it {lower}")),
-        None => seen.found.push(format!("{name}{from}")),
+        None => facts.found.push(format!("{name}{from}")),
     }
 }
 

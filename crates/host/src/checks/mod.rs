@@ -1,11 +1,4 @@
 //! Checks whether this machine can become the wanted node. A table holds all checks, and each of them runs.
-//!
-//! ```text
-//!   row ──> does it apply to this node? ──no──> not-asked
-//!              └─ look: wrong, worth a look, unknown
-//!                    wrong ──> fails (look, if the row is only wanted)     unknown ──> unknown
-//!                    worth a look ──> look                                 otherwise ──> fine
-//! ```
 
 mod disks;
 mod health;
@@ -19,15 +12,17 @@ mod tests;
 
 use jiff::Timestamp;
 use windrow_harvester::versions::Fact;
+use windrow_model::checks::NoFacts::NotChecked;
+use windrow_model::checks::{CheckFacts, CheckList, CheckOutcome, CheckResult, CheckRow};
 use windrow_plan::rules::Platform;
 
 use self::table::{ROWS, Row};
 use crate::minimums::{Figure, PublishedMinimum, PublishedMinimums};
-use crate::report::{Preflight, PreflightOutcome, PreflightRow, PreflightVerdict, RowWeight};
+use crate::report::Preflight;
 use crate::{ConfiguredValue, HostFacts, Surroundings, WantedNode, hardware_class};
 
 /// Requirements that Windrow cannot check from the machine.
-const NOT_LOOKED_AT: &[&str] = &[
+const NOT_CHECKED: &[&str] = &[
     "the switch: VLANs, and whether it carries packets of the required length",
     "other machines: whether one has the same name or product UUID, and whether all have the same processors",
 ];
@@ -45,7 +40,7 @@ pub fn preflight(
         wanted,
         published: PublishedMinimums::shipped(),
     };
-    let checks: Vec<PreflightRow> = ROWS.iter().map(|row| judged.row(row)).collect();
+    let rows = ROWS.iter().map(|row| judged.row(row)).collect();
     Preflight {
         api_version: "windrow.dev/v1".to_owned(),
         kind: "Preflight".to_owned(),
@@ -54,9 +49,7 @@ pub fn preflight(
         version: wanted.harvester.map(|version| format!("v{version}")),
         role: wanted.role,
         production: wanted.production,
-        verdict: PreflightVerdict::of(&checks),
-        checks,
-        not_looked_at: NOT_LOOKED_AT.iter().map(|one| (*one).to_owned()).collect(),
+        list: CheckList::new(rows, NOT_CHECKED),
         hardware_class: hardware_class(host),
         host: host.clone(),
         surroundings: surroundings.clone(),
@@ -70,90 +63,26 @@ struct Judged<'a> {
     published: &'static PublishedMinimums,
 }
 
-#[derive(Default)]
-struct Seen {
-    found: Vec<String>,
-    wrong: Vec<String>,
-    look: Vec<String>,
-    unknown: Vec<String>,
-}
-
-/// The check does not apply to this node, for this reason.
-struct NotAsked(&'static str);
-
-type Looked = Result<Seen, NotAsked>;
-
 const OFFLINE: &str = "--offline sends no network requests";
 
-impl Seen {
-    fn found(text: impl Into<String>) -> Self {
-        Self {
-            found: vec![text.into()],
-            ..Self::default()
-        }
-    }
-
-    fn wrong(why: impl Into<String>) -> Self {
-        Self {
-            wrong: vec![why.into()],
-            ..Self::default()
-        }
-    }
-
-    fn unknown(why: impl Into<String>) -> Self {
-        Self {
-            unknown: vec![why.into()],
-            ..Self::default()
-        }
-    }
-}
-
 impl Judged<'_> {
-    fn row(&self, row: &Row) -> PreflightRow {
-        let (seen, asked) = match (row.look)(self) {
-            Ok(seen) => (seen, true),
-            Err(NotAsked(why)) => (Seen::unknown(why), false),
-        };
-        let Seen {
-            found,
-            mut wrong,
-            mut look,
-            unknown,
-        } = seen;
-        if row.weight == RowWeight::Wanted {
-            look.splice(0..0, wrong.drain(..));
-        }
-        let outcome = match () {
-            () if !asked => PreflightOutcome::NotAsked,
-            () if !wrong.is_empty() => PreflightOutcome::Fails,
-            () if !unknown.is_empty() => PreflightOutcome::Unknown,
-            () if !look.is_empty() => PreflightOutcome::Look,
-            () => PreflightOutcome::Fine,
-        };
-        let advice = match outcome {
-            PreflightOutcome::Fails | PreflightOutcome::Look => row.advice.to_owned(),
-            _ => String::new(),
-        };
-        PreflightRow {
-            check: row.name.to_owned(),
-            weight: row.weight,
-            outcome,
-            rule: row.rule.to_owned(),
-            found,
-            wrong,
-            look,
-            unknown,
-            advice,
+    fn row(&self, row: &Row) -> CheckRow {
+        let checked = CheckRow::new(row.name, row.rule, row.broken, (row.look)(self));
+        let needs_action = matches!(checked.outcome, CheckOutcome::Fail | CheckOutcome::Warn);
+        CheckRow {
+            optional: row.broken == CheckOutcome::Warn,
+            advice: needs_action.then(|| row.advice.to_owned()),
+            ..checked
         }
     }
 
     /// The result for a request that was not made. If the configuration names something to ask, the reason is `--offline` or
     /// `surroundings.not_asked`.
-    fn not_asked(&self, named: Option<&ConfiguredValue>, otherwise: &'static str) -> Looked {
+    fn not_asked(&self, named: Option<&ConfiguredValue>, otherwise: &'static str) -> CheckResult {
         match (named, &self.surroundings.not_asked) {
-            (Some(_), _) if self.surroundings.offline => Err(NotAsked(OFFLINE)),
-            (Some(_), Some(why)) => Ok(Seen::unknown(why)),
-            _ => Err(NotAsked(otherwise)),
+            (Some(_), _) if self.surroundings.offline => Err(NotChecked(OFFLINE)),
+            (Some(_), Some(why)) => Ok(CheckFacts::unknown(why)),
+            _ => Err(NotChecked(otherwise)),
         }
     }
 
@@ -184,7 +113,7 @@ impl Judged<'_> {
     /// Compares a figure with its published minimum. `enough` returns whether the machine has a given amount.
     fn against(
         &self,
-        seen: &mut Seen,
+        facts: &mut CheckFacts,
         minimum: &PublishedMinimum,
         unit: &str,
         enough: impl Fn(u64) -> bool,
@@ -194,10 +123,10 @@ impl Judged<'_> {
         if !enough(*least) {
             let why = format!("less than {least}{unit}, the published minimum");
             match by_installer && self.installer_skips() {
-                true => seen.look.push(format!(
+                true => facts.warnings.push(format!(
                     "{why}; `install.skipchecks` lets the installer continue"
                 )),
-                false => seen.wrong.push(why),
+                false => facts.problems.push(why),
             }
         } else if !enough(*better) {
             let (why, strict) = match self.is_harvester() {
@@ -211,20 +140,20 @@ impl Judged<'_> {
                 ),
             };
             if strict {
-                seen.wrong.push(why);
+                facts.problems.push(why);
             } else if by_installer && self.installer_ends() {
-                seen.wrong.push(format!("{why}: {ENDS}"));
+                facts.problems.push(format!("{why}: {ENDS}"));
             } else {
-                seen.look.push(why);
+                facts.warnings.push(why);
             }
         }
     }
 
     /// Reports a failed check of Harvester's installer that compares no figure.
-    fn installer_warns(&self, seen: &mut Seen, why: String) {
+    fn installer_warns(&self, facts: &mut CheckFacts, why: String) {
         match self.installer_ends() {
-            true => seen.wrong.push(format!("{why}: {ENDS}")),
-            false => seen.look.push(why),
+            true => facts.problems.push(format!("{why}: {ENDS}")),
+            false => facts.warnings.push(why),
         }
     }
 }

@@ -3,7 +3,10 @@
 use windrow_harvester::installer::MTU;
 
 use super::place::on_vlan;
-use super::{Judged, Looked, NotAsked, Seen};
+use windrow_model::checks::NoFacts::NotChecked;
+use windrow_model::checks::{CheckFacts, CheckResult};
+
+use super::Judged;
 use crate::minimums::Figure;
 use crate::{HostLink, LinkState, WantedLink};
 
@@ -44,14 +47,14 @@ fn called(link: &WantedLink) -> String {
     format!("{name} ({})", link.at)
 }
 
-pub(super) fn links(judged: &Judged<'_>) -> Looked {
+pub(super) fn links(judged: &Judged<'_>) -> CheckResult {
     if let Err(why) = judged.host.links.get() {
-        return Ok(Seen::unknown(why));
+        return Ok(CheckFacts::unknown(why));
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for link in &judged.wanted.management.links {
         if let Some(Err(why)) = &link.mac {
-            seen.wrong.push(format!("{}: {why}", link.at));
+            facts.problems.push(format!("{}: {why}", link.at));
         }
     }
     let nics = || {
@@ -67,78 +70,82 @@ pub(super) fn links(judged: &Judged<'_>) -> Looked {
     let management = management(judged);
     if management.is_empty() {
         match judged.host.nics().next() {
-            None => seen.unknown.push("no physical link can be seen".to_owned()),
-            Some(_) => seen
-                .wrong
+            None => facts
+                .unknown
+                .push("no physical link can be seen".to_owned()),
+            Some(_) => facts
+                .problems
                 .push(format!("no link has a carrier; {}", nics())),
         }
     }
     for (name, link) in management {
         let Some(link) = link else {
-            seen.wrong
+            facts
+                .problems
                 .push(format!("{name}: there is no such link; {}", nics()));
             continue;
         };
         match link.state.get() {
-            Ok(LinkState::Up) => seen.found.push(format!("{name} is up")),
-            Ok(LinkState::NoCarrier) => seen.wrong.push(format!("{name} has no carrier")),
-            Ok(LinkState::Down) => seen.unknown.push(format!(
+            Ok(LinkState::Up) => facts.found.push(format!("{name} is up")),
+            Ok(LinkState::NoCarrier) => facts.problems.push(format!("{name} has no carrier")),
+            Ok(LinkState::Down) => facts.unknown.push(format!(
                 "{name} is switched off, and the kernel cannot tell whether a cable is connected: `ip link set {} up`",
                 link.name
             )),
-            Err(why) => seen.unknown.push(format!("{name}: {why}")),
+            Err(why) => facts.unknown.push(format!("{name}: {why}")),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn speed(judged: &Judged<'_>) -> Looked {
+pub(super) fn speed(judged: &Judged<'_>) -> CheckResult {
     let Some(minimum) = judged.minimum(Figure::LinkMbps) else {
-        return Err(NotAsked("RKE2 publishes no speed"));
+        return Err(NotChecked("RKE2 publishes no speed"));
     };
     if let Err(why) = judged.host.links.get() {
-        return Ok(Seen::unknown(why));
+        return Ok(CheckFacts::unknown(why));
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     for (name, link) in management(judged) {
         let Some(link) = link else { continue };
         match link.speed.get() {
             Ok(speed) => {
-                seen.found.push(format!("{name}: {speed} Mb/s"));
+                facts.found.push(format!("{name}: {speed} Mb/s"));
                 let unit = format!(" Mb/s on {}", link.name);
                 let has = u64::from(*speed);
-                judged.against(&mut seen, minimum, &unit, |asked| has >= asked);
+                judged.against(&mut facts, minimum, &unit, |asked| has >= asked);
             }
-            Err(why) => seen.unknown.push(format!("{name}: {why}")),
+            Err(why) => facts.unknown.push(format!("{name}: {why}")),
         }
     }
-    if seen.found.is_empty() && seen.unknown.is_empty() {
-        seen.unknown
+    if facts.found.is_empty() && facts.unknown.is_empty() {
+        facts
+            .unknown
             .push("no link of the management network can be seen".to_owned());
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
+pub(super) fn mtu(judged: &Judged<'_>) -> CheckResult {
     let Some(mtu) = &judged.wanted.management.mtu else {
-        return Err(NotAsked("the configuration sets none"));
+        return Err(NotChecked("the configuration sets none"));
     };
     // With DHCP the installer returns before it checks the MTU (harvester-installer v1.4.0 to v1.8.1, `checkNetworks` in
     // `pkg/console/validator.go`).
     let is_checked = !judged.wanted.management.dhcp;
     let wanted = mtu.text.parse().ok();
     let Some(wanted) = wanted.filter(|mtu| !is_checked || MTU.contains(mtu)) else {
-        return Ok(Seen {
-            wrong: vec![format!(
+        return Ok(CheckFacts {
+            problems: vec![format!(
                 "{} ({}): the installer accepts 576 to 9000",
                 mtu.text, mtu.at
             )],
-            ..Seen::default()
+            ..CheckFacts::default()
         });
     };
-    let mut seen = Seen::found(format!("{wanted} ({})", mtu.at));
+    let mut facts = CheckFacts::found(format!("{wanted} ({})", mtu.at));
     if !MTU.contains(&wanted) {
-        seen.look.push(format!(
+        facts.warnings.push(format!(
             "{wanted} is not from 576 to 9000; with DHCP the installer sets it without a check"
         ));
     }
@@ -146,38 +153,41 @@ pub(super) fn mtu(judged: &Judged<'_>) -> Looked {
         let Some(link) = link.filter(|link| link.mtu < wanted) else {
             continue;
         };
-        seen.look.push(format!(
+        facts.warnings.push(format!(
             "{name} has {} now; the installer sets {wanted}, and Windrow did not test whether the switch carries it",
             link.mtu
         ));
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn default_route(judged: &Judged<'_>) -> Looked {
+pub(super) fn default_route(judged: &Judged<'_>) -> CheckResult {
     Ok(match judged.surroundings.default_route.get() {
-        Ok(true) => Seen::found("there is one"),
-        Ok(false) if !judged.is_harvester() || judged.wanted.management.dhcp => {
-            judged.of_its_network(Seen::wrong("no default route, neither for IPv4 nor IPv6"))
-        }
-        Ok(false) if judged.is_unconfigured() => Seen {
-            look: vec!["no default route yet: the installer creates the network".to_owned()],
-            ..Seen::default()
+        Ok(true) => CheckFacts::found("there is one"),
+        Ok(false) if !judged.is_harvester() || judged.wanted.management.dhcp => judged
+            .of_its_network(CheckFacts::problem(
+                "no default route, neither for IPv4 nor IPv6",
+            )),
+        Ok(false) if judged.is_unconfigured() => CheckFacts {
+            warnings: vec!["no default route yet: the installer creates the network".to_owned()],
+            ..CheckFacts::default()
         },
-        Ok(false) => Seen {
-            look: vec!["no default route yet: the configuration has a static address".to_owned()],
-            ..Seen::default()
+        Ok(false) => CheckFacts {
+            warnings: vec![
+                "no default route yet: the configuration has a static address".to_owned(),
+            ],
+            ..CheckFacts::default()
         },
-        Err(why) => Seen::unknown(why),
+        Err(why) => CheckFacts::unknown(why),
     })
 }
 
-pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
+pub(super) fn addresses(judged: &Judged<'_>) -> CheckResult {
     if judged.surroundings.addresses.is_empty() {
         let named = judged.wanted.addresses().next();
         return judged.not_asked(named, "no static address is given");
     }
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let off_vlan = judged.missing_vlan().map(on_vlan);
     for one in &judged.surroundings.addresses {
         let address = &one.address;
@@ -187,10 +197,10 @@ pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
             None => one.claims.get(),
         };
         match claims {
-            Ok(claims) if claims.is_empty() && one.own => seen
+            Ok(claims) if claims.is_empty() && one.own => facts
                 .found
                 .push(format!("{address} is this machine's own already")),
-            Ok(claims) if claims.is_empty() => seen.found.push(format!("{address} is free")),
+            Ok(claims) if claims.is_empty() => facts.found.push(format!("{address} is free")),
             Ok(claims) => {
                 for claim in claims {
                     let does = if !claim.probes {
@@ -198,22 +208,24 @@ pub(super) fn addresses(judged: &Judged<'_>) -> Looked {
                     } else {
                         "is about to take it"
                     };
-                    seen.wrong.push(format!("{address}: {} {does}", claim.mac));
+                    facts
+                        .problems
+                        .push(format!("{address}: {} {does}", claim.mac));
                 }
             }
-            Err(why) => seen.unknown.push(format!("{address}: {why}")),
+            Err(why) => facts.unknown.push(format!("{address}: {why}")),
         }
     }
-    Ok(seen)
+    Ok(facts)
 }
 
-pub(super) fn ports(judged: &Judged<'_>) -> Looked {
+pub(super) fn ports(judged: &Judged<'_>) -> CheckResult {
     let taken = match judged.surroundings.ports.get() {
         Ok(taken) => taken,
-        Err(why) => return Ok(Seen::unknown(why)),
+        Err(why) => return Ok(CheckFacts::unknown(why)),
     };
     let wanted = judged.wanted;
-    let mut seen = Seen::default();
+    let mut facts = CheckFacts::default();
     let mut free = 0_usize;
     for needed in judged.published.ports(wanted.platform, wanted.role) {
         let mut holders = taken
@@ -231,12 +243,12 @@ pub(super) fn ports(judged: &Judged<'_>) -> Looked {
                     needed.protocol, needed.port, needed.listener, holder.address
                 );
                 match needed.packaged {
-                    true => seen.look.push(format!("{why}; RKE2 works without it")),
-                    false => seen.wrong.push(why),
+                    true => facts.warnings.push(format!("{why}; RKE2 works without it")),
+                    false => facts.problems.push(why),
                 }
             }
         }
     }
-    seen.found.push(format!("{free} ports are free"));
-    Ok(seen)
+    facts.found.push(format!("{free} ports are free"));
+    Ok(facts)
 }

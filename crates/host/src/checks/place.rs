@@ -5,8 +5,9 @@
 use std::net::IpAddr;
 
 use windrow_model::addresses::is_in_network;
+use windrow_model::checks::CheckFacts;
 
-use super::{Judged, Seen};
+use super::Judged;
 use crate::{HostLink, WantedLink};
 
 impl Judged<'_> {
@@ -51,14 +52,14 @@ impl Judged<'_> {
     }
 
     /// Turns errors into unknowns if the machine is not on the network of the configuration.
-    pub(super) fn of_its_network(&self, mut seen: Seen) -> Seen {
-        if !seen.wrong.is_empty()
+    pub(super) fn of_its_network(&self, mut facts: CheckFacts) -> CheckFacts {
+        if !facts.problems.is_empty()
             && let Some(why) = self.is_elsewhere()
         {
-            seen.unknown.append(&mut seen.wrong);
-            seen.unknown.push(why);
+            facts.unknown.append(&mut facts.problems);
+            facts.unknown.push(why);
         }
-        seen
+        facts
     }
 
     /// True if no configuration describes the management network.

@@ -9,13 +9,13 @@ use windrow_harvester::vip_check::AddressClaim;
 use windrow_model::manifest::yaml;
 
 use super::*;
-use crate::report::PreflightOutcome::{Fails, Fine, Look, NotAsked, Unknown};
 use crate::sockets::Protocol;
 use crate::{
     BlockDevice, Cpus, DeviceReading, DirectoryRole, DirectorySpace, DiskKind, DnsReading,
     Firmware, FsyncReading, HostLink, JoinReading, LinkState, MachineIdentity, Memory, NtpReading,
     PlannedRole, PortHolder, Reading, Temperature, VipReading, harvester_node,
 };
+use windrow_model::checks::CheckOutcome::{Fail, NotChecked, Pass, Unknown, Warn};
 
 const GIB: u64 = 1 << 30;
 
@@ -192,15 +192,20 @@ fn row(
     host: &HostFacts,
     around: &Surroundings,
     wanted: &WantedNode,
-) -> (PreflightOutcome, String) {
+) -> (CheckOutcome, String) {
     let all = judged(host, around, wanted);
-    let row = all.checks.iter().find(|row| row.check == check).unwrap();
-    let texts = [&row.wrong, &row.look, &row.unknown, &row.found];
+    let row = all
+        .list
+        .checks
+        .iter()
+        .find(|row| row.check == check)
+        .unwrap();
+    let texts = [&row.problems, &row.warnings, &row.unknown, &row.found];
     let texts: Vec<&str> = texts.into_iter().flatten().map(String::as_str).collect();
     (row.outcome, texts.join("; "))
 }
 
-fn outcome(check: &str, host: &HostFacts, wanted: &WantedNode) -> PreflightOutcome {
+fn outcome(check: &str, host: &HostFacts, wanted: &WantedNode) -> CheckOutcome {
     row(check, host, &around(), wanted).0
 }
 
@@ -220,13 +225,14 @@ fn nothing_is_against_a_machine_that_has_what_is_asked_for() {
             ..wanted()
         };
         let all = judged(&machine(), &around(), &wanted);
-        let bad: Vec<&PreflightRow> = all
+        let bad: Vec<&CheckRow> = all
+            .list
             .checks
             .iter()
-            .filter(|row| !matches!(row.outcome, Fine | NotAsked))
+            .filter(|row| !matches!(row.outcome, Pass | NotChecked))
             .collect();
-        assert_eq!(bad, Vec::<&PreflightRow>::new());
-        assert_eq!(all.verdict, PreflightVerdict::Fine);
+        assert_eq!(bad, Vec::<&CheckRow>::new());
+        assert_eq!(all.list.verdict, Pass);
     }
 }
 
@@ -239,26 +245,31 @@ fn of_a_machine_that_was_not_read_nothing_is_concluded() {
         ..Surroundings::default()
     };
     let all = judged(&nothing, &not_asked, &wanted());
-    assert_eq!(all.verdict, PreflightVerdict::Unknown);
+    assert_eq!(all.list.verdict, Unknown);
     for name in ["addresses-free", "name-servers", "time-servers"] {
-        let row = all.checks.iter().find(|row| row.check == name).unwrap();
+        let row = all
+            .list
+            .checks
+            .iter()
+            .find(|row| row.check == name)
+            .unwrap();
         assert_eq!(
             row.outcome, Unknown,
             "the configuration names some: {row:?}"
         );
     }
-    for row in &all.checks {
+    for row in &all.list.checks {
         // The host name comes from the configuration.
         let is_named = row.check == "hostname";
         assert!(
-            matches!(row.outcome, Unknown | NotAsked) || is_named,
+            matches!(row.outcome, Unknown | NotChecked) || is_named,
             "{row:?}"
         );
     }
 }
 
 #[test]
-fn what_fails_decides_and_what_is_worth_a_look_does_not_and_both_say_what_to_do() {
+fn a_failure_decides_before_what_is_unknown_and_that_before_a_warning_and_both_say_what_to_do() {
     let wanted = WantedNode {
         automatic: false,
         ..wanted()
@@ -268,16 +279,16 @@ fn what_fails_decides_and_what_is_worth_a_look_does_not_and_both_say_what_to_do(
         ..around()
     };
     for (host, around, expected) in [
-        (with_cpus(8), around(), PreflightVerdict::Fine),
-        (with_cpus(8), unheard.clone(), PreflightVerdict::Unknown),
-        (with_cpus(7), around(), PreflightVerdict::Fails),
-        (with_cpus(7), unheard, PreflightVerdict::Fails),
+        (with_cpus(8), around(), Warn),
+        (with_cpus(8), unheard.clone(), Unknown),
+        (with_cpus(7), around(), Fail),
+        (with_cpus(7), unheard, Fail),
     ] {
         let all = judged(&host, &around, &wanted);
-        assert_eq!(all.verdict, expected);
-        for row in &all.checks {
-            let asks_for_something = matches!(row.outcome, Fails | Look);
-            assert_eq!(!row.advice.is_empty(), asks_for_something, "{row:?}");
+        assert_eq!(all.list.verdict, expected);
+        for row in &all.list.checks {
+            let asks_for_something = matches!(row.outcome, Fail | Warn);
+            assert_eq!(row.advice.is_some(), asks_for_something, "{row:?}");
         }
     }
 }

@@ -48,19 +48,19 @@ fn images(build: &mut Build, free: u64) {
 #[rustfmt::skip]
 fn what_an_earlier_upgrade_left_is_found_and_what_belongs_there_is_not() {
     all_are(&[
-        ("v1.8.2", |b| interval(b, "1800"), "nothing-left-over", Warns, "1800, as an upgrade sets it while it runs"),
-        ("v1.8.2", |b| { interval(b, "1800"); before(b) }, "nothing-left-over", Warns, "before one it was 300"),
-        ("v1.8.2", |b| interval(b, "600"), "nothing-left-over", Fine, ""),
-        ("v1.8.2", |b| interval(b, "3600"), "nothing-left-over", Fine, ""),
-        ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/pre-drain": OPTIONS})), "nothing-left-over", Warns, "rke.cattle.io/pre-drain"),
-        ("v1.8.2", |b| plan(b, json!({})), "nothing-left-over", Fine, ""),
-        ("v1.8.2", |b| b.own().harvesters_markers = vec!["rke2-multus.yaml.skip".into()], "nothing-left-over", Warns, "rke2-multus.yaml.skip"),
-        ("v1.8.2", |b| plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})), "drain-hooks-open", Stops, "custom-1-machine-plan: metadata.annotations[harvesterhci.io/pre-hook]"),
-        ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/drain-done": OPTIONS})), "drain-hooks-open", Stops, "rke.cattle.io/drain-done"),
-        ("v1.8.2", |b| plan(b, json!({"harvesterhci.io/pre-hook": "{\"enabled\":true,\"force\":true}"})), "drain-hooks-open", Fine, ""),
-        ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/pre-drain": OPTIONS})), "drain-hooks-open", Fine, ""),
-        ("v1.8.2", |b| { plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})); b.upgrade(json!({"harvesterhci.io/upgradeState": "UpgradingNodes"})) }, "drain-hooks-open", NotAsked, "under way"),
-        ("v1.8.2", |b| { plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})); b.keep_one_node() }, "drain-hooks-open", NotAsked, "single node"),
+        ("v1.8.2", |b| interval(b, "1800"), "nothing-left-over", Warn, "1800, as an upgrade sets it while it runs"),
+        ("v1.8.2", |b| { interval(b, "1800"); before(b) }, "nothing-left-over", Warn, "before one it was 300"),
+        ("v1.8.2", |b| interval(b, "600"), "nothing-left-over", Pass, ""),
+        ("v1.8.2", |b| interval(b, "3600"), "nothing-left-over", Pass, ""),
+        ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/pre-drain": OPTIONS})), "nothing-left-over", Warn, "rke.cattle.io/pre-drain"),
+        ("v1.8.2", |b| plan(b, json!({})), "nothing-left-over", Pass, ""),
+        ("v1.8.2", |b| b.own().harvesters_markers = vec!["rke2-multus.yaml.skip".into()], "nothing-left-over", Warn, "rke2-multus.yaml.skip"),
+        ("v1.8.2", |b| plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})), "drain-hooks-open", Fail, "custom-1-machine-plan: metadata.annotations[harvesterhci.io/pre-hook]"),
+        ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/drain-done": OPTIONS})), "drain-hooks-open", Fail, "rke.cattle.io/drain-done"),
+        ("v1.8.2", |b| plan(b, json!({"harvesterhci.io/pre-hook": "{\"enabled\":true,\"force\":true}"})), "drain-hooks-open", Pass, ""),
+        ("v1.8.2", |b| plan(b, json!({"rke.cattle.io/pre-drain": OPTIONS})), "drain-hooks-open", Pass, ""),
+        ("v1.8.2", |b| { plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})); b.upgrade(json!({"harvesterhci.io/upgradeState": "UpgradingNodes"})) }, "drain-hooks-open", NotChecked, "under way"),
+        ("v1.8.2", |b| { plan(b, json!({"harvesterhci.io/pre-hook": OPTIONS})); b.keep_one_node() }, "drain-hooks-open", NotChecked, "single node"),
     ]);
 }
 
@@ -96,23 +96,23 @@ fn the_partition_of_the_system_images_is_judged_on_every_node_by_the_release_to_
     const SIZE: &str = "system-partition-size";
     const LARGE: (u64, u64) = (15_040, 9_024);
     all_are(&[
-        ("v1.7.1", |b| known(b, "v1.7.3", 2 * GIB, LARGE), ROOM, Warns, "2048 MiB of 15360 MiB"),
-        ("v1.7.1", |b| known(b, "v1.7.3", 2 * GIB, LARGE), ROOM, Warns, "3100 MiB of 3072 MiB"),
-        ("v1.7.1", |b| known(b, "v1.7.3", 3 * GIB, LARGE), ROOM, Fine, ""),
-        ("v1.7.1", |b| known(b, "v1.8.0", 3 * GIB, LARGE), ROOM, Warns, "3072 MiB of 15360 MiB"),
-        ("v1.7.1", |b| known(b, "v1.8.2", 4608 << 20, LARGE), ROOM, Fine, ""),
-        ("v1.7.1", |b| known(b, "v1.9.0", 4 * GIB, LARGE), ROOM, Warns, ""),
+        ("v1.7.1", |b| known(b, "v1.7.3", 2 * GIB, LARGE), ROOM, Warn, "2048 MiB of 15360 MiB"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 2 * GIB, LARGE), ROOM, Warn, "3100 MiB of 3072 MiB"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 3 * GIB, LARGE), ROOM, Pass, ""),
+        ("v1.7.1", |b| known(b, "v1.8.0", 3 * GIB, LARGE), ROOM, Warn, "3072 MiB of 15360 MiB"),
+        ("v1.7.1", |b| known(b, "v1.8.2", 4608 << 20, LARGE), ROOM, Pass, ""),
+        ("v1.7.1", |b| known(b, "v1.9.0", 4 * GIB, LARGE), ROOM, Warn, ""),
         // Nodes that were first installed with v1.4.1 or earlier and have a separate disk for data.
-        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), SIZE, Stops, "Node n3: size of COS_STATE: 7936 MiB"),
-        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), ROOM, Warns, "3840 MiB of 7936 MiB"),
-        ("v1.7.1", |b| known(b, "v1.9.0", 9 * GIB, (7_936, 3_840)), SIZE, Stops, "Node n3"),
-        ("v1.7.1", |b| known(b, "v1.7.3", 9 * GIB, (7_936, 3_840)), SIZE, NotAsked, "--to"),
-        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (14_976, 9_024)), SIZE, Fine, ""),
+        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), SIZE, Fail, "Node n3: size of COS_STATE: 7936 MiB"),
+        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), ROOM, Warn, "3840 MiB of 7936 MiB"),
+        ("v1.7.1", |b| known(b, "v1.9.0", 9 * GIB, (7_936, 3_840)), SIZE, Fail, "Node n3"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 9 * GIB, (7_936, 3_840)), SIZE, NotChecked, "--to"),
+        ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (14_976, 9_024)), SIZE, Pass, ""),
         // The message names a node without information.
         ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 15_040, 9_024) }, SIZE, Unknown, "Node n3 was not looked at"),
-        ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 7_936, 3_840) }, SIZE, Stops, "Node n3 was not looked at"),
+        ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 7_936, 3_840) }, SIZE, Fail, "Node n3 was not looked at"),
         ("v1.7.1", |b| upgrade_to(b, "v1.8.2"), ROOM, Unknown, "Node n1 was not looked at"),
-        ("v1.7.1", |b| upgrade_to(b, "v1.7.3"), ROOM, NotAsked, "only if Windrow runs on it"),
-        ("v1.7.1", |_| {}, SIZE, NotAsked, "--to"),
+        ("v1.7.1", |b| upgrade_to(b, "v1.7.3"), ROOM, NotChecked, "only if Windrow runs on it"),
+        ("v1.7.1", |_| {}, SIZE, NotChecked, "--to"),
     ]);
 }

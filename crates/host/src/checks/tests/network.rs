@@ -10,11 +10,11 @@ fn links_are_found_by_name_and_by_hardware_address_and_one_that_is_down_is_not_k
             format!("install: {{managementInterface: {{interfaces: [{{hwAddr: '{mac}'}}]}}}}\n");
         harvester_node("n", &yaml::parse_configuration(&text).unwrap().unwrap())
     };
-    assert_eq!(outcome("links", &host, &wanted()), Fine);
-    assert_eq!(outcome("links", &host, &by_mac("52:54:00:00:00:01")), Fine);
-    assert_eq!(outcome("links", &host, &by_mac("52:54:00:00:00:02")), Fails);
-    assert_eq!(outcome("links", &host, &by_mac("52:54")), Fails);
-    for (state, expected) in [(LinkState::NoCarrier, Fails), (LinkState::Down, Unknown)] {
+    assert_eq!(outcome("links", &host, &wanted()), Pass);
+    assert_eq!(outcome("links", &host, &by_mac("52:54:00:00:00:01")), Pass);
+    assert_eq!(outcome("links", &host, &by_mac("52:54:00:00:00:02")), Fail);
+    assert_eq!(outcome("links", &host, &by_mac("52:54")), Fail);
+    for (state, expected) in [(LinkState::NoCarrier, Fail), (LinkState::Down, Unknown)] {
         let mut down = link("ens3", 10_000);
         down.state = Reading::Known(state);
         host.links = Reading::Known(vec![down]);
@@ -43,10 +43,10 @@ fn a_slow_link_fails_and_one_that_tells_no_speed_is_not_known() {
         ..wanted()
     };
     for (speed, expected) in [
-        (Reading::Known(100), Fails),
-        (Reading::Known(1_000), Look),
-        (Reading::Known(2_500), Look),
-        (Reading::Known(10_000), Fine),
+        (Reading::Known(100), Fail),
+        (Reading::Known(1_000), Warn),
+        (Reading::Known(2_500), Warn),
+        (Reading::Known(10_000), Pass),
         (Reading::unknown("virtio"), Unknown),
     ] {
         assert_eq!(
@@ -57,7 +57,7 @@ fn a_slow_link_fails_and_one_that_tells_no_speed_is_not_known() {
     }
     assert_eq!(
         outcome("link-speed", &with(Reading::Known(10)), &rke2()),
-        NotAsked
+        NotChecked
     );
 }
 
@@ -72,20 +72,20 @@ fn an_mtu_is_one_that_the_installer_takes() {
     let with = |mtu| with_method("static", mtu);
     // With DHCP, `checkNetworks` returns before this check.
     for (mtu, expected) in [
-        ("9216", Look),
-        ("500", Look),
-        ("1500", Fine),
-        ("much", Fails),
+        ("9216", Warn),
+        ("500", Warn),
+        ("1500", Pass),
+        ("much", Fail),
     ] {
         let node = with_method("dhcp", mtu);
         assert_eq!(outcome("mtu", &machine(), &node), expected, "{mtu}");
     }
     for (mtu, expected) in [
-        ("0", NotAsked),
-        ("500", Fails),
-        ("9001", Fails),
-        ("1500", Fine),
-        ("9000", Look),
+        ("0", NotChecked),
+        ("500", Fail),
+        ("9001", Fail),
+        ("1500", Pass),
+        ("9000", Warn),
     ] {
         assert_eq!(outcome("mtu", &machine(), &with(mtu)), expected, "{mtu}");
     }
@@ -110,10 +110,10 @@ fn an_address_in_use_and_a_port_in_use_are_named_with_who_has_them() {
     let seen = |check, wanted: &WantedNode| row(check, &machine(), &taken, wanted);
     assert_eq!(
         seen("addresses-free", &wanted()),
-        (Fails, "10.0.0.10: 02:00:00:00:00:07 has it".to_owned())
+        (Fail, "10.0.0.10: 02:00:00:00:00:07 has it".to_owned())
     );
     let (outcome, said) = seen("ports-free", &wanted());
-    assert_eq!(outcome, Fails);
+    assert_eq!(outcome, Fail);
     assert!(
         said.contains("TCP 6443 (kube-apiserver) is taken by k3s (pid 7) on 0.0.0.0"),
         "{said}"
@@ -122,7 +122,7 @@ fn an_address_in_use_and_a_port_in_use_are_named_with_who_has_them() {
         role: PlannedRole::Witness,
         ..wanted()
     };
-    assert_eq!(seen("ports-free", &witness).0, Fine);
+    assert_eq!(seen("ports-free", &witness).0, Pass);
     let (_, said) = row("ports-free", &machine(), &around(), &wanted());
     let needed = PublishedMinimums::shipped().ports(Platform::Harvester, PlannedRole::Server);
     assert_eq!(said, format!("{} ports are free", needed.count()));
@@ -149,17 +149,14 @@ fn what_rke2_can_do_without_may_find_its_port_taken() {
     };
     for port in [80, 443, 9099] {
         let (outcome, said) = row("ports-free", &machine(), &with(port), &rke2());
-        assert_eq!(outcome, Look, "{said}");
+        assert_eq!(outcome, Warn, "{said}");
         assert!(said.contains("haproxy (pid 7)"), "{said}");
         assert_eq!(
             row("ports-free", &machine(), &with(port), &wanted()).0,
-            Fails
+            Fail
         );
     }
-    assert_eq!(
-        row("ports-free", &machine(), &with(10250), &rke2()).0,
-        Fails
-    );
+    assert_eq!(row("ports-free", &machine(), &with(10250), &rke2()).0, Fail);
 }
 
 #[test]
@@ -173,18 +170,18 @@ fn one_name_server_that_answers_is_enough_and_none_fails() {
     let right = || Reading::Known(vec!["10.0.0.3".parse().unwrap()]);
     let silent = || Reading::unknown("does not answer within 6 s");
     for (servers, expected) in [
-        (vec![server("a", right())], Fine),
-        (vec![server("a", right()), server("b", silent())], Look),
-        (vec![server("a", silent()), server("b", silent())], Fails),
-        (vec![server("a", Reading::Known(Vec::new()))], Fails),
+        (vec![server("a", right())], Pass),
+        (vec![server("a", right()), server("b", silent())], Warn),
+        (vec![server("a", silent()), server("b", silent())], Fail),
+        (vec![server("a", Reading::Known(Vec::new()))], Fail),
         (
             vec![
                 server("a", right()),
                 server("b", Reading::Known(Vec::new())),
             ],
-            Look,
+            Warn,
         ),
-        (Vec::new(), Fails),
+        (Vec::new(), Fail),
     ] {
         let around = Surroundings {
             name_servers: servers.clone(),
@@ -209,33 +206,33 @@ fn a_clock_that_is_off_is_worth_a_look_and_silent_time_servers_fail() {
         ..around()
     };
     let seen = |times| row("time-servers", &machine(), &with(times), &wanted());
-    assert_eq!(seen(vec![Reading::Known(900)]).0, Fine);
+    assert_eq!(seen(vec![Reading::Known(900)]).0, Pass);
     let (outcome, said) = seen(vec![Reading::Known(-7_200_000)]);
-    assert_eq!(outcome, Look);
+    assert_eq!(outcome, Warn);
     assert!(said.contains("2 h ahead"), "{said}");
     let (_, said) = seen(vec![Reading::Known(600_000)]);
     assert!(said.contains("10 min behind"), "{said}");
-    assert_eq!(seen(vec![Reading::unknown("silent")]).0, Fails);
+    assert_eq!(seen(vec![Reading::unknown("silent")]).0, Fail);
     assert_eq!(
         seen(vec![Reading::unknown("silent"), Reading::Known(1)]).0,
-        Look
+        Warn
     );
-    assert_eq!(seen(Vec::new()).0, NotAsked);
+    assert_eq!(seen(Vec::new()).0, NotChecked);
 }
 
 #[test]
 fn names_that_kubernetes_refuses_are_refused() {
     for (name, expected) in [
-        ("node1", Fine),
-        ("node-1.rack.example", Fine),
-        ("RACK1-Node3", Fine),
-        ("node_1", Fails),
-        ("-node", Fails),
-        ("node-", Fails),
-        ("localhost", Look),
-        ("localhost.localdomain", Look),
-        ("a..b", Fails),
-        ("", Fails),
+        ("node1", Pass),
+        ("node-1.rack.example", Pass),
+        ("RACK1-Node3", Pass),
+        ("node_1", Fail),
+        ("-node", Fail),
+        ("node-", Fail),
+        ("localhost", Warn),
+        ("localhost.localdomain", Warn),
+        ("a..b", Fail),
+        ("", Fail),
     ] {
         let mut host = machine();
         host.machine.hostname = known(name);
@@ -246,17 +243,17 @@ fn names_that_kubernetes_refuses_are_refused() {
         if let Some(hostname) = &mut named.hostname {
             hostname.text = name.to_owned();
         }
-        assert_eq!(outcome("hostname", &machine(), &named), Fails, "{name}");
+        assert_eq!(outcome("hostname", &machine(), &named), Fail, "{name}");
     }
     let mut nameless = wanted();
     nameless.hostname = None;
-    assert_eq!(outcome("hostname", &machine(), &nameless), Look);
+    assert_eq!(outcome("hostname", &machine(), &nameless), Warn);
     let long = "a".repeat(64);
     let mut host = machine();
     host.machine.hostname = known(&long);
-    assert_eq!(outcome("hostname", &host, &rke2()), Fails);
+    assert_eq!(outcome("hostname", &host, &rke2()), Fail);
     // The installation sets the name of the node.
-    assert_eq!(outcome("hostname", &host, &wanted()), Fine);
+    assert_eq!(outcome("hostname", &host, &wanted()), Pass);
 }
 
 #[test]
@@ -271,13 +268,13 @@ fn a_link_that_loses_packets_is_worth_a_look_once_it_has_carried_enough_to_tell(
     };
     assert_eq!(
         outcome("link-errors", &with(1_000_000, 50), &wanted()),
-        Fine
+        Pass
     );
     assert_eq!(
         outcome("link-errors", &with(1_000_000, 500), &wanted()),
-        Look
+        Warn
     );
-    assert_eq!(outcome("link-errors", &with(10, 5), &wanted()), Fine);
+    assert_eq!(outcome("link-errors", &with(10, 5), &wanted()), Pass);
 }
 
 #[test]
@@ -291,8 +288,8 @@ fn a_cluster_that_does_not_answer_cannot_be_joined() {
         ..around()
     };
     let seen = |answers| row("join", &machine(), &with(answers), &wanted()).0;
-    assert_eq!(seen(Reading::Known(true)), Fine);
-    assert_eq!(seen(Reading::unknown("it refuses the connection")), Fails);
+    assert_eq!(seen(Reading::Known(true)), Pass);
+    assert_eq!(seen(Reading::unknown("it refuses the connection")), Fail);
 }
 
 #[test]
@@ -311,7 +308,7 @@ install:
     };
     for name in ["addresses-free", "name-servers", "time-servers", "join"] {
         let (outcome, said) = row(name, &machine(), &offline, &node);
-        assert_eq!(outcome, NotAsked, "{name}");
+        assert_eq!(outcome, NotChecked, "{name}");
         assert!(
             said.contains("--offline sends no network requests"),
             "{said}"

@@ -1,0 +1,86 @@
+//! A list of checks for users.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+
+use windrow_model::checks::{CheckList, CheckOutcome, CheckRow};
+
+use super::table::Style;
+use super::text::wrap;
+use crate::printable::printable;
+
+/// The head, the rows with the worst first, the skipped checks, and a note.
+pub(super) fn write_checks<E: Display>(
+    head: &str,
+    list: &CheckList<E>,
+    note: Option<String>,
+    style: Style,
+) -> String {
+    let mut out = format!("{}\n\n", style.strong(&printable(head)));
+    let (skipped, mut rows): (Vec<_>, Vec<_>) = list
+        .checks
+        .iter()
+        .partition(|row| row.outcome == CheckOutcome::NotChecked);
+    rows.sort_by_key(|row| row.outcome);
+    for row in rows {
+        write_row(&mut out, row, style);
+    }
+    let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for row in skipped {
+        let names = by_reason.entry(row.unknown.join("; ")).or_default();
+        names.push(&row.check);
+    }
+    let skipped = by_reason
+        .into_iter()
+        .map(|(why, names)| format!("{} ({why})", names.join(", ")));
+    for text in skipped.chain(list.not_checked.iter().cloned()) {
+        detail(&mut out, &format!("not checked: {text}"), 0, style);
+    }
+    if let Some(note) = note {
+        detail(&mut out, &note, 0, style);
+    }
+    out
+}
+
+/// The last line, in the colour of the verdict.
+pub(super) fn write_verdict(out: &mut String, verdict: CheckOutcome, text: &str, style: Style) {
+    let text = match verdict {
+        CheckOutcome::Fail => style.bad(text),
+        CheckOutcome::Unknown => style.waiting(text),
+        CheckOutcome::Warn | CheckOutcome::Pass | CheckOutcome::NotChecked => style.good(text),
+    };
+    let _ = writeln!(out, "\n{text}");
+}
+
+fn write_row<E: Display>(out: &mut String, row: &CheckRow<E>, style: Style) {
+    let outcome = match row.outcome {
+        CheckOutcome::Fail => style.bad("fail   "),
+        // It has no effect on the verdict.
+        CheckOutcome::Unknown if row.optional => style.dim("unknown"),
+        CheckOutcome::Unknown => style.waiting("unknown"),
+        CheckOutcome::Warn => style.waiting("warn   "),
+        CheckOutcome::Pass => style.good("pass   "),
+        CheckOutcome::NotChecked => style.dim("-      "),
+    };
+    let is_broken = row.outcome == CheckOutcome::Fail;
+    let expected = if is_broken { "expected: " } else { "" };
+    let name = style.strong(&row.check);
+    let _ = writeln!(out, "{outcome}  {name}: {expected}{}", row.rule);
+    let says = row.says.iter().filter(|_| is_broken);
+    let says = says.map(|words| format!("Harvester says: \"… {words} …\""));
+    let problems = row.problems.iter().map(E::to_string);
+    let more = (row.more > 0).then(|| format!("and {} more", row.more));
+    let facts = row.warnings.iter().chain(&row.found).cloned();
+    let unknown = row.unknown.iter().map(|why| format!("unknown: {why}"));
+    let advice = row.advice.iter().map(|action| format!("fix: {action}"));
+    let texts = says.chain(problems).chain(more).chain(facts).chain(unknown);
+    for text in texts.chain(advice) {
+        detail(out, &text, 9, style);
+    }
+}
+
+fn detail(out: &mut String, text: &str, indent: usize, style: Style) {
+    for line in wrap(&printable(text), style.width.saturating_sub(indent)) {
+        let _ = writeln!(out, "{}", style.dim(&format!("{:indent$}{line}", "")));
+    }
+}
