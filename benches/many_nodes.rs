@@ -1,5 +1,5 @@
 //! What the outlet of many nodes asks of kube-apiserver, over simulated time: the program's own policy decides what is written and when,
-//! with its own jitter; boots are made up. Prints the table of docs/benchmarks.md.
+//! with its own jitter; boots are made up. Prints the table of docs/dev/benchmarks.md.
 //!
 //! `cargo bench --bench many_nodes`. What a request costs a real kube-apiserver: `tests/kubernetes/many_nodes.rs`.
 

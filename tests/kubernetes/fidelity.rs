@@ -5,7 +5,7 @@
 //! message; and in the end the Addons, the objects with their owners and content, the order in which they were last
 //! written, and the number of writes. Where the two differ, the simulation is wrong.
 //!
-//! `docs/testing.md` says which parts of the real controller are real.
+//! `docs/dev/testing.md` says which parts of the real controller are real.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 

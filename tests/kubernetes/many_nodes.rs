@@ -1,5 +1,5 @@
 //! Level 4, figures: what a thousand nodes cost a kube-apiserver while they boot, and when all their daemons start at
-//! once. It prints a table for docs/benchmarks.md and judges only that everything was written and nothing refused.
+//! once. It prints a table for docs/dev/benchmarks.md and judges only that everything was written and nothing refused.
 //!
 //! `WINDROW_NODES=n` sets how many (1000). The outlet, kube-apiserver and etcd are the real ones, each node has an identity and a
 //! connection of its own, and a Node is as large as those of a real cluster; the nodes' boots are played.

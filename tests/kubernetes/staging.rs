@@ -1,7 +1,7 @@
 //! Level 4: the daemon stages a Harvester node's manifests completely on a real API server; the same without it.
 //!
 //! Real are etcd, kube-apiserver, kube-controller-manager and the program; the deploy controller is that of
-//! `tests/cluster/node` (`docs/testing.md`). The test plays the rest: the kubelet, and Harvester, which brings its
+//! `tests/cluster/node` (`docs/dev/testing.md`). The test plays the rest: the kubelet, and Harvester, which brings its
 //! kinds, settings and webhooks one step after each of RKE2's passes. The costs of the two runs are printed beside each
 //! other.
 //!

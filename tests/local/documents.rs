@@ -310,16 +310,16 @@ fn is_test(text: &str, name: &str) -> bool {
     })
 }
 
-/// A promise of a page, as a row of docs/testing.md quotes it.
+/// A promise of a page, as a row of docs/dev/testing.md quotes it.
 struct Promise {
     page: PathBuf,
     text: String,
     line: usize,
 }
 
-/// The rows `| [PAGE](LINK) | PROMISE | TESTS |` of docs/testing.md.
+/// The rows `| [PAGE](LINK) | PROMISE | TESTS |` of docs/dev/testing.md.
 fn promises() -> Vec<Promise> {
-    let testing = documents(&["docs/testing.md"]).remove(0);
+    let testing = documents(&["docs/dev/testing.md"]).remove(0);
     let rows = testing.text.lines().enumerate();
     let promise = |(at, row): (usize, &str)| {
         let (link, rest) = row
@@ -353,7 +353,7 @@ fn every_promise_with_a_test_is_on_the_page_that_makes_it() {
         let page_text = in_plain(&std::fs::read_to_string(root.join(&page)).unwrap());
         assert!(
             page_text.contains(&text),
-            "docs/testing.md:{line}: {} does not say: {text}",
+            "docs/dev/testing.md:{line}: {} does not say: {text}",
             page.display()
         );
     }
@@ -371,5 +371,9 @@ fn every_sentence_of_what_windrow_never_does_has_a_test() {
         }
     }
     let words: Vec<&str> = untested.split_whitespace().collect();
-    assert_eq!(words, Vec::<&str>::new(), "add a row to docs/testing.md");
+    assert_eq!(
+        words,
+        Vec::<&str>::new(),
+        "add a row to docs/dev/testing.md"
+    );
 }

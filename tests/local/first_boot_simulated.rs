@@ -2,7 +2,7 @@
 //!
 //! `tests/fixtures/first-boot.json` has the state that `tests/kubernetes/first_boot_in_cluster.rs` saw after each step: the served kinds, the
 //! platform's objects, KubeVirt's phase, the answer of kube-apiserver and its webhooks to each object, and the files that RKE2 had applied.
-//! The differences that stay are in the same file, each with its reason, and `docs/sources/harvester-real-parts.md` lists them.
+//! The differences that stay are in the same file, each with its reason, and `docs/dev/sources/harvester-real-parts.md` lists them.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -223,7 +223,8 @@ fn the_simulated_harvester_and_kubevirt_do_what_the_real_ones_did_in_a_first_boo
 
 #[test]
 fn each_difference_between_the_simulation_and_the_real_parts_is_documented() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/sources/harvester-real-parts.md");
+    let page =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/dev/sources/harvester-real-parts.md");
     let page = fs::read_to_string(page).unwrap();
     for known in Recording::load().differences {
         assert!(page.contains(&known.why), "{}", known.why);

@@ -125,7 +125,7 @@ fn journald_takes_every_entry_of_the_catalogue() {
 
 #[test]
 fn the_list_of_messages_is_current() {
-    current("docs/messages.md", messages_page().as_bytes());
+    current("docs/dev/messages.md", messages_page().as_bytes());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Level 3: promises of the README that no other test has as its name (docs/testing.md lists all of them).
+//! Level 3: promises of the README that no other test has as its name (docs/dev/testing.md lists all of them).
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 

@@ -1,4 +1,4 @@
-//! `docs/messages.md`: what Windrow says, each message with an example. The examples of reason codes are made of
+//! `docs/dev/messages.md`: what Windrow says, each message with an example. The examples of reason codes are made of
 //! `message_examples.txt`, all others by the program itself.
 
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ pub(crate) fn messages() -> Vec<(&'static str, Vec<Message>)> {
 pub(crate) fn messages_page() -> String {
     let mut page = String::from(
         "# Messages\n\nAll messages of Windrow, each with an example. For the advice, use `journalctl -x` or `windrow why \
-         CODE`, or see [reasons.md](reasons.md).\n`tests/support/messages_page.rs` generates this page. The fields of reason codes come from \
+         CODE`, or see [reasons.md](../reasons.md).\n`tests/support/messages_page.rs` generates this page. The fields of reason codes come from \
          `message_examples.txt` in its directory,\nand the fields of other texts from `said_examples.txt` and `said_examples_elsewhere.txt`. The page lists every text in the program's sources\n\
          automatically, except for the words of other programs, such as kube-apiserver's refusal of a field. The answers\nof verbs, each with its exit code, come from the program itself, on a node on which nothing runs and on a node where verbs succeed.\n`tests/local/forms.rs` checks that all \
          messages have one form: one subject, one reason, no text of a library.\n",

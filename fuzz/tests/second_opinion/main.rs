@@ -3,7 +3,7 @@
 //! A Go process stays and answers (`tests/cluster/node/second-opinion`; `tests/cluster/build node` makes it). The inputs are
 //! drawn from seeds, so that a disagreement comes again. `WINDROW_SEEDS` is how many each test draws, or `FROM..UNTIL`.
 //!
-//! What is listed is agreed to be different, each with its reason: `LISTED` of each part, and docs/reliability.md. A
+//! What is listed is agreed to be different, each with its reason: `LISTED` of each part, and docs/dev/reliability.md. A
 //! disagreement that is not listed is a fault: of Windrow, because what Go's libraries do is what the node does.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]

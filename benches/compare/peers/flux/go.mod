@@ -1,4 +1,4 @@
-// Benchmark only: Flux's way to apply, in the version that the figures in docs/benchmarks.md are of.
+// Benchmark only: Flux's way to apply, in the version that the figures in docs/dev/benchmarks.md are of.
 module windrow.dev/benches/compare/peers/flux
 
 go 1.26.0

@@ -1,6 +1,6 @@
 //! A kubeconfig: its server and its user, read with line numbers.
 //!
-//! The reader is our own (docs/dependencies.md gives the reasons). The connection that a kubeconfig describes is made
+//! The reader is our own (docs/dev/dependencies.md gives the reasons). The connection that a kubeconfig describes is made
 //! in [`crate::apiserver`].
 
 mod authorization;

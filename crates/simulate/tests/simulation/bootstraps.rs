@@ -1,5 +1,5 @@
 //! Whole bootstraps of a simulated node, with Windrow and without it, and with every possible fault: level 2 of
-//! `docs/testing.md`.
+//! `docs/dev/testing.md`.
 
 use std::sync::Arc;
 use std::time::Duration;
