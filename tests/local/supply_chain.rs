@@ -196,7 +196,7 @@ const NOT_IN_THE_DAEMON: &[&str] = &[
     "windrow-rack",
     "askama",
     "clap",
-    "ratatui",
+    "ratatui-core",
     "redb",
 ];
 
