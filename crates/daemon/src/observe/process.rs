@@ -95,7 +95,8 @@ pub fn alive(writer: &StatusWriter) -> Result<(), String> {
 
 fn is_ours(writer: &StatusWriter) -> bool {
     let name = fs::read_to_string(format!("/proc/{}/comm", writer.pid));
-    name.is_ok_and(|name| name.trim_end() == "windrow")
+    // The sandbox's daemon runs in the command line's program.
+    name.is_ok_and(|name| ["windrowd", "windrow"].contains(&name.trim_end()))
         && start_ticks(writer.pid).is_ok_and(|ticks| ticks == writer.start_ticks)
 }
 
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn with_the_boot_id_of_a_container_the_writer_is_known_by_its_name_and_start() {
         let directory = tempfile::tempdir().unwrap();
-        for (name, is_writer) in [("windrow", true), ("another", false)] {
+        for (name, is_writer) in [("windrowd", true), ("windrow", true), ("another", false)] {
             let program = directory.path().join(name);
             std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
             // It waits for the end of its input.
