@@ -152,7 +152,7 @@ impl Deadlock {
     pub fn say(&self) -> String {
         match self {
             Deadlock::JobIsOlder { job, .. } => {
-                format!("Job {job} has ended and is older than what waits for it")
+                format!("Job {job} has ended and is older than the operation that waits for it")
             }
             Deadlock::JobNotCounted { job, why } => {
                 format!("Job {job} failed and nothing acts on that: {why}")

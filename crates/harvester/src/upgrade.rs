@@ -86,7 +86,7 @@ const STAGES: &[StageFacts] = &[
         name: "Node-upgrade paused",
         jobs: &[],
         ended: false,
-        waits_for: "a person, who paused it",
+        waits_for: "an operator, who paused it",
         usual: i64::MAX,
     },
     StageFacts {
@@ -403,7 +403,7 @@ pub fn plan_in_a_line(plan: &Value) -> String {
         phase => phase,
     };
     format!(
-        "UpgradePlan {} to {version}: {phase}; what it waits for is not known here",
+        "UpgradePlan {} to {version}: {phase}; Windrow does not know the reason for the wait",
         text(plan, "/metadata/name")
     )
 }

@@ -47,7 +47,9 @@ pub(super) fn evacuation(objects: &Objects, namespace: &str, name: &str) -> Evac
         "External" => Evacuation::Unknown(
             "its evictionStrategy is External: another controller moves it".to_owned(),
         ),
-        other => Evacuation::Unknown(format!("its evictionStrategy {other} is not known")),
+        other => Evacuation::Unknown(format!(
+            "Windrow does not know its evictionStrategy {other}"
+        )),
     }
 }
 

@@ -167,8 +167,8 @@ impl<'o> Longhorn<'o> {
                 OtherCopy::NotYet(why) => not_yet = Some(format!("volume {volume}: {why}")),
                 OtherCopy::None if self.may_stop(volume, node) => {
                     not_yet = Some(format!(
-                        "volume {volume}: its only healthy replica is on {node}, and whether it stops with the drain is \
-                         not known (node-drain-policy {policy})"
+                        "volume {volume}: its only healthy replica is on {node}, and Windrow cannot tell whether \
+                         it stops with the drain (node-drain-policy {policy})"
                     ));
                 }
                 OtherCopy::None => kept.push(format!(

@@ -266,7 +266,7 @@ impl<'c> Play<'c> {
                 .because
                 .push("nothing makes it again: `kubectl drain` wants --force for it".to_owned()),
             Eviction::Foreign(controller) => fate.because.push(format!(
-                "whether {controller} makes it again elsewhere is not known"
+                "Windrow cannot tell whether {controller} recreates it elsewhere"
             )),
             _ => {
                 fate.place = self.now.pods[slot].node.clone();
@@ -281,7 +281,7 @@ impl<'c> Play<'c> {
     fn without_a_place(&self, slot: PodSlot, because: &mut Vec<String>) {
         match self.now.find(&self.now.pods[slot], Some(self.node)) {
             Placement::Unknown(why) => because.push(format!(
-                "where its replacement could run is not known: {why}"
+                "Windrow cannot tell where its replacement could run: {why}"
             )),
             Placement::Nowhere(refusals) => {
                 because.push(
@@ -353,7 +353,7 @@ impl<'c> Play<'c> {
                 Placement::Unknown(why) => fate.why = why,
                 Placement::Fits(nodes) | Placement::Preempting(nodes) => {
                     fate.why = format!(
-                        "the machine fits on {} by itself, but not beside the others that move",
+                        "the machine fits on {}, but not together with the others that move",
                         nodes.join(", ")
                     );
                 }
@@ -424,12 +424,12 @@ impl<'c> Play<'c> {
                     proof.extend(lines(&refusals));
                 }
                 Placement::Unknown(why) => {
-                    fate.why = format!("where {who} could run is not known: {why}");
+                    fate.why = format!("Windrow cannot tell where {who} could run: {why}");
                     return;
                 }
                 Placement::Fits(nodes) | Placement::Preempting(nodes) => {
                     fate.why = format!(
-                        "{who} fits on {} by itself, but not beside the others that move",
+                        "{who} fits on {}, but not together with the others that move",
                         nodes.join(", ")
                     );
                     return;

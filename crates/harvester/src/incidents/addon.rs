@@ -82,7 +82,7 @@ fn unsettled(parts: &AddonParts<'_>, state: &AddonState) -> Option<IncidentFindi
     let mut finding = finding(code, parts, &state.say());
     if code == Code::AddonFailed && text(parts.addon, "/status/status") == "AddonDisabling" {
         // Harvester does nothing for an enabled Addon in this state.
-        "Mend what the Job's log names, then delete the Job: helm-controller makes it again. Leave the Addon off until then."
+        "Fix the cause in the Job's log, then delete the Job: helm-controller creates it again. Leave the Addon off until then."
             .clone_into(&mut finding.advice);
     }
     Some(finding)
@@ -118,7 +118,7 @@ fn stuck(
         }
     };
     if *deadlock == Deadlock::ForeignChart {
-        "See who owns the HelmChart; Harvester goes on by itself once it is gone."
+        "Find the owner of the HelmChart. Harvester continues automatically once the HelmChart is gone."
             .clone_into(&mut finding.advice);
     }
     Ok(finding)
@@ -186,7 +186,7 @@ fn proof(deadlock: &Deadlock) -> Vec<String> {
             ]
         }
         Deadlock::DeployedInProgress => vec![
-            "its HelmChart is what the Addon asks for: Harvester sees nothing to update".to_owned(),
+            "its HelmChart already matches the Addon: Harvester sees nothing to update".to_owned(),
             "only the end of an operation sets InProgress False".to_owned(),
             REFUSED.to_owned(),
         ],

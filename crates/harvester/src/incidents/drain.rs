@@ -94,18 +94,18 @@ fn advice(objects: &Objects, blocked: &PodDrain) -> String {
     let pod = &blocked.pod;
     match owner {
         "InstanceManager" if is_another => format!(
-            "PodDisruptionBudget {budget} is that of another node's instance manager and selects the wrong pod: once every \
-             attached volume is healthy, delete this budget alone."
+            "PodDisruptionBudget {budget} belongs to another node's instance manager and selects the wrong pod: once every \
+             attached volume is healthy, delete only this budget."
         ),
         "InstanceManager" if is_own => format!(
             "Pod {pod}: never delete its budget, which protects the last healthy copy of a volume. Shut down the virtual \
              machine that uses the volume, or raise its number of replicas."
         ),
         "VirtualMachineInstance" => format!(
-            "Pod {pod}: shut its virtual machine down, or give another node what it asks for."
+            "Pod {pod}: shut its VM down, or give another node the resources that it requires."
         ),
         _ => format!(
-            "Pod {pod}: scale its workload up, make its pods ready, or ask whoever made PodDisruptionBudget {budget}."
+            "Pod {pod}: scale its workload up, make its pods ready, or ask the owner of PodDisruptionBudget {budget}."
         ),
     }
 }

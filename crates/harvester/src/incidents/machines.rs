@@ -68,7 +68,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
              the Setting {SETTING}, empty as it is, while any machine's status is not Stopped; the server \
              ends at the refusal"
         ),
-        "nothing stops the machines: what would is the server that does not start".to_owned(),
+        "nothing stops the VMs: only the server would, and it does not start".to_owned(),
     ];
     if let Some(vm) = running.iter().find(|vm| !starts_again(vm)) {
         let strategy = text(vm, "/spec/runStrategy");

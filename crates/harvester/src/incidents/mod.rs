@@ -85,7 +85,7 @@ impl Detector {
 const INCIDENTS: &[Detector] = &[
     Detector::new("Harvester's add-ons", addon::find)
         .that_cures(Code::AddonStuck, addon::RELIES_ON),
-    Detector::new("what an Addon left behind", release::find),
+    Detector::new("leftovers of an Addon", release::find),
     Detector::new("an upgrade by an UpgradePlan", unknown_upgrades),
     Detector::new("an upgrade stuck in Pre-drained", drain::find).that_cures(
         Code::DrainBlocked,

@@ -146,7 +146,7 @@ const DETECTORS: &[OwnDetector] = &[
         Ok(unfinished_repairs(own))
     }),
     ("a VIP at a foreign hardware address", vip::conflict),
-    ("a VIP that was left behind", vip::stale),
+    ("a leftover VIP", vip::stale),
     (
         "rancher-webhook's panic in rancherd's bootstrap",
         bootstrap::webhook,
@@ -157,10 +157,7 @@ const DETECTORS: &[OwnDetector] = &[
 ];
 
 /// The detectors that use the links and neighbours of the node.
-const OF_NETWORK: [&str; 2] = [
-    "a VIP at a foreign hardware address",
-    "a VIP that was left behind",
-];
+const OF_NETWORK: [&str; 2] = ["a VIP at a foreign hardware address", "a leftover VIP"];
 
 /// Adds the results from the node's own files to the results from the cluster: findings, and evidence for findings about this
 /// node.

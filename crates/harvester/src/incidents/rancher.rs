@@ -68,7 +68,8 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         }
         Err(unlisted) if unlisted.wanted => return Err(unlisted),
         Err(unlisted) => {
-            finding.advice += &format!(" Whether the driver is in use is not known: {unlisted}.");
+            finding.advice +=
+                &format!(" Windrow cannot tell whether the driver is in use: {unlisted}.");
         }
     }
     Ok(vec![finding])

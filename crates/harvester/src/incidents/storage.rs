@@ -69,7 +69,7 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             .collect();
         let namespace = text(volume, "/status/kubernetesStatus/namespace");
         let used = match users.is_empty() {
-            true => "by a user that is not known".to_owned(),
+            true => "by an unknown user".to_owned(),
             false => format!("by {namespace}/{}", users.join(", ")),
         };
         let state = match text(volume, "/status/state") {
@@ -87,8 +87,8 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
         ));
     }
     finding.proof = vec![
-        "Harvester configures a storage network only while every Longhorn volume is detached, and detaches \
-         none but those of its own monitoring and VM import"
+        "Harvester configures a storage network only while every Longhorn volume is detached, and it \
+         detaches only those of its monitoring and VM import"
             .to_owned(),
         "Harvester itself is up, and everything else goes on: it is not the incident \
          machines-block-settings, in which a Harvester before v1.5.1 never comes up"

@@ -182,7 +182,7 @@ pub(super) fn stale(
             of_lease("acquireTime"),
         ]);
         finding.proof.push(
-            "kube-vip takes away only what it has put there itself since its own start".to_owned(),
+            "kube-vip removes only addresses that it has added since its own start".to_owned(),
         );
         finding
     });

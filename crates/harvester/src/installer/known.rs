@@ -93,7 +93,7 @@ impl TryFrom<String> for ValueKind {
                 _ if other.starts_with(|ch: char| ch.is_ascii_uppercase()) => {
                     Self::One(text.clone())
                 }
-                _ => return Err(format!("`{other}` is no kind of value")),
+                _ => return Err(format!("`{other}` is not a kind of value")),
             },
         })
     }

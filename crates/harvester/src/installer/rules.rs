@@ -205,13 +205,13 @@ impl<'n> Checker<'n, '_> {
     fn label(&mut self, label: &MapEntry) {
         let key = &label.key;
         if let Some(why) = label_key_error(key) {
-            self.refuse(label.line, format!("the label `{key}` is none; {why}"));
+            self.refuse(label.line, format!("`{key}` is not a valid label; {why}"));
         }
         let value = label.value.as_str().map(str::trim);
         if let Some(why) = value.and_then(label_value_error) {
             self.refuse(
                 label.line,
-                format!("the value of the label `{key}` is none; {why}"),
+                format!("the value of the label `{key}` is not valid; {why}"),
             );
         }
     }
@@ -244,7 +244,10 @@ impl<'n> Checker<'n, '_> {
         if let Some(vlan) = management.and_then(|management| entry(management, "vlanId"))
             && whole(&vlan.value).is_some_and(|vlan| !values::VLANS.contains(&vlan))
         {
-            self.refuse(vlan.line, "`vlan_id` is from 1 to 4094; 0 is none");
+            self.refuse(
+                vlan.line,
+                "`vlan_id` must be from 1 to 4094; 0 means no VLAN",
+            );
         }
         self.bond(release);
         let Some((method, line)) = text(management, "method") else {
@@ -337,7 +340,7 @@ impl<'n> Checker<'n, '_> {
                 Some((address, _)) if values::is_ipv4(address) => {}
                 Some((address, line)) => {
                     let hint = match (key, address.contains('/')) {
-                        ("ip", true) => "; write the address alone, and the mask as `subnet_mask`",
+                        ("ip", true) => "; write only the address, and the mask as `subnet_mask`",
                         ("subnetMask", _) => "; write it like 255.255.255.0",
                         _ => "",
                     };
@@ -368,7 +371,7 @@ impl<'n> Checker<'n, '_> {
         {
             self.refuse(
                 line,
-                "`token` has a character that is none of printable ASCII, or more than one line; a block of text (`|`) ends in a \
+                "`token` has a character outside printable ASCII, or more than one line; a block of text (`|`) ends in a \
                  line break",
             );
         }
@@ -429,7 +432,7 @@ impl<'n> Checker<'n, '_> {
             if setting.key == "containerd-registry" && !is_json {
                 self.refuse_to_create(
                     setting.line,
-                    "the setting `containerd-registry` is JSON in a text, and this is none",
+                    "the setting `containerd-registry` must be JSON in a text, and this is not valid JSON",
                 );
             }
             if setting.key == "storage-network"
@@ -496,7 +499,7 @@ impl<'n> Checker<'n, '_> {
         let missing: Vec<String> = self.missing.iter().map(|one| format!("`{one}`")).collect();
         let first = self.missing.first().copied().unwrap_or_default();
         let why = format!(
-            "an installation without a person also needs {}; write it here, or on the kernel's command line (harvester.{first}=…)",
+            "an unattended installation also needs {}; write it here, or on the kernel's command line (harvester.{first}=…)",
             missing.join(", ")
         );
         self.remarks.push(Remark {

@@ -178,7 +178,7 @@ impl Shape<'_> {
             NodeValue::String(_) if at.converted => {}
             _ if converts => {
                 let what = at.node.type_name();
-                let why = format!("it takes nothing of {what} there; write a list");
+                let why = format!("the installer ignores {what} there; write a list");
                 self.remarks
                     .push(Remark::ignored(at.node.line, at.path, why));
             }
@@ -237,13 +237,13 @@ impl Shape<'_> {
         let hint = match (what, &at.node.value) {
             ("text", NodeValue::Number(_) | NodeValue::Bool(_)) => "; put it in quotation marks",
             (_, NodeValue::String(_)) if !matches!(what, "a list" | "a map") => {
-                "; take the quotation marks away"
+                "; remove the quotation marks"
             }
             _ => "",
         };
         let is = at.node.type_name();
         let why = format!(
-            "{name} is {is}, it reads {what} there, and it takes nothing of the file{hint}"
+            "{name} is {is}, but the installer expects {what} there, and it ignores the whole file{hint}"
         );
         self.remarks.push(Remark::refused(at.node.line, why));
     }

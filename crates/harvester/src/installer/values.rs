@@ -46,7 +46,7 @@ pub(super) fn server_url_error(text: &str) -> Option<&'static str> {
         return None;
     }
     if rest.contains('/') {
-        return Some("it takes no path, and `https://` alone; write https://ADDRESS:443");
+        return Some("it must have no path, and only `https://`; write https://ADDRESS:443");
     }
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) => (host, port),

@@ -120,15 +120,15 @@ kinds! {
     /// system-upgrade-controller's plans.
     PLAN "upgrade.cattle.io" "v1" "plans" "Plan" in only(&["cattle-system", "system-upgrade"], "system-upgrade-controller v0.20.1 handle_core.go:20 (its own namespace) and manifests/system-upgrade-controller.yaml:12; rancher v2.15.0 systemcharts/controller.go:362 (cattle-system)");
     /// Clusters as Rancher makes them.
-    PROVISIONING_CLUSTER "provisioning.cattle.io" "v1" "clusters" "Cluster" in any("the clusters that Rancher makes are in workspaces of any name; that of Harvester is asked for by its namespace");
+    PROVISIONING_CLUSTER "provisioning.cattle.io" "v1" "clusters" "Cluster" in any("the clusters that Rancher makes are in workspaces of any name; that of Harvester is requested by namespace");
     /// The control plane of such a cluster.
     RKE_CONTROL_PLANE "rke.cattle.io" "v1" "rkecontrolplanes" "RKEControlPlane" in only(&["fleet-local"], "rancher v2.15.0 pkg/fleet/const.go:13");
     /// Clusters of Cluster API. Rancher up to v2.14 serves this version, and Harvester up to v1.8 uses it.
     CAPI_CLUSTER "cluster.x-k8s.io" "v1beta1" "clusters" "Cluster" in only(&["fleet-local"], "harvester v1.9.0-rc6 pkg/webhook/resources/upgrade/validator.go:233");
     /// Machines of Cluster API.
-    CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine" in any("the Machines of the clusters that Rancher makes are in workspaces of any name; those of Harvester are asked for by their namespace");
+    CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine" in any("the Machines of the clusters that Rancher makes are in workspaces of any name; those of Harvester are requested by namespace");
     /// Deployments.
-    DEPLOYMENT "apps" "v1" "deployments" "Deployment" in any("each is asked for by its namespace");
+    DEPLOYMENT "apps" "v1" "deployments" "Deployment" in any("each is requested by namespace");
     /// Harvester's VIP.
     CONFIG_MAP "" "v1" "configmaps" "ConfigMap" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:50");
     /// The links of Harvester's nodes, with their hardware addresses.
@@ -136,7 +136,7 @@ kinds! {
     /// Addresses that whereabouts has given to pods.
     IP_POOL "whereabouts.cni.cncf.io" "v1alpha1" "ippools" "IPPool" in only(&["kube-system"], "harvester v1.8.2 pkg/controller/master/storagenetwork/storage_network.go:491; deploy/charts/harvester/dependency_charts/whereabouts");
     /// Leases: they name the leader.
-    LEASE "coordination.k8s.io" "v1" "leases" "Lease" in any("each is asked for by its namespace");
+    LEASE "coordination.k8s.io" "v1" "leases" "Lease" in any("each is requested by namespace");
     /// The deploy controller's add-ons: one a manifest file.
     MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, getOrCreateAddon");
     /// Events.
@@ -151,7 +151,7 @@ kinds! {
     /// Kinds in a report that people read and diagnosis does not use.
     FOR_PEOPLE:
     /// Services. In a report, those of RKE2 are enough.
-    SERVICE "" "v1" "services" "Service" in any("each is asked for by its namespace");
+    SERVICE "" "v1" "services" "Service" in any("each is requested by namespace");
     /// DaemonSets.
     DAEMON_SET "apps" "v1" "daemonsets" "DaemonSet" in any("people read them");
     /// StatefulSets.
@@ -174,9 +174,9 @@ kinds! {
     /// Kinds for probes, and kinds of which Windrow watches only the metadata.
     OTHERS:
     /// The addresses behind a Service.
-    ENDPOINT_SLICE "discovery.k8s.io" "v1" "endpointslices" "EndpointSlice" in any("each is asked for by its namespace");
+    ENDPOINT_SLICE "discovery.k8s.io" "v1" "endpointslices" "EndpointSlice" in any("each is requested by namespace");
     /// The same, in its former form.
-    ENDPOINTS "" "v1" "endpoints" "Endpoints" in any("each is asked for by its namespace");
+    ENDPOINTS "" "v1" "endpoints" "Endpoints" in any("each is requested by namespace");
     /// Definitions of kinds.
     DEFINITION "apiextensions.k8s.io" "v1" "customresourcedefinitions" "CustomResourceDefinition" in CLUSTER;
     /// Ingress classes.

@@ -105,7 +105,9 @@ impl SchedulerView {
                 .claims
                 .contains_key(&format!("{}/{claim}", pod.namespace))
         }) {
-            return Some(format!("the volume of its claim {claim} is not known"));
+            return Some(format!(
+                "Windrow does not know the volume of its claim {claim}"
+            ));
         }
         let all = self.pods.iter().flat_map(|other| &other.anti_affinity);
         let needs = pod
@@ -114,8 +116,9 @@ impl SchedulerView {
             .chain(&pod.anti_affinity)
             .chain(all)
             .any(super::affinity::Affinity::needs_namespaces);
-        (needs && self.namespaces.is_none())
-            .then(|| "affinity selects namespaces by label, and they are not known".to_owned())
+        (needs && self.namespaces.is_none()).then(|| {
+            "affinity selects namespaces by label, and Windrow does not know them".to_owned()
+        })
     }
 
     fn on<'p>(&'p self, node: &'p str) -> impl Iterator<Item = &'p SchedulerPod> {
@@ -355,7 +358,7 @@ impl<'p> Neighbours<'p> {
             };
             let sought = (term.topology_key.as_str(), value.as_str());
             if !self.sought.contains(&sought) && !self.is_first {
-                return Some("the pod that it must run beside is not there".to_owned());
+                return Some("the pod that it must run with is missing".to_owned());
             }
         }
         let of = |list: &[(&str, &str, &SchedulerPod)]| {
@@ -363,7 +366,7 @@ impl<'p> Neighbours<'p> {
             found.map(|(_, _, other)| other.id())
         };
         if let Some(other) = of(&self.avoided) {
-            return Some(format!("anti-affinity: it must not run beside {other}"));
+            return Some(format!("anti-affinity: it must not run with {other}"));
         }
         of(&self.kept_off).map(|other| format!("anti-affinity: {other} keeps it off"))
     }

@@ -203,7 +203,7 @@ fn beyond(object: &Value, tolerations: &[Toleration]) -> Option<String> {
     tolerations
         .iter()
         .any(|one| one.unknown)
-        .then(|| "it has a toleration whose operator is not known".to_owned())
+        .then(|| "it has a toleration with an unknown operator".to_owned())
 }
 
 fn host_ports(object: &Value) -> Vec<HostPort> {

@@ -39,7 +39,7 @@ pub(super) const OVERALL: &[OverallFacts] = &[
     overall(
         "RepoPrepared",
         "ImageReady",
-        "what its repository says of the release",
+        "the release information of its repository",
     ),
     overall(
         "PreparingNodes",

@@ -39,21 +39,21 @@ fn job_made_again(addon: &Value, job: &Value) -> Cure {
         // The newer Job may disappear together with its HelmChart before Windrow sees it.
         true => (
             CureGoal::Gone { path, uid },
-            "the chart is uninstalled once more",
+            "the chart is uninstalled again",
         ),
         false => (
             CureGoal::Anew { path, before: uid },
-            "the chart is installed once more over what it runs, with the same values",
+            "the chart is installed again over its running objects, with the same values",
         ),
     };
-    let no_way_back = "what the Job did stays done; it is made again";
+    let no_way_back = "the effects of the Job stay; it is created again";
     let delete = CureStep::delete(ObjectKind::JOB, job, no_way_back, goal, MADE_AGAIN);
     let mut changes = vec![format!(
         "Job {} is deleted with its pods, and helm-controller makes it again: {what}",
         named(job)
     )];
     if !uninstalls {
-        changes.push("neither the Addon nor what its chart runs is deleted".to_owned());
+        changes.push("neither the Addon nor the workloads of its chart are deleted".to_owned());
     }
     let state = match addon["spec"]["enabled"] == true {
         true => "AddonDeploySuccessful",
@@ -88,7 +88,7 @@ fn failed_in_progress(addon: &Value) -> Option<Cure> {
         addon,
         vec![
             "the Addon's condition InProgress becomes False; nothing else is changed".to_owned(),
-            "it counts as failed then: mend it, switch it off and on".to_owned(),
+            "the Addon then counts as failed: fix it, switch it off and on".to_owned(),
         ],
         vec![step.afterwards("Harvester's webhook lets the Addon be changed again")],
     ))
@@ -104,7 +104,7 @@ fn deployed_in_progress(addon: &Value) -> Option<Cure> {
         addon,
         vec![
             "the Addon's condition InProgress becomes False; nothing else is changed".to_owned(),
-            "what its chart runs stays as it is".to_owned(),
+            "the workloads of its chart stay as they are".to_owned(),
         ],
         vec![step.afterwards("Harvester's webhook lets the Addon be changed again")],
     ))
@@ -120,7 +120,7 @@ fn disabled_in_progress(addon: &Value) -> Option<Cure> {
         addon,
         vec![
             "the Addon's condition InProgress becomes False".to_owned(),
-            "Harvester then disables it, as was asked for: what its chart runs is deleted"
+            "Harvester then disables it, as requested: the workloads of its chart are deleted"
                 .to_owned(),
         ],
         vec![step.afterwards("Harvester deletes the HelmChart and helm-controller uninstalls it")],
@@ -140,12 +140,12 @@ fn switched_off(addon: &Value) -> Cure {
         .set("/spec/enabled", json!(false));
     let goal = addon_has(addon, "/spec/enabled", json!(false));
     let step = off.step(format!("switch Addon {} off", named(addon)), goal, 60);
-    steps.push(step.afterwards("Harvester goes on disabling it"));
+    steps.push(step.afterwards("Harvester continues to disable it"));
     of_addon(
         addon,
         vec![
-            "the Addon is switched off, which is not what was asked for last".to_owned(),
-            "Harvester goes on disabling it: what its chart runs is deleted".to_owned(),
+            "the Addon is switched off, contrary to the last request".to_owned(),
+            "Harvester continues to disable it: the workloads of its chart are deleted".to_owned(),
             "once it is AddonDisabled, switch it on again".to_owned(),
         ],
         steps,

@@ -136,7 +136,7 @@ impl CureRequest {
         let mut tests = operations().filter(is_test);
         match tests.find(|operation| !holds(operation, object)) {
             Some(other) => RequestState::Outdated(format!(
-                "{} is no longer what was diagnosed",
+                "{} has changed since the diagnosis",
                 text(other, "/path")
             )),
             None => RequestState::Due,

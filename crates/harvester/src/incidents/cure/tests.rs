@@ -196,13 +196,13 @@ fn a_change_is_due_while_all_is_as_diagnosed_applied_once_it_is_as_wanted_and_ou
         ("runStrategy", json!("Manual")),
         ("mark", json!(2)),
     ] {
-        let why = format!("/spec/{field} is no longer what was diagnosed");
+        let why = format!("/spec/{field} has changed since the diagnosis");
         let seen = request.judge(Some(&with(&vm, field, value)));
         assert_eq!(seen, outdated(&why));
     }
     // Another client has written one half, so the other half no longer matches the diagnosis.
     let half = with(&vm, "runStrategy", json!("Halted"));
-    let why = "/spec/runStrategy is no longer what was diagnosed";
+    let why = "/spec/runStrategy has changed since the diagnosis";
     assert_eq!(request.judge(Some(&half)), outdated(why));
     let changed_since = with(&after, "runStrategy", json!("Manual"));
     assert_eq!(back.judge(Some(&changed_since)), outdated(why));

@@ -64,12 +64,12 @@ pub(super) fn cure(objects: &Objects, stuck: &[&str]) -> Result<Result<Cure, Str
             )));
         }
         (Some(_), Some(Holds::No)) => {
-            "Harvester's chart of this version sets no spec.infra in KubeVirt, so somebody did"
+            "Harvester's chart of this version sets no spec.infra in KubeVirt, so another client set it"
         }
         (None, _) if holds(Fact::KubevirtPinsItsPods) == Some(Holds::No) => {
-            "KubeVirt of this version pins none of its pods by itself"
+            "this version of KubeVirt does not pin its pods"
         }
-        _ => "what Harvester's chart of this version sets in KubeVirt is not known",
+        _ => "Windrow has no data on the KubeVirt settings of Harvester's chart of this version",
     };
     Ok(Err(why.to_owned()))
 }
@@ -148,7 +148,7 @@ fn of_values(
                 "ManagedChart {}: kubevirt.spec.infra.nodePlacement of its values is emptied; the other values stay",
                 named(chart)
             ),
-            "the whole chart is upgraded with the same version; what was changed by hand in its objects is put back"
+            "the whole chart is upgraded with the same version; manual changes to its objects are reverted"
                 .to_owned(),
             "virt-api and virt-controller are rolled out again; machines go on running".to_owned(),
         ],

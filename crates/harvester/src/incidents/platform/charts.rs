@@ -34,10 +34,10 @@ const LONGEST_PATCH: usize = 64 << 10;
 /// (`package/upgrade/migrations/managed_charts/v1.4.1.sh`). The webhook keeps using the key in its Secret.
 const LEAVE_CERTIFICATES: &str = "Do not apply the patch of a certificate: one that is made at each render always differs, and a caBundle without its \
      Secret breaks its webhook.";
-const EXCEPT_CERTIFICATES: &str = "Except what has one: spec.diff.comparePatches of the ManagedChart, with jsonPointers /data for a Secret and /webhooks \
+const EXCEPT_CERTIFICATES: &str = "Exclude objects with a certificate through spec.diff.comparePatches of the ManagedChart, with jsonPointers /data for a Secret and /webhooks \
      for a webhook configuration.";
 /// A removed value would be written as it is shown.
-const FILL_IN: &str = "Fill in first what is `[redacted]` in it.";
+const FILL_IN: &str = "First fill in the values that are `[redacted]`.";
 
 /// Fleet's messages about charts that it cannot apply, and the advice of its maintainers or of Harvester's documentation.
 const FAILURES: &[(&[&str], &str)] = &[
@@ -61,8 +61,8 @@ const FAILURES: &[(&[&str], &str)] = &[
     ),
 ];
 /// The advice for any other message.
-const OTHER_FAILURE: &str = "Mend what Fleet says, which names no object that is at fault by itself. Raising spec.forceSyncGeneration of \
-     Bundle mcc-NAME by one makes Fleet apply the chart again.";
+const OTHER_FAILURE: &str = "Fix the error that Fleet reports; it names no single object at fault. To make Fleet apply the chart again, \
+     raise spec.forceSyncGeneration of Bundle mcc-NAME by one.";
 
 /// The field of an incomplete patch.
 const LEFT_OUT: &str = "modified (secrets left out)";
@@ -130,7 +130,7 @@ fn paused(
     }
     let finding = |chart: &&&Value| {
         let subject = format!("ManagedChart {}", named(chart));
-        let why = "spec.paused is true, so that what is changed in it is not rolled out";
+        let why = "spec.paused is true, so changes to it are not rolled out";
         let seen = Evidence::new(&subject, "spec.paused", "true");
         IncidentFinding::new(Code::ChartPaused, subject, why).seen([seen])
     };

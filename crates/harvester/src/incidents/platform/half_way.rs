@@ -83,8 +83,8 @@ fn left(namespace: &str, name: &str, newest: &Value, deployed: Option<&Value>) -
             seen.push(Evidence::new(secret(deployed), field, "deployed"));
             let mut finding = IncidentFinding::new(Code::ReleaseHalfWay, subject, &why);
             finding.advice = format!(
-                "`helm rollback {} {} -n {}` goes back to the revision that was deployed. For Fleet, Rancher then \
-                 upgrades it by itself; restarting Rancher's pods makes it sooner.",
+                "`helm rollback {} {} -n {}` returns to the deployed revision. For Fleet, Rancher then \
+                 upgrades it automatically; restart Rancher's pods to speed this up.",
                 shell_word(name),
                 shell_word(label(deployed, "version")),
                 shell_word(namespace)

@@ -120,7 +120,7 @@ fn missing(image: &str, pods: &[Waiting<'_>], nodes: &[Value]) -> IncidentFindin
     }
     if pods.iter().any(|one| is_always_pulled(one)) {
         let always =
-            "imagePullPolicy is Always: a registry is asked even where the image is on the node";
+            "imagePullPolicy is Always: a registry is contacted even if the image is on the node";
         finding.proof.push(always.to_owned());
     }
     finding

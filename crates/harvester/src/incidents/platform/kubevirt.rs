@@ -75,7 +75,7 @@ fn unavailable(kubevirt: &Value, available: Condition<'_>, handlers: &[&Value]) 
             let field = format!("metadata.annotations[{MARK}]");
             Evidence::new(format!("Pod {}", named(pod)), field, "absent")
         }));
-        "Delete the pods of virt-handler that are named: virt-operator waits for them, and they are made again with its annotations."
+        "Delete these pods of virt-handler: virt-operator waits for them, and they are created again with its annotations."
             .clone_into(&mut finding.advice);
     }
     finding

@@ -146,9 +146,11 @@ fn unplaced(owner: &str, pods: &[&Value], view: &SchedulerView, now: Timestamp) 
             finding.proof.extend(lines);
             (all > MOST).then(|| format!("nor do {} more nodes", all - MOST))
         }
-        Some(Placement::Unknown(why)) => Some(format!("why no node takes it is not known: {why}")),
+        Some(Placement::Unknown(why)) => {
+            Some(format!("Windrow cannot tell why no node takes it: {why}"))
+        }
         // The cause may be a limit that Windrow does not model, or be gone.
-        _ => Some("why no node takes it is not known".to_owned()),
+        _ => Some("Windrow cannot tell why no node takes it".to_owned()),
     };
     finding.proof.extend(why_not);
     finding

@@ -148,7 +148,7 @@ fn endless(objects: &Objects, node: &Value, job: &Value) -> Result<IncidentFindi
         "the script of the Job has no time limit, and Harvester promotes no other node until the Job ends".to_owned(),
     );
     finding.advice = format!(
-        "Run `kubectl logs -n {} job/{}`: its last line names what it waits for. Fix the cause, and the Job continues. Do not delete the \
+        "Run `kubectl logs -n {} job/{}`: its last line shows the cause. Fix it, and the Job continues. Do not delete the \
          Job: Harvester then waits for you.",
         text(job, "/metadata/namespace"),
         shell_word(text(job, "/metadata/name"))

@@ -19,7 +19,7 @@ use crate::upgrade::{HarvesterUpgrade, label, time};
 /// Longer than the upgrade of a node takes.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(60);
 /// The advice after a failed upgrade, which cannot simply continue.
-const FAILED: &str = "An upgrade has failed half-way. First see what ended it (`windrow why upgrade-failed`), and what is said there of starting it again.";
+const FAILED: &str = "An upgrade has failed half-way. First find its cause and the advice about a restart: run `windrow why upgrade-failed`.";
 /// How many minors a kubelet may be behind kube-apiserver (Kubernetes' version skew policy).
 const MOST_BEHIND: u16 = 3;
 

@@ -492,6 +492,6 @@ fn a_chart_of_somebody_else_is_told_and_left_alone() {
         "{}",
         finding.message
     );
-    assert!(finding.advice.contains("who owns the HelmChart"));
+    assert!(finding.advice.contains("owner of the HelmChart"));
     assert!(!finding.proof.is_empty() && finding.cure.is_none());
 }

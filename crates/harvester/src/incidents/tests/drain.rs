@@ -181,13 +181,13 @@ fn what_helps_is_told_by_the_pod_and_only_a_budget_that_protects_nothing_is_ever
     ];
     let advice = stays("InstanceManager", "im-1", another);
     assert!(
-        advice.contains("PodDisruptionBudget longhorn-system/im-2 is that of another node's"),
+        advice.contains("PodDisruptionBudget longhorn-system/im-2 belongs to another node's"),
         "{advice}"
     );
 
     let advice = stays("ReplicaSet", "db-1", [strict_budget("db")]);
     assert!(
-        advice.contains("ask whoever made PodDisruptionBudget longhorn-system/db"),
+        advice.contains("ask the owner of PodDisruptionBudget longhorn-system/db"),
         "{advice}"
     );
     assert!(!advice.contains("delet"), "{advice}");
@@ -332,9 +332,9 @@ fn where_the_values_do_not_pin_kubevirt_gets_what_the_chart_gives_it() {
     assert_eq!(back.body[2]["value"], pinned());
     // Before v1.4.2 the chart has no value, so a user pinned the pods; for newer minors the value is unknown.
     for (version, why) in [
-        ("v1.4.1", "somebody did"),
-        ("v1.9.0", "is not known"),
-        ("x", "is not known"),
+        ("v1.4.1", "another client set it"),
+        ("v1.9.0", "has no data"),
+        ("x", "has no data"),
     ] {
         let advice = path(managed(version, json!(null), pinned())).unwrap_err();
         assert!(advice.contains(why), "{version}: {advice}");
@@ -359,10 +359,10 @@ fn the_drain_of_a_version_that_was_not_read_has_no_fix() {
 fn where_neither_says_anything_the_version_decides() {
     // Its candidate had no infra in the chart, but a KubeVirt that pins its pods.
     let advice = offered(managed("v1.4.2-rc1", json!(null), json!(null))).unwrap_err();
-    assert!(advice.contains("is not known"), "{advice}");
+    assert!(advice.contains("has no data"), "{advice}");
     // KubeVirt 1.2 does not pin pods by default.
     let advice = offered(managed("v1.4.0", json!(null), json!(null))).unwrap_err();
-    assert!(advice.contains("pins none"), "{advice}");
+    assert!(advice.contains("does not pin"), "{advice}");
 }
 
 #[test]

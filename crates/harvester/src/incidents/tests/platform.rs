@@ -152,7 +152,7 @@ fn the_patch_is_whole_for_programs_and_short_for_people() {
         modified_by(json!([{"kind": "Deployment", "name": "x", "patch": secret.to_string()}]))
             .advice;
     assert!(
-        advice.ends_with("Fill in first what is `[redacted]` in it."),
+        advice.ends_with("First fill in the values that are `[redacted]`."),
         "{advice}"
     );
     assert!(serde_json::from_str::<Value>(&seen.value).is_ok(), "{seen}");

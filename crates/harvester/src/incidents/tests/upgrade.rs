@@ -89,8 +89,9 @@ fn an_upgrade_plan_is_named_and_unknown_until_it_has_ended() {
         (json!({}), "just made"),
     ] {
         let found = diagnose(&cluster([plan(status)]), now());
-        let line =
-            format!("UpgradePlan to-v1.10 to v1.10.0: {said}; what it waits for is not known here");
+        let line = format!(
+            "UpgradePlan to-v1.10 to v1.10.0: {said}; Windrow does not know the reason for the wait"
+        );
         assert_eq!(found.upgrade, std::slice::from_ref(&line));
         assert_eq!(found.unknown.len(), 1, "{:?}", found.unknown);
         assert!(found.unknown[0].contains(&line), "{:?}", found.unknown);

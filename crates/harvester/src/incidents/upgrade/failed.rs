@@ -15,8 +15,8 @@ use super::seen_condition;
 use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed};
 
-const WHILE_NODES: &str = "It failed while nodes were upgraded (phase 4): do not start it again and begin no \
-    other upgrade before the cause is mended and support agrees. Make a support bundle, and read the log of the Job that is named.";
+const WHILE_NODES: &str = "It failed while nodes were upgraded (phase 4). Do not restart it or \
+    begin another upgrade until the cause is fixed and support agrees. Make a support bundle, and read the log of this Job.";
 
 pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let Some(upgrade) = HarvesterUpgrade::failed(objects)? else {

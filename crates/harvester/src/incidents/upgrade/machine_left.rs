@@ -50,7 +50,7 @@ fn left(machine: &Value, node: &str) -> IncidentFinding {
     let healthy = Condition::of(machine, "NodeHealthy");
     seen.extend(healthy.map(|healthy| seen_condition(&subject, healthy)));
     let mut finding = IncidentFinding::new(Code::MachineMissing, subject, &why).seen(seen);
-    "Where the node is gone for good, delete its Machine in fleet-local. Where it should be there, let it join again."
+    "If the node is gone permanently, delete its Machine in fleet-local. If it should be there, let it join again."
         .clone_into(&mut finding.advice);
     finding
 }

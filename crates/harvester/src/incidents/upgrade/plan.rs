@@ -119,7 +119,10 @@ fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Optio
     if !applying.iter().any(|node| is_left(&node)) {
         let done = applying.join(", ");
         return (!runs).then(|| {
-            format!("it lists {done}, done already, and no Job is begun for the nodes that are left: {}", left.len())
+            format!(
+                "it lists {done}, already done, and starts no Job for the remaining nodes: {}",
+                left.len()
+            )
         });
     }
     applying.iter().filter(is_left).find_map(|node| {
@@ -207,8 +210,8 @@ fn stuck(
         "system-upgrade-controller begins a node's Job within seconds; no Job of this Plan runs, and none is waited for".to_owned(),
     ];
     if Condition::of(plan, "Complete").is_some_and(|one| one.reason == "JobFailed") {
-        let line = "its last Job failed and is gone: the controller begins another once it is started again. Mend first what \
-                    condition Complete names";
+        let line = "its last Job failed and is gone: the controller begins another once it is restarted. First fix \
+                    the cause that condition Complete names";
         finding.proof.push(line.to_owned());
         // It would fail again, and drain its node again.
         finding.by_person = true;

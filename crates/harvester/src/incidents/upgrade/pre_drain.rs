@@ -99,7 +99,7 @@ fn sick(volume: &Value, engine: &Value, many: bool) -> Option<Evidence> {
     let wanted = wanted.unwrap_or_default().min(2);
     (writable < wanted).then(|| {
         let subject = format!("Engine {}", named(engine));
-        let value = format!("{writable} replicas are RW, {wanted} are asked for");
+        let value = format!("{writable} replicas are RW, {wanted} are required");
         Evidence::new(subject, "status.replicaModeMap", value)
     })
 }

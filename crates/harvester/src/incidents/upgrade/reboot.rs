@@ -75,7 +75,7 @@ fn why(boot: &str, object: &Value) -> String {
     let (running, pending) = (text(object, RUNNING), text(object, PENDING));
     match silent_since(object) {
         Some(silent) => format!(
-            "{boot}; its kubelet has not reported since {silent}, so whether it has {pending} is not known"
+            "{boot}; its kubelet has not reported since {silent}, so Windrow cannot tell whether it has {pending}"
         ),
         None => format!("{boot}; it has {running}, not {pending}"),
     }

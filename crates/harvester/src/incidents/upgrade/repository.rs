@@ -175,7 +175,7 @@ impl<'o> RepositoryVolume<'o> {
             });
             return Ok(Some(VolumeTrouble {
                 why: format!(
-                    "ShareManager {LONGHORN}/{name} serves its volume at `{}`, which is no address; Longhorn's setting \
+                    "ShareManager {LONGHORN}/{name} serves its volume at `{}`, which is not a valid address; Longhorn's setting \
                      {ENDPOINT_NETWORK} is {setting}",
                     self.endpoint()
                 ),
@@ -221,7 +221,7 @@ impl<'o> RepositoryVolume<'o> {
                  elsewhere, and it attaches then. It may happen again on the next node."
             ),
             false => format!(
-                "Do not delete Replica {replica} on the node that was drained: no other good one is known. Look at the \
+                "Do not delete Replica {replica} on the drained node: Windrow knows no other good one. Look at the \
                  volume in Longhorn's console."
             ),
         })

@@ -27,11 +27,11 @@ const RETRIES: i64 = 3;
 const RETRIES_FOR: i64 = 30;
 const HARVESTER_NAMESPACE: &str = "harvester-system";
 /// Harvester's pull request 9297.
-const TAKES_NO_NOTE: &str = "Look for `already exists, requeuing` in the log of Deployment harvester-system/harvester: before v1.7.0 it took \
-    no note of a Job that was there already. Make a support bundle before you change the Upgrade.";
-const ASKS_NOTHING: &str = "Look at what is quoted, and at Rancher's log (`kubectl -n cattle-system logs deployment/rancher`). Jobs that \
+const TAKES_NO_NOTE: &str = "Look for `already exists, requeuing` in the log of Deployment harvester-system/harvester: before v1.7.0 it \
+    ignored an existing Job. Make a support bundle before you change the Upgrade.";
+const ASKS_NOTHING: &str = "Read the quoted messages and Rancher's log (`kubectl -n cattle-system logs deployment/rancher`). Jobs that \
     have not succeeded hold Harvester back.";
-const PROBES: &str = "Look at RKE2 on the node of the Machine that is named: the component does not answer its probe. The \
+const PROBES: &str = "Look at RKE2 on the node of this Machine: the component does not answer its probe. The \
     certificates of kube-controller-manager and kube-scheduler there may have expired.";
 /// The states that wait for Rancher's charts, and their usual duration.
 const CHARTS: [(&str, i64); 2] = [
@@ -83,8 +83,8 @@ fn failing_jobs(
         let mut finding = IncidentFinding::new(Code::UpgradeStalled, &subject, &why);
         finding.severity = Severity::Warning;
         finding.advice = format!(
-            "`kubectl -n {HARVESTER_NAMESPACE} logs job/{}` says why. Mend that before the Job fails for good: Harvester then \
-             gives the whole upgrade up.",
+            "`kubectl -n {HARVESTER_NAMESPACE} logs job/{}` shows the cause. Fix it before the Job fails permanently: \
+             Harvester then gives up the whole upgrade.",
             shell_word(text(job, "/metadata/name"))
         );
         findings.push(finding.seen([

@@ -205,7 +205,8 @@ async fn an_upgrade_that_runs_is_told_by_node_state_time_and_what_is_waited_for(
 async fn an_upgrade_plan_is_an_upgrade_until_it_has_ended_and_what_cannot_be_asked_changes_nothing()
 {
     const PLANS: &str = "/apis/management.harvesterhci.io/v1beta1/upgradeplans";
-    let line = "UpgradePlan up to v1.10.0: NodeUpgrading; what it waits for is not known here";
+    let line =
+        "UpgradePlan up to v1.10.0: NodeUpgrading; Windrow does not know the reason for the wait";
     for (status, phase, expected) in [
         (200, "NodeUpgrading", Some(Some(line))),
         (200, "Succeeded", Some(None)),

@@ -274,7 +274,10 @@ fn kubevirt_that_stays_unavailable_is_an_error_that_names_the_pods_it_waits_for(
     assert_eq!(codes(&cluster(late())), ["kubevirt-not-ready"]);
     let finding = found(&cluster(late())).remove(0);
     assert_eq!(finding.severity, Severity::Error);
-    assert!(finding.advice.starts_with("Delete the pods"), "{finding:?}");
+    assert!(
+        finding.advice.starts_with("Delete these pods"),
+        "{finding:?}"
+    );
     let said = told(&finding);
     assert!(
         said.contains("Pod harvester-system/b: metadata.annotations"),

@@ -370,7 +370,7 @@ fn of_a_node_whose_kubelet_is_silent_since_the_reboot_the_image_is_not_known() {
     let (message, told) = advice(silent);
     assert!(
         message.contains(
-            "has not reported since 2026-05-01T11:04:00Z, so whether it has Harvester v1.8.2 is not known"
+            "has not reported since 2026-05-01T11:04:00Z, so Windrow cannot tell whether it has Harvester v1.8.2"
         ),
         "{message}"
     );

@@ -41,7 +41,7 @@ fn an_upgrade_that_failed_is_told_with_its_node_its_job_and_what_is_not_to_be_do
         ),
         "{seen}"
     );
-    assert!(advice(objects()).contains("do not start it again"));
+    assert!(advice(objects()).contains("Do not restart it"));
 
     let waits = json!({"n1": {"state": "Images preloaded"}, "n2": {"state": "Images preloaded"}});
     let objects = || vec![failed("False", waits.clone()), node("n1")];

@@ -47,10 +47,7 @@ fn a_volume_that_is_not_healthy_and_not_rebuilt_keeps_a_node_in_pre_draining() {
     two.remove(4);
     let (codes, seen) = told(two);
     assert_eq!(codes, ["pre-drain-waits"]);
-    assert!(
-        seen.contains("1 replicas are RW, 2 are asked for"),
-        "{seen}"
-    );
+    assert!(seen.contains("1 replicas are RW, 2 are required"), "{seen}");
 }
 
 #[test]
