@@ -14,7 +14,7 @@ pub fn label_key_error(key: &str) -> Option<&'static str> {
         None => (None, key),
     };
     if prefix.is_some_and(|prefix| !is_subdomain(prefix)) {
-        return Some("what comes before the `/` must be a DNS name in lower case");
+        return Some("the part before the `/` must be a DNS name in lower case");
     }
     (!is_qualified(name)).then_some(NAME)
 }

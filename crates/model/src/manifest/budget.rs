@@ -92,7 +92,7 @@ pub(super) fn exceeded(limits: &ReadLimits, taken: usize) -> String {
         _ => "their",
     };
     format!(
-        "the values of the {what}, {their} aliases written out, would take more than {} of memory, so it is not known what RKE2 does with it; split it, or raise staging.limits.expandedBytes",
+        "the values of the {what}, {their} aliases written out, would take more than {} of memory, so Windrow cannot predict how RKE2 reads it; split it, or raise staging.limits.expandedBytes",
         shown(limits.expanded_bytes as u64)
     )
 }

@@ -119,7 +119,10 @@ fn input(
         FileKind::Ignition => match json::parse(text.trim_end(), 1, limits, 0) {
             Ok(root) => Ok((Some(root), Vec::new())),
             Err(problem) => Err(vec![Problem {
-                message: format!("Ignition reads JSON, and this is none: {}", problem.message),
+                message: format!(
+                    "Ignition reads JSON, and this is not valid JSON: {}",
+                    problem.message
+                ),
                 ..problem
             }]),
         },

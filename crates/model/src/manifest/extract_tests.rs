@@ -195,7 +195,7 @@ fn what_cannot_be_taken_out_is_told_with_its_line() {
         (
             cloud_config("  append: true\n  content: x\n"),
             4,
-            "`append` puts this behind",
+            "`append` adds this",
         ),
         (
             cloud_config("  content: x\n---\nwrite_files: []\n"),

@@ -59,7 +59,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
                 code: Code::FileRefused,
                 line: Some(items.line),
                 message: format!(
-                    "`items` is {}, and RKE2 takes whatever has `items` for a List; write a list",
+                    "`items` is {}, and RKE2 reads every object with `items` as a List; write a list",
                     items.type_name()
                 ),
             });

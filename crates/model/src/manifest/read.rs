@@ -159,7 +159,7 @@ impl<'v> ManifestReader<'v> {
                      indent all of its lines, deeper than the key before them"
                 }
                 AfterSeparator::Text => {
-                    "invalid document separator: text follows `---`; put it on a line of its own or behind a `#`, or indent the \
+                    "invalid document separator: text follows `---`; put it on its own line or behind a `#`, or indent the \
                      line if it belongs to a value"
                 }
             };
@@ -354,7 +354,7 @@ fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> Mani
         ),
         FileContent::Fifo => (
             Code::SpecialFile,
-            "a FIFO, not a file: RKE2 hangs for good when it opens it; remove it".to_owned(),
+            "a FIFO, not a file: RKE2 hangs forever when it opens it; remove it".to_owned(),
         ),
         FileContent::Special { what } => {
             (Code::SpecialFile, format!("{what}, not a file; remove it"))
@@ -379,12 +379,12 @@ fn without_bytes(path: &str, content: &FileContent, limits: &ReadLimits) -> Mani
         } => (
             Code::FileNameNotText,
             format!(
-                "{what}, not a file, at a path that is not UTF-8: RKE2 stops at it, at a FIFO for good, and Windrow cannot hold it; remove it"
+                "{what}, not a file, at a path that is not UTF-8: RKE2 stops at it, at a FIFO forever, and Windrow cannot hold it; remove it"
             ),
         ),
         FileContent::Unreadable { error } => (
             Code::FileUnreadable,
-            format!("cannot be read: {error}; mend permissions or the file system"),
+            format!("cannot be read: {error}; fix the permissions or the file system"),
         ),
     };
     ManifestFile {

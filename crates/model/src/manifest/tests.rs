@@ -96,12 +96,12 @@ fn a_line_of_a_certificate_that_cuts_the_file_is_to_be_indented() {
     let (code, line, message) = all.remove(0);
     assert_eq!((code, line), (Code::FileRefused, 7));
     assert!(
-        message.contains("indent all of its lines") && !message.contains("line of its own"),
+        message.contains("indent all of its lines") && !message.contains("its own line"),
         "{message}"
     );
     let (.., message) = problems_of_file(format!("{}--- foo\n", map("a"))).remove(0);
     assert!(
-        message.contains("text follows `---`; put it on a line of its own"),
+        message.contains("text follows `---`; put it on its own line"),
         "{message}"
     );
 }

@@ -410,7 +410,7 @@ fn document(
                 let problem = Problem {
                     code: Code::FileRefused,
                     line: Some(lines.at(event.start_mark)),
-                    message: "a second document begins here, and this file takes one: put what follows the `---` into a file of its own"
+                    message: "a second document begins here, and this file may have only one: put the text after the `---` into a separate file"
                         .to_owned(),
                 };
                 return Err(builder.stop(problem));

@@ -49,7 +49,7 @@ impl LabelRequirement {
             "DoesNotExist" => Operator::DoesNotExist,
             "Gt" => Operator::Gt,
             "Lt" => Operator::Lt,
-            _ => return Err("the operator of a selector is not known".to_owned()),
+            _ => return Err("a selector has an unknown operator".to_owned()),
         };
         let values = expression.list("values").iter();
         Ok(Self {

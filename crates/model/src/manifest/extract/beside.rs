@@ -34,7 +34,7 @@ pub struct FileBeside {
 pub struct NothingBeside;
 
 /// Why nothing is read there.
-const NO_PLACE: &str = "what lies beside this text is not known; give its file by name";
+const NO_PLACE: &str = "Windrow cannot read the files next to this text; give the file by name";
 
 impl FilesBeside for NothingBeside {
     fn is_known(&self) -> bool {

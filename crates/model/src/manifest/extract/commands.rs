@@ -45,8 +45,9 @@ impl Extractor<'_> {
             words.find_map(|word| Some((command.line, named(word)?.1)))
         });
         if let Some((line, directory)) = found {
-            let what =
-                format!("{what}: a command names {directory}, and what it does there is not known");
+            let what = format!(
+                "{what}: a command names {directory}, and Windrow cannot tell its effect there"
+            );
             self.not_looked_at(line, &what);
         }
     }
@@ -59,7 +60,7 @@ impl Extractor<'_> {
         let below = format!("{}/", text.trim_end_matches('/'));
         let holds = WHOLE.iter().any(|whole| whole.starts_with(&below));
         if !text.is_empty() && (holds || named(&below).is_some()) {
-            let what = format!("{what}: what is fetched to {text} is not known");
+            let what = format!("{what}: Windrow cannot tell which files are fetched to {text}");
             self.not_looked_at(node.line, &what);
         }
     }
@@ -67,8 +68,9 @@ impl Extractor<'_> {
     /// A script that is written to a file and may run later.
     pub(super) fn names_directory(&mut self, script: &[u8], lines: InnerLines, path: &str) {
         if let Some((line, directory)) = named(&String::from_utf8_lossy(script)) {
-            let what =
-                format!("the script {path} names {directory}, and what it does there is not known");
+            let what = format!(
+                "the script {path} names {directory}, and Windrow cannot tell its effect there"
+            );
             self.not_looked_at(lines.outer(line), &what);
         }
     }

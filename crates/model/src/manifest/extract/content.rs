@@ -51,7 +51,7 @@ impl Extractor<'_> {
         let name = self.field(file, "encoding")?;
         (self.encoding(file) == Encoding::Unknown).then(|| {
             let key = format!("encoding: {}", name.as_str().unwrap_or_default());
-            let why = "no such encoding is known, and the content is taken as it stands here; use b64 or gz+b64, or none";
+            let why = "this encoding is unknown, so the content is read as it is; use b64 or gz+b64, or none";
             key_not_read(&key, name.line, why)
         })
     }
@@ -77,7 +77,7 @@ impl Extractor<'_> {
                 .field(file, "source")
                 .or_else(|| self.field(file, "url"))
             {
-                let message = "the content comes from somewhere else and is not known here; write it as `content`";
+                let message = "the content comes from elsewhere, and Windrow cannot read it; write it as `content`";
                 return Err((from.line, message.to_owned()));
             }
             return Ok((Vec::new(), InnerLines::Begin { line: file.line }));

@@ -53,7 +53,7 @@ impl Extractor<'_> {
                 self.not_looked_at(line, what);
             }
             None => {
-                let message = "`ignition.version` is missing, and Ignition takes nothing of the file; write \"3.4.0\"";
+                let message = "`ignition.version` is missing, and Ignition ignores the whole file; write \"3.4.0\"";
                 self.problem(root.line, message.to_owned());
             }
         }
@@ -189,7 +189,7 @@ impl Extractor<'_> {
             return Ok(None);
         };
         if let Some((other, second)) = all.next() {
-            let message = format!("`{key}` and `{other}` both say what the content is; keep one");
+            let message = format!("`{key}` and `{other}` both set the content; keep one");
             return Err(wrong(second, message));
         }
         let Some(text) = value.as_str() else {
@@ -220,7 +220,7 @@ impl Extractor<'_> {
                 };
             }
             Some((node, _)) => {
-                let message = "`compression` is `gzip` or left out, and nothing else is known";
+                let message = "`compression` must be `gzip` or left out";
                 return Err(wrong(node, message.to_owned()));
             }
         }
@@ -237,7 +237,7 @@ impl Extractor<'_> {
             }),
             Ok(None) => {
                 let message = format!(
-                    "`{path}` does not lie beside this file; put it there: butane is called with this directory as its --files-dir"
+                    "`{path}` is not next to this file; put it there: butane is called with this directory as its --files-dir"
                 );
                 Err(wrong(node, message))
             }
@@ -259,7 +259,7 @@ impl Extractor<'_> {
             Ok(Some(paths)) => paths,
             Ok(None) => {
                 let message =
-                    format!("there is no directory `{directory}` beside this file; put it there");
+                    format!("there is no directory `{directory}` next to this file; put it there");
                 return self.problem(local.line, message);
             }
             Err(why) => return self.not_looked_at(local.line, &format!("{directory}: {why}")),
@@ -311,7 +311,8 @@ impl Extractor<'_> {
                 None => node.line,
             };
             let name = unit.str_at(&["name"]).unwrap_or("a unit");
-            let what = format!("{name} names {directory}, and what it does there is not known");
+            let what =
+                format!("{name} names {directory}, and Windrow cannot tell its effect there");
             self.not_looked_at(line, &what);
         }
     }

@@ -159,7 +159,7 @@ fn what_ignition_or_butane_refuses_is_an_error_with_its_line() {
         (
             bad("{\"source\": \"data:,x\", \"compression\": \"xz\"}"),
             5,
-            "nothing else is known",
+            "must be `gzip` or left out",
         ),
         (
             bad("{\"source\": \"data:,x\", \"compression\": \"gzip\"}"),
@@ -182,7 +182,7 @@ fn what_ignition_or_butane_refuses_is_an_error_with_its_line() {
                 "  files:\n  - path: {MANIFESTS}/a.yaml\n    contents: {{inline: x, source: 'data:,y'}}\n"
             )),
             6,
-            "both say what the content is",
+            "both set the content",
         ),
         (
             "{\"ignition\": {}}".to_owned(),

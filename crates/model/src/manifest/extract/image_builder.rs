@@ -39,7 +39,7 @@ impl Extractor<'_> {
             self.os_files(root.line);
             self.scripts(root.line);
         } else {
-            let what = "what lies beside the definition (os-files, kubernetes, custom); give it by its name";
+            let what = "the files next to the definition (os-files, kubernetes, custom); give the definition by its name";
             self.not_looked_at(root.line, what);
         }
         let Some(kubernetes) = root.get("kubernetes").filter(|node| !node.is_null()) else {
@@ -86,7 +86,9 @@ impl Extractor<'_> {
             _ => text(version).to_owned(),
         };
         if !VERSIONS.contains(&written.as_str()) {
-            let what = format!("what a definition of version {written} may say beside one of 1.3");
+            let what = format!(
+                "keys that a definition of version {written} may have in addition to those of 1.3"
+            );
             self.not_looked_at(version.line, &what);
         }
     }
@@ -127,7 +129,7 @@ impl Extractor<'_> {
             };
             if let Some((number, directory)) = named(&String::from_utf8_lossy(&file.bytes)) {
                 let what = format!(
-                    "{path}:{number} names {directory}, and what the script does there is not known"
+                    "{path}:{number} names {directory}, and Windrow cannot tell the script's effect there"
                 );
                 self.not_looked_at(line, &what);
             }
@@ -181,7 +183,7 @@ impl Extractor<'_> {
             }
         );
         if matches!(self.beside.read(AGENT), Ok(Some(_))) {
-            note += &format!(" ({AGENT}, which is for agents, is not looked at)");
+            note += &format!(" ({AGENT}, which is for agents, is not checked)");
         }
         self.extraction.notes.push((list.line, note));
     }
@@ -223,7 +225,7 @@ impl Extractor<'_> {
                 self.extraction.notes.push((line, note));
             } else if !is_manifest_name(&name) {
                 let what =
-                    format!("{path}: kubectl takes it whatever its name is; end it in .yaml");
+                    format!("{path}: kubectl reads it under any name; end its name in .yaml");
                 self.not_looked_at(line, &what);
             } else {
                 match self.lying_beside(&path, line) {
@@ -295,9 +297,8 @@ impl Extractor<'_> {
         match self.beside.read(&path) {
             Ok(Some(values)) => return Some(String::from_utf8_lossy(&values.bytes).into_owned()),
             Ok(None) => {
-                let message = format!(
-                    "{path} does not lie beside the definition; Edge Image Builder refuses it"
-                );
+                let message =
+                    format!("{path} is not next to the definition; Edge Image Builder refuses it");
                 self.problem(file.line, message);
             }
             Err(why) => self.not_looked_at(file.line, &format!("{path}: {why}")),

@@ -248,7 +248,7 @@ fn what_edge_image_builder_refuses_is_an_error_with_its_line() {
                 "  helm:\n    charts:\n    - {name: a, repositoryName: b, valuesFile: v.yaml}\n    repositories: [{name: b, url: https://example.com}]\n",
             ),
             8,
-            "v.yaml does not lie beside the definition",
+            "v.yaml is not next to the definition",
         ),
     ] {
         let problems = take(&text, &[]).problems;

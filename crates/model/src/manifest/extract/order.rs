@@ -46,7 +46,7 @@ fn settle_list(
         if let Some((_, known)) = earlier.and_then(|earlier| written[earlier].as_mut()) {
             append(known, file);
         } else {
-            let what = "`append` puts this behind what the file has by then; write the whole file as one `content`";
+            let what = "`append` adds this to the file's content at that time; write the whole file as one `content`";
             problems(&mut extractions[part]).push(not_looked_at(line, what));
         }
     }

@@ -112,7 +112,7 @@ impl<'t> Extractor<'t> {
             .get("datasource")
             .and_then(|from| from.get("providers"));
         if let Some(providers) = providers.filter(|providers| !providers.items().is_empty()) {
-            let what = format!("{}: it brings user-data of its own", called("datasource"));
+            let what = format!("{}: it has its own user-data", called("datasource"));
             self.not_looked_at(providers.line, &what);
         }
     }
@@ -309,7 +309,7 @@ impl<'t> Extractor<'t> {
         let taken = self.taken + content.len() as u64;
         if taken > self.limits.directory_bytes {
             return Err(format!(
-                "with this file more than {} bytes would be taken out of the configuration, so it is not known what RKE2 does with it; split the configuration, or raise staging.limits.directoryBytes",
+                "with this file more than {} bytes would be extracted from the configuration, so Windrow cannot predict how RKE2 reads it; split the configuration, or raise staging.limits.directoryBytes",
                 self.limits.directory_bytes
             ));
         }

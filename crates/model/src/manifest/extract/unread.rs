@@ -48,7 +48,7 @@ pub(super) fn keys_of_another_kind(recognised: &RecognisedKind, root: &Node) -> 
         _ => installer_reads(&entry.key, "os"),
     });
     let line = writes.next().map(|entry| entry.line).or(recognised.tie())?;
-    let what = format!("what else the file could be: it is {taken}");
+    let what = format!("whether the file is of another kind: it is {taken}");
     Some(not_looked_at(line, &what))
 }
 
@@ -112,8 +112,8 @@ fn yip(text: &str, root: &Node) -> Vec<Problem> {
         cloud_inits.partition(|entry| with_cloud_config && entry.key != "bootcmd");
     if let Some(entry) = read.first() {
         let why = format!(
-            "it has no key `stages`. The file is read here as yip reads it: `{}` belongs to its stage boot. Put what is \
-             for cloud-init into a file of its own",
+            "it has no key `stages`. Windrow reads the file as yip does: `{}` belongs to its stage boot. Put \
+             the keys for cloud-init into a separate file",
             entry.key
         );
         found.push(ignored(stages.line, &why));
@@ -155,7 +155,7 @@ pub(super) fn resource_keys(node: &Node, names: &[&'static str]) -> Vec<Problem>
     others
         .filter_map(|entry| {
             let meant = nearest(&entry.key, names.iter().copied())?;
-            let why = format!("no such key is known there; did you mean `{meant}`?");
+            let why = format!("there is no such key there; did you mean `{meant}`?");
             Some(key_not_read(&entry.key, entry.line, &why))
         })
         .collect()
@@ -204,7 +204,7 @@ fn image_builder(root: &Node) -> Vec<Problem> {
                     key_not_read(&key, entry.line, &why)
                 }
                 None => {
-                    let what = format!("`{key}`: Edge Image Builder 1.3 has no such key and builds nothing, and what a newer one does with it is not known");
+                    let what = format!("`{key}`: Edge Image Builder 1.3 has no such key and builds nothing; Windrow does not know the keys of newer versions");
                     not_looked_at(entry.line, &what)
                 }
             });

@@ -80,7 +80,7 @@ impl<'t> Renderer<'t> {
                 "{%" => {
                     return Err((
                         line,
-                        "a template with statements (`{%`): what cloud-init makes of it is known only on the node",
+                        "a template with statements (`{%`): its result depends on the node",
                     ));
                 }
                 "{#" => {
@@ -196,7 +196,7 @@ impl<'t> Renderer<'t> {
 const UNCLOSED: &str =
     "a template in which something in braces has no end: cloud-init drops it as a whole";
 const NO_EXPRESSION: &str =
-    "a template with braces around what is no expression: cloud-init drops it as a whole";
+    "a template with braces around an invalid expression: cloud-init drops it as a whole";
 const TRIMS: &str = "a template that takes the space around braces out (`{{-`, `-}}`)";
 
 fn line_breaks(text: &str) -> u32 {
@@ -238,7 +238,7 @@ fn unknown_paths(text: &str, words: &BTreeMap<u32, Vec<String>>) -> Vec<(u32, St
         let first = here.filter_map(|word| written.find(word.as_str())).min()?;
         could_be_looked_at(&written[..first]).then(|| {
             let what = format!(
-                "the file in line {}: its path is known only on the node",
+                "the file in line {}: its path depends on the node",
                 path.line
             );
             (path.line, what)

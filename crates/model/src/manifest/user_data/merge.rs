@@ -58,7 +58,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
                 };
                 if !(is_block(earlier, before, list) && is_block(&part, own, list)) {
                     let what = format!(
-                        "how `{list}` is merged with that of an earlier part; write it in a line of its own"
+                        "how `{list}` is merged with that of an earlier part; write it on its own line"
                     );
                     wrapped.not_looked_at(part.first, &what);
                     continue;
@@ -150,8 +150,8 @@ fn blank(part: &mut ConfigPart, lines: &Range<usize>) {
 }
 
 /// Why a part is ignored, after the key that requests its merging.
-pub(in crate::manifest) const NOTHING: &str = "cloud-init takes nothing of what has no merger for maps, or one that it \
-     does not know; write `dict(recurse_list)+list(append)`";
+pub(in crate::manifest) const NOTHING: &str = "cloud-init ignores a part without a merger for maps, or with one \
+     that it does not know; write `dict(recurse_list)+list(append)`";
 
 /// The key with which a cloud-config requests mergers that ignore it, and its line.
 pub(in crate::manifest) fn takes_nothing(root: &Node) -> Option<(&str, u32)> {

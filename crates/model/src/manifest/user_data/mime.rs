@@ -81,7 +81,7 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Read
         .any(|word| word == VERSION.0.as_bytes())
     {
         let why = format!(
-            "without the header `MIME-Version: 1.0` in its first {} bytes it is no multipart message to it",
+            "without the header `MIME-Version: 1.0` in its first {} bytes it is not a multipart message to cloud-init",
             VERSION.1
         );
         return pass_over(wrapped, &why);
@@ -125,7 +125,7 @@ fn take_parts(
             PartType::Multipart(_) => {}
             PartType::Message(_) => {
                 let line = line_of(text, part.offset_body);
-                wrapped.not_looked_at(line, "a part that is a message of its own");
+                wrapped.not_looked_at(line, "a part that is itself a message");
             }
             _ => {
                 let length = offset(part.offset_end.saturating_sub(part.offset_body));

@@ -49,7 +49,7 @@ const MERGE_HEADERS: [&str; 2] = ["Merge-Type", "X-Merge-Type"];
 /// (`cloudinit/filters/launch_index.py`, 26.2).
 pub(super) const LAUNCH_INDEX: &str = "launch-index";
 pub(super) const ONE_MACHINE: &str =
-    "whether this is for the machine at all (`launch-index`); give what one machine gets";
+    "whether this is for the node at all (`launch-index`); give the user-data of one node";
 /// More parts are not read: each has its own cost.
 const MOST_PARTS: usize = 1000;
 /// More text is not read either. A part has a blank line for each line before it.
@@ -104,7 +104,7 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
     };
     if let Some(what) = mime::in_front(text) {
         let why = format!(
-            "{what} comes before the headers, so it is no multipart message to it; take that out"
+            "{what} comes before the headers, so cloud-init does not read it as a multipart message; remove that text"
         );
         mime::pass_over(&mut wrapped, &why);
         return OpenedFile::Wrapped(wrapped);
@@ -223,7 +223,7 @@ impl Wrapped {
     fn done(mut self) -> OpenedFile {
         let is_ignored = |problem: &Problem| problem.code == Code::UserDataIgnored;
         if self.parts.is_empty() && self.problems.iter().all(is_ignored) {
-            self.not_looked_at(1, "this file: there is no cloud-config in it that is read");
+            self.not_looked_at(1, "this file: it has no cloud-config that cloud-init reads");
         }
         merge::merge(&mut self);
         OpenedFile::Wrapped(self)
@@ -264,12 +264,12 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
     match kind {
         "text/cloud-config" => match kind_of(&part.text) {
             FileKind::HarvesterConfig => {
-                wrapped.not_looked_at(line, "a Harvester configuration inside user-data: Harvester's installer reads only a file of its own");
+                wrapped.not_looked_at(line, "a Harvester configuration inside user-data: Harvester's installer reads only a separate file");
             }
             FileKind::Yip => {
                 wrapped.not_looked_at(
                     line,
-                    "a yip file inside user-data: yip reads only a file of its own",
+                    "a yip file inside user-data: yip reads only a separate file",
                 );
             }
             kind @ (FileKind::Ignition | FileKind::Butane | FileKind::ImageBuilder) => {
@@ -326,7 +326,7 @@ fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
             let line = if part.mapped { number } else { part.first };
             wrapped.not_looked_at(
                 line,
-                &format!("{what}, which names {directory}: what it writes there is not known"),
+                &format!("{what}, which names {directory}: Windrow cannot tell its effect there"),
             );
         }
         None if part.alone => {
@@ -334,7 +334,7 @@ fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
         }
         None => wrapped
             .notes
-            .push((part.first, format!("{what}: what it does is not looked at"))),
+            .push((part.first, format!("{what}: its effect is not checked"))),
     }
 }
 
@@ -388,7 +388,7 @@ fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &ReadLimits) {
     part.text = rendered.text;
     match type_of(&part.text) {
         None | Some("text/jinja2") => {
-            wrapped.ignored(first, "behind `## template: jinja` nothing says what it is; write `#cloud-config` into the second line");
+            wrapped.ignored(first, "after `## template: jinja` no line names the format; write `#cloud-config` into the second line");
         }
         Some(kind) => take(wrapped, part, kind, limits),
     }

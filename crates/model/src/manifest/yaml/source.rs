@@ -221,7 +221,7 @@ fn hint(problem: &str, text: &str, mark: Mark) -> &'static str {
         return "a value with `: ` in it must be quoted; otherwise correct the indentation";
     }
     if problem.contains("document start") {
-        return "remove the directive (`%...`) or what comes before `---`";
+        return "remove the directive (`%...`) or the text before `---`";
     }
     if problem.contains("unexpected end of stream") {
         return "close the quotation mark";

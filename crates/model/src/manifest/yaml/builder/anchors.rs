@@ -56,7 +56,7 @@ impl NodeBuilder<'_> {
             }) => (*nodes, *height, *bytes),
             Some(Anchor::Open) => {
                 return Err(refuse(
-                    "an alias (`*name`) stands inside the value of its own anchor (`&name`); write the value out"
+                    "an alias (`*name`) refers to the anchor (`&name`) that contains it; write the value out"
                         .to_owned(),
                 ));
             }

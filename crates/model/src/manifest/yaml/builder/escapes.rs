@@ -5,7 +5,7 @@ use libyaml_safer::{EventData, ScalarStyle};
 use super::NodeBuilder;
 
 const ESCAPED_SLASH: &str =
-    "not valid YAML as RKE2 reads it: a slash cannot be escaped there; write `/` alone";
+    "not valid YAML as RKE2 reads it: a slash cannot be escaped there; write only `/`";
 
 impl NodeBuilder<'_> {
     /// RKE2's reader rejects `\/`, which YAML has since 1.2 and the parser accepts.
