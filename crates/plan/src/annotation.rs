@@ -85,7 +85,7 @@ fn dependency(reference: &str, with_suffixes: bool) -> Result<Dependency, String
             "advisory" => tier = Tier::Advisory,
             other => {
                 return Err(format!(
-                    "{reference:?} ends in ({other}): only (exists), (ready) and (advisory) are known"
+                    "{reference:?} ends in ({other}): only (exists), (ready) and (advisory) are valid"
                 ));
             }
         }

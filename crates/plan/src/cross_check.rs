@@ -307,7 +307,7 @@ impl CrossCheck {
             None if self.has_default_class => None,
             None => Some((
                 "a default StorageClass".to_owned(),
-                "names no StorageClass, and RKE2 alone has no default one".to_owned(),
+                "names no StorageClass, and RKE2 itself has no default".to_owned(),
             )),
             // A claim with an empty class is bound to a volume by hand.
             Some(class) if class.is_empty() || self.classes.contains(class) => None,

@@ -184,7 +184,7 @@ impl Linker<'_> {
                 .map(|document| format!("{} (line {})", document.object, document.line))
                 .collect();
             message += &format!(
-                ". Split {}: put {} into a file of its own",
+                ". Split {}: put {} into a separate file",
                 file.path,
                 movable.join(", ")
             );

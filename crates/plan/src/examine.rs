@@ -390,7 +390,7 @@ impl Examined {
         let too_large = manifest::memory_of_node(&object.node) > LARGEST_OBJECT;
         if too_large {
             let message = format!(
-                "the values of {id} take more than {} MiB of memory, and kube-apiserver takes no object of more than 3 MiB: nothing more is known of it; make it smaller",
+                "the values of {id} take more than {} MiB of memory, and kube-apiserver accepts no object of more than 3 MiB: Windrow checks it no further; make it smaller",
                 LARGEST_OBJECT >> 20
             );
             self.find(Code::LimitExceeded, Some(object.line), message);

@@ -72,11 +72,11 @@ impl Plan {
         }));
         let mut codes = self.findings.iter().map(|finding| finding.code);
         if codes.any(|code| code == Code::NotLookedAt) {
-            unless.insert("nothing is wrong with what was not looked at".to_owned());
+            unless.insert("nothing is wrong with the unchecked parts".to_owned());
         }
         let mut codes = self.findings.iter().map(|finding| finding.code);
         if codes.any(|code| code == Code::BootUnknown) {
-            unless.insert("the version that is named is like the one it is taken for".to_owned());
+            unless.insert("the given version behaves like the simulated one".to_owned());
         }
         let missed = self.findings.iter().filter(|finding| finding.is_unknown());
         unless.extend(missed.map(|finding| finding.message.clone()));

@@ -55,8 +55,10 @@ impl Examined {
             }
             let known = annotation::KNOWN.into_iter();
             let why = match suggest::nearest(key, known) {
-                Some(near) => format!("there is none of this name; did you mean `{near}`?"),
-                None => "there is none of this name".to_owned(),
+                Some(near) => {
+                    format!("there is no annotation of this name; did you mean `{near}`?")
+                }
+                None => "there is no annotation of this name".to_owned(),
             };
             let shown: String = key.chars().take(LONGEST_MESSAGE).collect();
             let message = Code::AnnotationInvalid.say(&[("annotation", &shown), ("why", &why)]);
@@ -125,7 +127,7 @@ impl Examined {
         match object.annotation(annotation::APPLY) {
             Some(("once", _)) => self.apply_once = true,
             Some((other, line)) => {
-                let why = format!("it is {other:?}; only `once` is known");
+                let why = format!("it is {other:?}; only `once` is valid");
                 let message = Code::AnnotationInvalid
                     .say(&[("annotation", annotation::APPLY), ("why", &why)]);
                 self.find(Code::AnnotationInvalid, Some(line), message);

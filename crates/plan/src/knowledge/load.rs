@@ -342,7 +342,12 @@ fn bringer(node: &Node, errors: &mut Errors<'_>) -> Option<Bringer> {
         _ => Some(Bringer::Operator {
             deployment: fields.text("operator", errors)?.to_owned(),
             acts_on: match fields.get("kind") {
-                Some(_) => Some(required_kind(&fields, "kind", ": what it acts on", errors)?),
+                Some(_) => Some(required_kind(
+                    &fields,
+                    "kind",
+                    ": the kind that it acts on",
+                    errors,
+                )?),
                 None => None,
             },
         }),

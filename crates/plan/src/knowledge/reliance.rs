@@ -206,12 +206,12 @@ impl LearnedShare {
             weak => format!(", {weak} of them too seldom to rely on"),
         };
         let things = match self.needs {
-            1 => "the one thing".to_owned(),
-            needs => format!("{needs} things"),
+            1 => "one dependency".to_owned(),
+            needs => format!("{needs} dependencies"),
         };
         let are = if self.learned == 1 { "is" } else { "are" };
         Some(format!(
-            "Of {things} that the files need, {} {are} known from earlier boots alone{weak}; the least sure was seen on {} of {} boots.",
+            "The files have {things}: {} {are} known only from earlier boots{weak}; the least certain was seen on {} of {} boots.",
             self.learned, least.boots, least.of
         ))
     }

@@ -137,7 +137,7 @@ fn webhook(node: &Node, errors: &mut Errors<'_>) -> Vec<KnownWebhook> {
         }
     }
     if guards.is_empty() {
-        fields.lacks("`guards`: the kinds that it is asked about", errors);
+        fields.lacks("`guards`: the kinds that are sent to it", errors);
     }
     let policies = [("Fail", true), ("Ignore", false)];
     let registrars = [("chart", false), ("pods", true)];

@@ -237,7 +237,7 @@ pub(super) fn pairs(file: &Rke2ConfigFile) -> Result<Vec<MapEntry>, Finding> {
         severity: Code::ConfigFileRefused.severity(),
         // The reader's own words can quote the file, and the file can contain secrets.
         message: format!(
-            "RKE2 cannot read this configuration file: {what}. rke2 exits at once and is restarted every 5 s, without end. Fix this line, or remove the file"
+            "RKE2 cannot read this configuration file: {what}. rke2 exits at once, and systemd restarts it every 5 s forever. Fix this line, or remove the file"
         ),
         at: vec![line.map_or_else(|| Location::file(file.shown.clone()), |line| file.at(line))],
     };
@@ -277,7 +277,7 @@ fn take(
                 incident: None,
                 code: Code::ComponentArgumentInvalid,
                 severity: Severity::Warning,
-                message: format!("RKE2 has no key `{key}` and passes over what stands below it: did you mean `{meant}`?"),
+                message: format!("RKE2 has no key `{key}` and ignores everything below it: did you mean `{meant}`?"),
                 at: vec![here],
             });
         }

@@ -325,7 +325,7 @@ impl<'n> Fields<'n> {
     pub(crate) fn name(&self, errors: &mut Errors<'_>) -> &'n str {
         let Some(metadata) = self.get("metadata") else {
             let missing =
-                "`metadata: {name: ...}`: what is in it is called by that name and its own";
+                "`metadata: {name: ...}`: its entries are identified by this name and their own";
             self.lacks(missing, errors);
             return "";
         };

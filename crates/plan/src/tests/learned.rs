@@ -66,7 +66,7 @@ fn a_chart_that_brought_a_kind_on_enough_boots_brings_it_and_the_plan_says_on_ho
     assert_eq!(share.needs, 1);
     assert_eq!(
         share.sentence().unwrap(),
-        "Of the one thing that the files need, 1 is known from earlier boots alone; the least sure was seen on 13 of 14 boots."
+        "The files have one dependency: 1 is known only from earlier boots; the least certain was seen on 13 of 14 boots."
     );
 }
 

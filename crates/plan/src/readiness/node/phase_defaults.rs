@@ -38,7 +38,7 @@ const DEFAULTS: &[PhaseDefault] = &[
         Phase::Rancher,
         HARVESTER,
         15,
-        "Windrow's own estimate: rancherd waits for Rancher's rollout without an end",
+        "Windrow's own estimate: rancherd waits for Rancher's rollout without a time limit",
     ),
     row(
         Phase::HarvesterChart,

@@ -350,7 +350,7 @@ pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "kubevirt",
         code: Code::KubevirtNotReady,
-        asks: "KubeVirt in `harvester-system`: is it `Deployed`, `Available`, neither `Degraded` nor `Progressing`, and of the version that is wanted?",
+        asks: "KubeVirt in `harvester-system`: is it `Deployed`, `Available`, neither `Degraded` nor `Progressing`, and of the required version?",
         ..ROLLED_OUT
     },
     Builtin {
@@ -464,7 +464,7 @@ pub const BUILTIN: &[Builtin] = &[
         phase: Phase::Node,
         code: Code::HardwareChanged,
         roles: ANY,
-        asks: "processors, memory modules, disks and links: is all of it there that was there before, and as fast?",
+        asks: "processors, memory modules, disks and links: are all of them still present, and as fast as before?",
         fall: 1,
         ..WANTED
     },

@@ -121,7 +121,7 @@ impl Checker {
             }
             Expr::Struct(object) => {
                 self.error(format!(
-                    "`{}` is not known: there are no message types here",
+                    "`{}` is unknown: there are no message types here",
                     object.type_name
                 ));
             }
@@ -167,7 +167,7 @@ impl Checker {
             || self.scope.iter().any(|variable| variable == name);
         if !known {
             self.error(format!(
-                "`{name}` is not known: the only variable is `{}`",
+                "`{name}` is unknown: the only variable is `{}`",
                 self.reads.variable
             ));
         }

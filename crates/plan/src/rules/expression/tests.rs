@@ -95,8 +95,8 @@ fn what_can_be_known_to_be_wrong_is_refused_when_it_is_compiled() {
         ("", "empty"),
         ("object.a ==", "cannot be read"),
         ("object.a == 'x", "cannot be read"),
-        ("objekt.a == 1", "`objekt` is not known"),
-        ("object.a.exists(c, d.type == 'x')", "`d` is not known"),
+        ("objekt.a == 1", "`objekt` is unknown"),
+        ("object.a.exists(c, d.type == 'x')", "`d` is unknown"),
         (
             "object.a.startWith('x')",
             "no function `startWith`; did you mean `startsWith`?",
@@ -105,7 +105,7 @@ fn what_can_be_known_to_be_wrong_is_refused_when_it_is_compiled() {
         ("'text'", "yields a constant"),
         ("object", "yields the whole object"),
         ("[object.a]", "yields a list"),
-        ("Thing{a: 1} == 2", "not known"),
+        ("Thing{a: 1} == 2", "is unknown"),
         (
             "object.a.all(a, a.all(b, b.all(c, c.all(d, d))))",
             "nested more than 3",

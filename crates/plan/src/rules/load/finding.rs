@@ -30,14 +30,14 @@ pub(super) fn finding(
     platform: Option<Platform>,
     errors: &mut Errors<'_>,
 ) -> Option<PackItem> {
-    let kind = required_kind(fields, "kind", ": whose objects are looked at", errors);
+    let kind = required_kind(fields, "kind", ": the kind of the objects to check", errors);
     if let Some(kind) = &kind
         && kind.group.is_empty()
         && kind.kind == "Secret"
     {
         errors.at(
             fields.line(),
-            "Secrets are not looked at: anyone may read what is found",
+            "Secrets are not checked: anyone can read the findings",
         );
     }
     if fields.get("when").is_none() {

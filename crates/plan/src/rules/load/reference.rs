@@ -35,7 +35,7 @@ pub(super) fn reference(
         .iter()
         .filter_map(|node| kind(node, errors))
         .collect();
-    let to = required_kind(fields, "to", ": what the names mean", errors);
+    let to = required_kind(fields, "to", ": the kind of the named objects", errors);
     let condition = fields.word(
         "condition",
         &[
@@ -115,7 +115,7 @@ fn beside(key: &str, fields: &Fields<'_>, errors: &mut Errors<'_>) -> Vec<Beside
     if node.entries().is_empty() {
         errors.at(
             node.line,
-            format!("`{key}` is a map of keys beside the name and the values that count, like `{{kind: Role}}`"),
+            format!("`{key}` must map keys next to the name to the values that count, like `{{kind: Role}}`"),
         );
     }
     node.entries()

@@ -221,7 +221,7 @@ fn every_error_of_a_rule_names_its_line_and_what_to_do() {
                 (11, "expected exists or ready"),
                 (9, "expected a key"),
                 (8, "ends with a dot"),
-                (12, "keys beside the name"),
+                (12, "keys next to the name"),
                 (10, "expected same or cluster or slash"),
                 (14, "lacks `to"),
                 (15, "did you mean `beside`?"),
@@ -405,7 +405,7 @@ fn everything_that_is_wrong_with_a_finding_is_named_with_its_line_and_its_neighb
     assert_eq!(names.len(), 1, "{names:?}");
     assert!(names[0].ends_with("/good"));
     for expected in [
-        "Secrets are not looked at",
+        "Secrets are not checked",
         "`when`: `node` is not known",
         "`severity` is `fatal`, expected info or notice or warning or error",
         "`message`: `${` has to be closed",
