@@ -95,7 +95,7 @@ pub fn conflicts(nodes: &[(&str, &NodeIdentity)]) -> Vec<Finding> {
         .filter_map(|(name, one)| Some((*name, one.founds.clone()?)));
     let founders: Vec<(&str, Location)> = founders.collect();
     if founders.len() > 1 {
-        let why = "each founds a cluster of its own (`install.mode: create`)";
+        let why = "each creates its own cluster (`install.mode: create`)";
         found.push(finding(Code::NodesDisagree.severity(), founders, why));
     }
     differing_tokens(nodes, &mut found);

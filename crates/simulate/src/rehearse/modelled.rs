@@ -77,22 +77,23 @@ pub fn harvester(version: HarvesterVersion) -> Option<UnreadVersion> {
     let Some(like) = unknown else {
         let like = known.like(version);
         return Some(UnreadVersion::Alike(format!(
-            "Harvester v{version} was not read in its sources: it is played like v{like}"
+            "Harvester v{version} has not been checked against its sources: it is simulated as v{like}"
         )));
     };
     let (oldest, newest) = (known.read.from, known.read.to);
     let release = version.release();
     let why = if release < oldest {
-        format!("is older than what Windrow has a model of (v{oldest} to v{newest})")
+        format!("is older than the versions that Windrow models (v{oldest} to v{newest})")
     } else if (release.major, release.minor) > (newest.major, newest.minor) {
-        format!("is newer than what Windrow has a model of (v{oldest} to v{newest})")
+        format!("is newer than the versions that Windrow models (v{oldest} to v{newest})")
     } else if version.stage != ReleaseStage::Release {
-        format!("came before v{release}, which starts otherwise than the releases before it")
+        format!("came before v{release}, which starts differently from the releases before it")
     } else {
-        "was not read in its sources, and the releases around it do not start alike".to_owned()
+        "has not been checked against its sources, and the releases around it start differently"
+            .to_owned()
     };
     Some(UnreadVersion::Unmodelled(format!(
-        "Harvester v{version} {why}: it is played like v{like}"
+        "Harvester v{version} {why}: it is simulated as v{like}"
     )))
 }
 
@@ -108,7 +109,7 @@ pub fn rke2(version: Version) -> Option<String> {
         return None;
     };
     Some(format!(
-        "RKE2 v{version} is {relation} than what Windrow has a model of (v{oldest} to v{newest}): it is played like v{like}"
+        "RKE2 v{version} is {relation} than the versions that Windrow models (v{oldest} to v{newest}): it is simulated as v{like}"
     ))
 }
 
@@ -135,19 +136,19 @@ mod tests {
         for (version, sentence) in [
             (
                 "v1.9.0",
-                "Harvester v1.9.0 is newer than what Windrow has a model of (v1.4.0 to v1.8.2): it is played like v1.8.2",
+                "Harvester v1.9.0 is newer than the versions that Windrow models (v1.4.0 to v1.8.2): it is simulated as v1.8.2",
             ),
             (
                 "v1.3.2",
-                "Harvester v1.3.2 is older than what Windrow has a model of (v1.4.0 to v1.8.2): it is played like v1.4.0",
+                "Harvester v1.3.2 is older than the versions that Windrow models (v1.4.0 to v1.8.2): it is simulated as v1.4.0",
             ),
             (
                 "v1.5.1-rc2",
-                "Harvester v1.5.1-rc2 came before v1.5.1, which starts otherwise than the releases before it: it is played like v1.5.1",
+                "Harvester v1.5.1-rc2 came before v1.5.1, which starts differently from the releases before it: it is simulated as v1.5.1",
             ),
             (
                 "v1.4.4",
-                "Harvester v1.4.4 was not read in its sources, and the releases around it do not start alike: it is played like v1.4.3",
+                "Harvester v1.4.4 has not been checked against its sources, and the releases around it start differently: it is simulated as v1.4.3",
             ),
         ] {
             assert_eq!(unmodelled(version), sentence);
@@ -167,7 +168,7 @@ mod tests {
             let told = said(version).unwrap();
             let finding = told.finding().unwrap();
             let sentence = format!(
-                "Harvester {version} was not read in its sources: it is played like {like}"
+                "Harvester {version} has not been checked against its sources: it is simulated as {like}"
             );
             assert_eq!(finding.message, sentence);
         }

@@ -195,7 +195,7 @@ impl Ending {
         match self {
             Self::Complete => "the node comes up, and everything is applied",
             Self::Unknown => {
-                "whether it comes up is not known: not everything that it needs is known to come"
+                "Windrow cannot tell whether it comes up, because some dependencies are uncertain"
             }
             Self::Unconfigured => {
                 "it comes up, but the storage network you preset is never configured"

@@ -90,7 +90,8 @@ impl Acceptances {
         for entry in root.entries() {
             if !["apiVersion", "kind", "accept"].contains(&&*entry.key) {
                 let key = quoted(&entry.key);
-                let why = format!("{key} is no key; known are apiVersion, kind and accept");
+                let why =
+                    format!("{key} is not a valid key; the keys are apiVersion, kind and accept");
                 self.wrong(at(entry.line), &why);
             }
         }
@@ -114,7 +115,7 @@ impl Acceptances {
         for entry in node.entries() {
             if !["code", "file", "reason"].contains(&&*entry.key) {
                 let key = quoted(&entry.key);
-                let why = format!("{key} is no key; an entry has code, file and reason");
+                let why = format!("{key} is not a valid key; an entry has code, file and reason");
                 self.wrong(Location::line(shown, entry.line), &why);
             }
         }
