@@ -310,7 +310,7 @@ fn unknown(context: &DecisionContext<'_>) -> Option<StatusReason> {
         Some(why) if api.refused => (Code::CredentialRefused, why.as_str()),
         Some(why) => (Code::ApiUnreachable, why.as_str()),
         None if api.first_reachable.is_none() => {
-            let message = "kube-apiserver was not asked yet".to_owned();
+            let message = "Windrow has not contacted kube-apiserver yet".to_owned();
             return Some(StatusReason {
                 code: Code::ApiUnreachable,
                 message,

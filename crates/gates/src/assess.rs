@@ -102,7 +102,7 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
             findings.push(
                 Code::GateUndecided,
                 format!(
-                    "{component} is told to behave as another version (`emulated-version={}`): what it makes of its feature gates then is not judged, whatever --target says",
+                    "{component} is set to behave as another version (`emulated-version={}`): Windrow does not judge its feature gates, regardless of --target",
                     item.text
                 ),
                 vec![item.at],

@@ -133,7 +133,7 @@ fn refusal(
     }
     if let Some(item) = emulated(request.component, foreign) {
         let why = format!(
-            "{} is told to behave as another version (`emulated-version={}`), and what it makes of its feature gates then is not judged",
+            "{} is set to behave as another version (`emulated-version={}`), and Windrow does not judge its feature gates",
             request.component, item.text
         );
         return Some((why, false));

@@ -218,7 +218,7 @@ impl TrialNote {
         let (by, version, at) = (&entry.by, &entry.version, entry.at);
         Some(match &entry.why {
             Some(why) => format!("{by} tried the same on {version} and rolled it back ({why})"),
-            None => format!("{by} began to try the same at {at}, and its end is not known"),
+            None => format!("{by} began to try the same at {at}, and its result is unknown"),
         })
     }
 }
@@ -315,7 +315,7 @@ mod tests {
         let note = TrialNote::parse(Some(&note.text())).unwrap();
         for is_automatic in [false, true] {
             let why = note.against(&second, is_automatic, None).unwrap();
-            assert!(why.contains("its end is not known"), "{why}");
+            assert!(why.contains("its result is unknown"), "{why}");
             assert_eq!(note.against(&first, is_automatic, None), None, "it goes on");
         }
         let turn = note.against(&second, true, Some("node1"));

@@ -38,10 +38,10 @@ pub(super) fn check(url: &str, instead: &str) -> Result<(), String> {
             return Err(format!("{}; an `@` in the path is written `%40`", login()));
         }
         if !is_port && !port.is_empty() {
-            return Err("what follows the host and `:` is not a port (1 to 65535)".to_owned());
+            return Err("the text after the host and `:` is not a port (1 to 65535)".to_owned());
         }
     } else if !port.is_empty() {
-        return Err("what follows the host is not a port".to_owned());
+        return Err("the text after the host is not a port".to_owned());
     }
     let parsed = url::Url::parse(url).ok().filter(url::Url::has_host);
     match parsed {

@@ -234,8 +234,8 @@ impl WebhookReader {
             let line = entry.value.line;
             let what = match HARVESTERS.contains(&name) {
                 true => format!(
-                    "{name} is sent by Harvester's installer alone: write it into install.webhooks \
-                     of Harvester's configuration, and here one of {}",
+                    "{name} is sent only by Harvester's installer: write it into \
+                     install.webhooks of Harvester's configuration, and here one of {}",
                     names()
                 ),
                 false => expected(&format!("one of {}", names()), &entry.value),

@@ -110,7 +110,7 @@ impl StagingState {
         let is_let_go = !manual.hold && manual.by == Manual::FAILSAFE;
         if foreign && !is_let_go {
             return Err(format!(
-                "{path} is held by a marker that Windrow did not make; whoever made {name}.skip removes it"
+                "{path} is held by a marker that Windrow did not make; only its owner removes {name}.skip"
             ));
         }
         let plan = Arc::clone(&self.plan);

@@ -178,7 +178,7 @@ impl StagingState {
             }
             let code = Code::FileUnreadable;
             let why = code.say(&[("error", &unread.why)]);
-            let message = format!("{why}; what was known of it counts until then");
+            let message = format!("{why}; its last known content counts until then");
             if is_news {
                 events.push(Event {
                     code,

@@ -19,8 +19,8 @@ pub use self::files::{APPLIED_UNREAD, until_applied, why_not_applied};
 use crate::Status;
 
 /// Added to an answer that is cut.
-const LEFT_OUT: &str = "The answer would be too long: some of what is waited for is left out. Ask about one file at a time; \
-                        the status document has everything";
+const LEFT_OUT: &str = "The answer would be too long: some dependencies are left out. Ask about one file \
+                        at a time; the status document has all of them";
 
 /// Explains everything that the document shows under a name; `None` if it shows nothing with that name. `manifests` is
 /// the manifests directory: a file may be given by its absolute path.

@@ -152,7 +152,7 @@ const STATES: &[(&[&str], &str)] = &[
     ),
     (
         &["NODE_SEEN"],
-        "Sent once in every boot as soon as Windrow runs, whatever the node's state.",
+        "Sent once per boot as soon as Windrow runs, regardless of the node's state.",
     ),
 ];
 

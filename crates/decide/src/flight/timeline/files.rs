@@ -121,7 +121,7 @@ impl FileCourses {
             Ok(again) => again,
             Err(why) => {
                 self.cautions.push(format!(
-                    "decisions cannot be made again, so only the codes of holds are known: {why}"
+                    "decisions cannot be replayed, so only the codes of holds are available: {why}"
                 ));
                 *replay = None;
                 None

@@ -93,7 +93,7 @@ fn what_is_wrong_with_one_webhook_is_named_with_its_line_and_the_others_stay() {
         "windrow.yaml:4: webhooks[1].url: it has to begin with http://",
         "windrow.yaml:5: webhooks[1].methd: unknown key: did you mean `method`?",
         "windrow.yaml:6: webhooks[2].event: it is missing",
-        "windrow.yaml:7: webhooks[3].event: STARTED is sent by Harvester's installer alone",
+        "windrow.yaml:7: webhooks[3].event: STARTED is sent only by Harvester's installer",
         "windrow.yaml:10: webhooks[4].url: there is no field .Nothing",
         "windrow.yaml:11: webhooks[4].payload: the Go template action {{if .Hostname}}",
         "windrow.yaml:12: webhooks[4].method: expected one of POST",
