@@ -154,7 +154,7 @@ async fn an_addon_that_was_switched_on_while_disabling_is_switched_off_again() {
     let root = tempfile::tempdir().unwrap();
     let (code, said) = run(&site.cluster, root.path(), &REPAIR);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("not what was asked for last"), "{said}");
+    assert!(said.contains("contrary to the last request"), "{said}");
     let enabled: Value = field(&site.addons, "pci", "/spec/enabled").await;
     assert_eq!(enabled, false);
     assert_eq!(codes().await, ["addon-failed"]);

@@ -81,7 +81,7 @@ async fn a_drop_in_that_one_server_has_begun_to_try_costs_the_cluster_one_trial(
     first.release(client).await.expect("given back");
     assert_eq!(second.take(client, now()).await, Ok(LeaseHolder::Us));
     let why = against(&second, client, &theirs).await.expect("an entry");
-    assert!(why.contains("its end is not known"), "{why}");
+    assert!(why.contains("its result is unknown"), "{why}");
 
     // It comes back, and reports.
     second.release(client).await.expect("given back");

@@ -262,7 +262,7 @@ fn a_manifest_is_told_as_one_however_many_documents_it_has() {
     assert_eq!(ran.0, 78, "{ran:?}");
     assert!(
         ran.2
-            .contains("put what follows the `---` into a file of its own"),
+            .contains("put the text after the `---` into a separate file"),
         "{ran:?}"
     );
 }

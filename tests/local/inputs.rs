@@ -282,7 +282,7 @@ fn every_verb_reads_multipart_user_data_and_points_to_its_lines() {
             &[
                 "object-name-invalid",
                 &name,
-                "c.yaml:7: a script: what it does is not looked at",
+                "c.yaml:7: a script: its effect is not checked",
             ],
         );
     }

@@ -440,12 +440,12 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         (
             "--harvester",
             "v1.9.0",
-            "Harvester v1.9.0 is newer than what Windrow has a model of",
+            "Harvester v1.9.0 is newer than the versions that Windrow models",
         ),
         (
             "--harvester",
             "v1.3.2",
-            "Harvester v1.3.2 is older than what Windrow has a model of",
+            "Harvester v1.3.2 is older than the versions that Windrow models",
         ),
         (
             "--harvester",
@@ -455,12 +455,12 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         (
             "--rke2",
             "v1.99",
-            "RKE2 v1.99 is newer than what Windrow has a model of",
+            "RKE2 v1.99 is newer than the versions that Windrow models",
         ),
         (
             "--rke2",
             "v1.20.1+rke2r1",
-            "RKE2 v1.20.1 is older than what Windrow has a model of",
+            "RKE2 v1.20.1 is older than the versions that Windrow models",
         ),
     ] {
         let arguments = [text(&path), "--seeds", "2", option, version];
@@ -489,13 +489,17 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
     for (option, version) in [("--harvester", "v1.7.3"), ("--rke2", "v1.32.7+rke2r1")] {
         let output = windrow(&[text(&path), "--seeds", "2", option, version]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert!(!said(&output).contains("has a model of"), "{output:?}");
-        assert!(!said(&output).contains("was not read"), "{output:?}");
+        assert!(!said(&output).contains("Windrow models"), "{output:?}");
+        assert!(
+            !said(&output).contains("has not been checked against"),
+            "{output:?}"
+        );
     }
     // A patch whose neighbours start alike is told, and green.
     let output = windrow(&[text(&path), "--seeds", "2", "--harvester", "v1.8.3"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = "Harvester v1.8.3 was not read in its sources: it is played like v1.8.2";
+    let told =
+        "Harvester v1.8.3 has not been checked against its sources: it is simulated as v1.8.2";
     assert!(said(&output).contains(told), "{output:?}");
     for (option, version, says) in [
         ("--harvester", "v1.7", "write it like v1.5.1"),

@@ -98,7 +98,7 @@ fn what_butane_takes_from_beside_it_has_its_own_name_and_lines() {
     assert!(
         missing
             .out
-            .contains("node.bu:7 `parts/a.yaml` does not lie beside this file"),
+            .contains("node.bu:7 `parts/a.yaml` is not next to this file"),
         "{}",
         missing.out
     );

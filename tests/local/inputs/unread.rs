@@ -31,7 +31,7 @@ fn commands_downloads_and_further_configurations_are_unknown_to_every_verb() {
             format!(
                 "stages:\n  boot:\n  - downloads:\n    - {{path: {MANIFESTS}/a.yaml, url: 'http://x'}}\n"
             ),
-            "what is fetched to",
+            "which files are fetched to",
         ),
     ] {
         for verb in [PLAN, REHEARSE, GATES, CONFIG] {
@@ -73,7 +73,7 @@ fn the_last_writer_counts_for_every_verb() {
     says(&appended, GATES, 4, &["NodeAuthorizerEnablePodSelectors"]);
     let to_what = file("", &entry(WRONG_GATE, "append: true"));
     for verb in [PLAN, REHEARSE, GATES, CONFIG] {
-        says(&to_what, verb, 5, &["`append` puts this behind"]);
+        says(&to_what, verb, 5, &["`append` adds this"]);
     }
 }
 
