@@ -134,12 +134,12 @@ impl AddonState {
                 format!("{failed} attempts failed, it is tried again")
             }
             AddonState::ImageMissing { image } if image.is_empty() => {
-                "its image cannot be had".to_owned()
+                "its image cannot be pulled".to_owned()
             }
             AddonState::ImageMissing { image } => format!("the image {image} cannot be had"),
             AddonState::Failed { why } if why.is_empty() => "it failed".to_owned(),
             AddonState::Failed { why } => format!("it failed: {why}"),
-            AddonState::Stuck(deadlock) => format!("stuck for good: {}", deadlock.say()),
+            AddonState::Stuck(deadlock) => format!("stuck permanently: {}", deadlock.say()),
             AddonState::ControllerDown { who, why } => match who {
                 Controller::Harvester => format!("{why}; is the harvester pod running?"),
                 Controller::Helm => format!("{why}; is RKE2's server running?"),

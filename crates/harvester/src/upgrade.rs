@@ -94,7 +94,7 @@ const STAGES: &[StageFacts] = &[
         name: "Pre-draining",
         jobs: &[PRE_DRAIN],
         ended: false,
-        waits_for: "healthy volumes, and its machines to leave",
+        waits_for: "healthy volumes, and its VMs to leave",
         usual: 60,
     },
     StageFacts {

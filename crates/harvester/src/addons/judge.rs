@@ -140,7 +140,7 @@ fn disabling(parts: &AddonParts<'_>, now: Timestamp) -> AddonState {
     if parts.chart.is_none() {
         // Only an operation in progress has a time.
         let since = in_progress_since(parts.addon).filter(|_| is_true(parts.addon, "InProgress"));
-        let why = "its HelmChart is gone and Harvester has not taken note".to_owned();
+        let why = "its HelmChart is gone and Harvester has not noticed".to_owned();
         let soon = AddonState::Progressing;
         return down_after(since, PROMPT, now, soon, Controller::Harvester, why);
     }
@@ -228,7 +228,7 @@ fn failed_job(
 
 /// A Job of the completed operation: Harvester notices that at its next check.
 fn not_noticed(name: &str, at: Option<Timestamp>, now: Timestamp) -> AddonState {
-    let why = format!("Job {name} has ended and Harvester has not taken note");
+    let why = format!("Job {name} has ended and Harvester has not noticed");
     let soon = AddonState::Progressing;
     down_after(at, SEEN, now, soon, Controller::Harvester, why)
 }

@@ -255,7 +255,7 @@ fn a_complete_job_that_is_older_than_the_last_change_is_stuck_for_good() {
             since: after(0),
         })
     );
-    assert!(stuck.say().contains("stuck for good"), "{}", stuck.say());
+    assert!(stuck.say().contains("stuck permanently"), "{}", stuck.say());
     // A running Job proves nothing, however old it is.
     let at_work = Case::with_job(-60, &json!({"active": 1}));
     assert_eq!(at_work.at(301), AddonState::Progressing);

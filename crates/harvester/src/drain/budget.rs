@@ -81,7 +81,7 @@ fn count(object: &Value) -> Result<Count, Uncounted> {
     }
     let seen = number("/status/observedGeneration").unwrap_or_default();
     if seen < number("/metadata/generation").unwrap_or_default() {
-        let why = "the disruption controller has not looked at it since it was changed";
+        let why = "the disruption controller has not processed it since the last change";
         return Err(Uncounted::NotYet(why.to_owned()));
     }
     match (

@@ -27,7 +27,7 @@ pub(super) fn eviction(pod: &Value) -> Eviction {
         return Eviction::Ignored("it has ended");
     }
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
-        return Eviction::Ignored("it is going already");
+        return Eviction::Ignored("it is already being deleted");
     }
     let controller = items(pod, "/metadata/ownerReferences")
         .iter()

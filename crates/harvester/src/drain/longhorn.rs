@@ -100,14 +100,14 @@ impl<'o> Longhorn<'o> {
 
     fn release(&self, node: &str, name: &str, now: Timestamp) -> Release {
         if self.is_cordoned(node) && !self.has_budget(name) {
-            return Release::Released("Longhorn has taken its budget away".to_owned());
+            return Release::Released("Longhorn has removed its budget".to_owned());
         }
         let mut managers = self.managers.iter();
         let manager = managers.find(|one| text(one, "/metadata/name") == name);
         let state = manager.map(|manager| text(manager, "/status/currentState"));
         if let Some(state) = state.filter(|state| *state != "running" && self.has_budget(name)) {
             return Release::Unknown(format!(
-                "its instance manager is `{state}`, and Longhorn takes its budget away only while it is `running`"
+                "its instance manager is `{state}`, and Longhorn removes its budget only while it is `running`"
             ));
         }
         let here = |manager: &&Value| text(manager, "/spec/nodeID") == node;
@@ -115,7 +115,7 @@ impl<'o> Longhorn<'o> {
         for manager in self.managers.iter().filter(here) {
             if let Some(stale) = stale_engines(manager, self.engines).first() {
                 return Release::Unknown(format!(
-                    "{} still lists engine {}, and Longhorn keeps the budget as long: {}",
+                    "{} still lists engine {}, and Longhorn keeps the budget while it does: {}",
                     named(manager),
                     stale.name,
                     stale.because
@@ -127,12 +127,12 @@ impl<'o> Longhorn<'o> {
         }
         match self.by_replicas(node) {
             Release::Released(_) if !listed.is_empty() => Release::Released(format!(
-                "Longhorn takes its budget away once these engines have gone: {}",
+                "Longhorn removes its budget once these engines are gone: {}",
                 listed.join(", ")
             )),
             Release::Released(_) if self.is_overdue(node, name, now) => Release::Unknown(format!(
-                "{node} has been cordoned for more than {PATIENCE} minutes and nothing is seen that keeps its budget, \
-                 and Longhorn has not taken it away"
+                "{node} has been cordoned for more than {PATIENCE} minutes and Windrow sees nothing that keeps \
+                 its budget, but Longhorn has not removed it"
             )),
             other => other,
         }
@@ -147,7 +147,7 @@ impl<'o> Longhorn<'o> {
     fn by_replicas(&self, node: &str) -> Release {
         let policy = self.policy;
         let here = || self.replicas.iter().filter(|one| is_on(one, node));
-        let released = || Release::Released("Longhorn takes its budget away".to_owned());
+        let released = || Release::Released("Longhorn removes its budget".to_owned());
         if policy == "always-allow" || (policy == "block-for-eviction" && here().next().is_none()) {
             return released();
         }

@@ -150,7 +150,7 @@ const REBUILT: [&str; 4] = ["", "", "running", "running"];
 fn a_healthy_copy_on_another_node_lets_it_go_only_while_a_budget_keeps_that_one() {
     let mut cluster = Cluster::new(POLICY);
     cluster.replica("n1", HEALTHY).replica("n2", HEALTHY);
-    cluster.is("released", "takes its budget away");
+    cluster.is("released", "removes its budget");
     cluster
         .node("n2", true)
         .is("unknown", "n2, which is cordoned");
@@ -220,12 +220,12 @@ fn a_listed_engine_goes_first_and_one_that_is_not_there_keeps_the_budget() {
         .is("unknown", "Engine v-e-0 does not exist");
     cluster
         .engine("v-e-0", "n1")
-        .is("released", "once these engines have gone: v-e-0");
+        .is("released", "once these engines are gone: v-e-0");
     // During a migration the volume has an engine on either node.
     cluster.engine("v-e-1", "n2").is("released", "v-e-0");
     cluster
         .manager("n1", json!({}))
-        .is("released", "takes its budget away");
+        .is("released", "removes its budget");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_cordoned_node_whose_budget_is_gone_has_been_let_go() {
         .is("kept", "");
     cluster
         .without_budget("n1")
-        .is("released", "has taken its budget away");
+        .is("released", "has removed its budget");
     // On a schedulable node Longhorn creates the budget again.
     cluster.node("n1", false).is("kept", "");
 }
@@ -316,8 +316,8 @@ fn a_budget_that_stays_long_after_the_cordon_is_not_said_to_go() {
             "status": {"allocatable": {"pods": "110"}}}));
         cluster
     };
-    cordoned("2026-05-01T11:55:00Z").is("released", "takes its budget away");
-    cordoned("2026-05-01T10:31:00Z").is("unknown", "Longhorn has not taken it away");
+    cordoned("2026-05-01T11:55:00Z").is("released", "removes its budget");
+    cordoned("2026-05-01T10:31:00Z").is("unknown", "Longhorn has not removed it");
     // An engine explains it, and a last copy is a proof.
     let mut late = cordoned("2026-05-01T10:31:00Z");
     late.engine("v-e-0", "n1")

@@ -264,7 +264,7 @@ impl<'c> Play<'c> {
         match eviction {
             Eviction::Lost => fate
                 .because
-                .push("nothing makes it again: `kubectl drain` wants --force for it".to_owned()),
+                .push("nothing recreates it: `kubectl drain` needs --force for it".to_owned()),
             Eviction::Foreign(controller) => fate.because.push(format!(
                 "Windrow cannot tell whether {controller} recreates it elsewhere"
             )),
@@ -308,7 +308,7 @@ impl<'c> Play<'c> {
             let keepers = others.iter().filter_map(|budget| {
                 let node = keeper(self.cluster.objects, &budget.id)?;
                 Some(format!(
-                    "{} is the budget of the instance manager of {node}: Longhorn does not take it away when {} is drained",
+                    "{} is the budget of the instance manager of {node}: Longhorn does not remove it when {} is drained",
                     budget.id, self.node
                 ))
             });
@@ -331,29 +331,29 @@ impl<'c> Play<'c> {
         let pod = &self.cluster.places.pods[slot];
         match evacuation(self.cluster.objects, &pod.namespace, name) {
             Evacuation::ShutDown => {
-                (fate.fate, fate.why) = (PodFate::Goes, "the machine is shut down".to_owned());
+                (fate.fate, fate.why) = (PodFate::Goes, "the VM is shut down".to_owned());
             }
             Evacuation::Refused(why) => {
                 fate.fate = PodFate::Blocked;
-                fate.why = format!("KubeVirt does not let the machine go: {why}");
+                fate.why = format!("KubeVirt does not let the VM go: {why}");
                 fate.because
-                    .push("its evictionStrategy is LiveMigrate; stop the machine first".to_owned());
+                    .push("its evictionStrategy is LiveMigrate; stop the VM first".to_owned());
             }
             Evacuation::Unknown(why) => fate.why = why,
             Evacuation::Migrates if gone.is_some() => {
-                (fate.fate, fate.why) = (PodFate::Goes, "the machine is migrated".to_owned());
+                (fate.fate, fate.why) = (PodFate::Goes, "the VM is migrated".to_owned());
                 fate.place = self.now.pods[slot].node.clone();
             }
             Evacuation::Migrates => match self.alone(slot, true) {
                 Placement::Nowhere(refusals) => {
                     fate.fate = PodFate::Blocked;
-                    fate.why = "no other node takes the machine, so it is not migrated".to_owned();
+                    fate.why = "no other node takes the VM, so it is not migrated".to_owned();
                     fate.because = lines(&refusals);
                 }
                 Placement::Unknown(why) => fate.why = why,
                 Placement::Fits(nodes) | Placement::Preempting(nodes) => {
                     fate.why = format!(
-                        "the machine fits on {}, but not together with the others that move",
+                        "the VM fits on {}, but not together with the others that move",
                         nodes.join(", ")
                     );
                 }

@@ -162,7 +162,7 @@ fn proof(deadlock: &Deadlock) -> Vec<String> {
     match deadlock {
         Deadlock::JobIsOlder { job, made, since } => vec![
             format!("Job {job} was made at {made} and has ended"),
-            format!("Harvester takes only a Job that is not older than {since}"),
+            format!("Harvester accepts only a Job that is not older than {since}"),
             NO_OTHER.to_owned(),
             REFUSED.to_owned(),
         ],

@@ -76,7 +76,7 @@ fn blocked_drain(objects: &Objects, checked: &DrainCheck) -> Result<IncidentFind
 fn advice(objects: &Objects, blocked: &PodDrain) -> String {
     let budget = blocked.budget.as_deref().unwrap_or_default();
     if KUBEVIRT_BUDGETS.contains(&budget) {
-        return "KubeVirt's own pods: `windrow repair drain-blocked --dry-run` shows the cure; deleting the budgets \
+        return "KubeVirt's own pods: `windrow repair drain-blocked --dry-run` shows the fix; deleting the budgets \
                 virt-api-pdb and virt-controller-pdb is the documented stop-gap."
             .to_owned();
     }
@@ -98,8 +98,8 @@ fn advice(objects: &Objects, blocked: &PodDrain) -> String {
              attached volume is healthy, delete only this budget."
         ),
         "InstanceManager" if is_own => format!(
-            "Pod {pod}: never delete its budget, which protects the last healthy copy of a volume. Shut down the virtual \
-             machine that uses the volume, or raise its number of replicas."
+            "Pod {pod}: never delete its budget, which protects the last healthy copy of a volume. Shut down \
+             the VM that uses the volume, or raise its number of replicas."
         ),
         "VirtualMachineInstance" => format!(
             "Pod {pod}: shut its VM down, or give another node the resources that it requires."
@@ -111,5 +111,5 @@ fn advice(objects: &Objects, blocked: &PodDrain) -> String {
 }
 
 fn no_cure(finding: &mut IncidentFinding, why: &str) {
-    finding.advice += &format!(" Windrow offers no cure of KubeVirt here: {why}.");
+    finding.advice += &format!(" Windrow offers no fix for KubeVirt here: {why}.");
 }

@@ -32,7 +32,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
         return Ok(Vec::new());
     }
     let names: Vec<String> = running.iter().map(|vm| named(vm)).collect();
-    let why = format!("these machines are not stopped: {}", names.join(", "));
+    let why = format!("these VMs are not stopped: {}", names.join(", "));
     let mut finding = IncidentFinding::new(Code::MachinesBlockSettings, "Harvester", &why);
     for pod in &crashing {
         let subject = format!("Pod {}", named(pod));
@@ -65,7 +65,7 @@ pub(super) fn find(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindin
     finding.proof = vec![
         format!(
             "Harvester's server makes its settings when it starts, and before v1.5.1 its own webhook refuses \
-             the Setting {SETTING}, empty as it is, while any machine's status is not Stopped; the server \
+             the Setting {SETTING}, empty as it is, while any VM's status is not Stopped; the server \
              ends at the refusal"
         ),
         "nothing stops the VMs: only the server would, and it does not start".to_owned(),
@@ -180,13 +180,13 @@ fn cure(machines: &[&Value]) -> Cure {
     steps.extend(runs);
     let names: Vec<String> = machines.iter().map(|vm| named(vm)).collect();
     Cure {
-        summary: "stop the machines until Harvester has made its settings".to_owned(),
+        summary: "stop the VMs until Harvester has created its settings".to_owned(),
         changes: vec![
             format!(
-                "these machines are stopped and started again: {}",
+                "these VMs are stopped and started again: {}",
                 names.join(", ")
             ),
-            "a manifest that RKE2 applies again meanwhile would start its machine again".to_owned(),
+            "a manifest that RKE2 applies again meanwhile would start its VM again".to_owned(),
         ],
         saves: machines
             .iter()

@@ -96,28 +96,21 @@ const INCIDENTS: &[Detector] = &[
             ReliedOn::KubeVirt,
         ],
     ),
-    Detector::new(
-        "machines that keep Harvester from its settings",
-        machines::find,
-    )
-    .that_cures(
+    Detector::new("VMs that keep Harvester from its settings", machines::find).that_cures(
         Code::MachinesBlockSettings,
         &[ReliedOn::Harvester, ReliedOn::KubeVirt],
     ),
     Detector::new("Rancher's node driver", rancher::find)
         .that_cures(Code::DriverWithoutFeature, &[ReliedOn::Rancher]),
     Detector::new("a storage network that waits", storage::find),
-    Detector::new("charts that fail again and again", helm::find),
+    Detector::new("charts that keep failing", helm::find),
     Detector::new("RKE2 applying everything again and again", storm::find),
     Detector::new("a node driver that is off and in use", rancher::find_users),
     Detector::new(
         "charts of Harvester that are not Ready",
         platform::charts::find,
     ),
-    Detector::new(
-        "images that platform pods cannot have",
-        platform::images::find,
-    ),
+    Detector::new("missing images of platform pods", platform::images::find),
     Detector::new("KubeVirt that is not available", platform::kubevirt::find),
     Detector::new(
         "Helm releases left in the middle of a change",

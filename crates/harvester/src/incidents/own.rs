@@ -138,7 +138,7 @@ const DETECTORS: &[OwnDetector] = &[
     ),
     ("manifests of one Addon name", |own, _, _| Ok(names(own))),
     (
-        "files that Harvester's configuration asks for",
+        "files that Harvester's configuration defines",
         |own, _, _| Ok(files(own)),
     ),
     ("manifests that differ between servers", servers),
@@ -151,7 +151,7 @@ const DETECTORS: &[OwnDetector] = &[
         "rancher-webhook's panic in rancherd's bootstrap",
         bootstrap::webhook,
     ),
-    ("an RKE2 server that starts again and again", |own, _, _| {
+    ("an RKE2 server that keeps restarting", |own, _, _| {
         Ok(bootstrap::restart_loop(own))
     }),
 ];

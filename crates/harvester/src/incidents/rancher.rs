@@ -146,7 +146,7 @@ fn cure(driver: &Value) -> Cure {
     let step = ObjectChange::of(ObjectKind::NODE_DRIVER, driver)
         .set("/spec/active", json!(false))
         .step("switch NodeDriver harvester off", goal, 120)
-        .afterwards("Rancher takes the driver out and fetches it no longer");
+        .afterwards("Rancher removes the driver and no longer fetches it");
     Cure {
         summary: "switch off Rancher's node driver harvester".to_owned(),
         changes: vec![

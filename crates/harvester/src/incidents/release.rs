@@ -102,7 +102,7 @@ fn left(addon: &Value, release: &Value, now: Timestamp) -> Option<IncidentFindin
     ];
     let mut finding = IncidentFinding::new(Code::ReleaseLeft, subject, &why).seen(seen);
     finding.proof = vec![
-        "Helm takes the Secrets of a release away when it has uninstalled it".to_owned(),
+        "Helm removes the Secrets of a release after it has uninstalled it".to_owned(),
         "without a HelmChart helm-controller makes no Job that could uninstall it".to_owned(),
     ];
     Some(finding)

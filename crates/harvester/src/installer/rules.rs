@@ -115,7 +115,7 @@ impl<'n> Checker<'n, '_> {
             Mode::Unsaid => self.remarks.push(Remark {
                 line,
                 kind: RemarkKind::Depends,
-                why: format!("where `install.mode` is create it refuses this; {why}"),
+                why: format!("if `install.mode` is create it refuses this; {why}"),
             }),
             Mode::Join | Mode::Other => {}
         }
@@ -145,7 +145,7 @@ impl<'n> Checker<'n, '_> {
         match (self.mode, server) {
             (Mode::Create, Some((_, line))) => self.refuse(
                 line,
-                "`server_url` is the cluster that a node joins, and `install.mode` is create; take it out, or write join",
+                "`server_url` is the cluster that a node joins, and `install.mode` is create; remove it, or write join",
             ),
             (Mode::Join, None) => self.missing.push("server_url"),
             _ => {}
@@ -448,7 +448,7 @@ impl<'n> Checker<'n, '_> {
     fn overlook(&mut self, line: u32, why: String) {
         let (kind, before) = match self.mode {
             Mode::Create => (RemarkKind::Overlooked, ""),
-            Mode::Unsaid => (RemarkKind::Depends, "where `install.mode` is create: "),
+            Mode::Unsaid => (RemarkKind::Depends, "if `install.mode` is create: "),
             Mode::Join | Mode::Other => return,
         };
         let why = format!("{before}{why}");
@@ -531,14 +531,14 @@ fn unknown_setting(key: &str, known: &[DatedName], release: HarvesterVersion) ->
     match named.find(|setting| setting.key == key) {
         Some(setting) if setting.is_in(release) => None,
         Some(setting) => setting.since.map(|since| {
-            format!("it takes the setting `{key}` from v{since} on; set it once the cluster runs")
+            format!("it accepts the setting `{key}` from v{since} on; set it once the cluster runs")
         }),
         None => {
             let names = known.iter().filter(|setting| setting.is_in(release));
             let names = names.map(|setting| setting.key.as_str());
             Some(match nearest(key, names) {
                 Some(meant) => format!("it knows no setting `{key}`; did you mean `{meant}`?"),
-                None => format!("it takes no setting `{key}`; set it once the cluster runs"),
+                None => format!("it has no setting `{key}`; set it once the cluster runs"),
             })
         }
     }

@@ -138,7 +138,7 @@ impl Shape<'_> {
         let meant =
             ["true", "yes", "on", "y", "t", "1"].contains(&text.trim().to_lowercase().as_str());
         if meant && !is_true {
-            let why = format!("it takes the text `{text}` for false; write true");
+            let why = format!("it reads the text `{text}` as false; write true");
             self.remarks
                 .push(Remark::ignored(at.node.line, at.path, why));
         }

@@ -57,7 +57,7 @@ pub(super) fn server_url_error(text: &str) -> Option<&'static str> {
             "it takes an IPv4 address or a DNS name in lower case; write https://ADDRESS:443",
         );
     }
-    (!port.is_empty() && port != "443").then_some("it takes no port but 443")
+    (!port.is_empty() && port != "443").then_some("the only valid port is 443")
 }
 
 /// Why the installer rejects this path (checkPersistentStatePath).

@@ -92,14 +92,14 @@ fn an_upgrade_is_told_in_words_with_what_each_node_waits_for() {
         read.in_lines(now()),
         [
             "Upgrade harvester-system/up to v1.8.2: UpgradingNodes for 2 h 10 min, waits for its nodes, one after the other; 1 of 4 nodes done",
-            "Node n1: Pre-draining for 1 h 15 min (longer than 60 min), waits for healthy volumes, and its machines to leave",
+            "Node n1: Pre-draining for 1 h 15 min (longer than 60 min), waits for healthy volumes, and its VMs to leave",
             "Node n2: Images preloaded, waits for its turn",
             "Node n4: Node-upgrade paused, waits for an operator, who paused it",
         ]
     );
     assert_eq!(
         read.in_a_line(),
-        "Harvester: UpgradingNodes; n1 is Pre-draining since 2026-05-01 10:45 UTC, waits for healthy volumes, and its machines to leave"
+        "Harvester: UpgradingNodes; n1 is Pre-draining since 2026-05-01 10:45 UTC, waits for healthy volumes, and its VMs to leave"
     );
 }
 

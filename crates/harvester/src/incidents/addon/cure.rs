@@ -49,7 +49,7 @@ fn job_made_again(addon: &Value, job: &Value) -> Cure {
     let no_way_back = "the effects of the Job stay; it is created again";
     let delete = CureStep::delete(ObjectKind::JOB, job, no_way_back, goal, MADE_AGAIN);
     let mut changes = vec![format!(
-        "Job {} is deleted with its pods, and helm-controller makes it again: {what}",
+        "Job {} is deleted with its pods, and helm-controller creates it again: {what}",
         named(job)
     )];
     if !uninstalls {
@@ -60,12 +60,12 @@ fn job_made_again(addon: &Value, job: &Value) -> Cure {
         false => "AddonDisabled",
     };
     Cure {
-        summary: format!("have the Job of Addon {} made again", named(addon)),
+        summary: format!("have the Job of Addon {} created again", named(addon)),
         changes,
         saves: vec![SavedObject::of(ObjectKind::JOB, job)],
         purpose: None,
         steps: vec![
-            delete.afterwards("helm-controller makes it again"),
+            delete.afterwards("helm-controller creates it again"),
             CureStep::wait(
                 format!("wait until Addon {} is {state}", named(addon)),
                 addon_has(addon, "/status/status", json!(state)),

@@ -94,7 +94,7 @@ fn of_object(kubevirt: &Value, wanted: &Value, stuck: &[&str]) -> Cure {
         summary: "let KubeVirt's own pods run on any node".to_owned(),
         changes: vec![
             format!("KubeVirt harvester-system/kubevirt: spec.infra becomes {wanted}"),
-            "virt-api and virt-controller are rolled out again; machines go on running".to_owned(),
+            "virt-api and virt-controller are rolled out again; VMs keep running".to_owned(),
         ],
         saves: vec![SavedObject::of(ObjectKind::KUBEVIRT, kubevirt)],
         purpose: None,
@@ -150,7 +150,7 @@ fn of_values(
             ),
             "the whole chart is upgraded with the same version; manual changes to its objects are reverted"
                 .to_owned(),
-            "virt-api and virt-controller are rolled out again; machines go on running".to_owned(),
+            "virt-api and virt-controller are rolled out again; VMs keep running".to_owned(),
         ],
         saves: vec![SavedObject::of(ObjectKind::MANAGED_CHART, chart)],
         purpose: None,

@@ -50,7 +50,7 @@ const FAILURES: &[(&[&str], &str)] = &[
     // Harvester's documentation of the upgrade from v1.3.2 to v1.4.0, known issue 2.
     (
         &["no route match found for DELETE", "sh.helm.release"],
-        "Delete ValidatingWebhookConfiguration harvester-validator, which Harvester makes again, and raise \
+        "Delete ValidatingWebhookConfiguration harvester-validator, which Harvester creates again, and raise \
          spec.forceSyncGeneration of Bundles mcc-harvester-crd and mcc-harvester by one.",
     ),
     // harvester#7375; Harvester's documentation of the upgrade from v1.4.0 to v1.4.1, known issue 2.
@@ -214,7 +214,7 @@ impl<'o> Unready<'o> {
         }
         finding.proof.extend(self.blocks(upgrading));
         if code == Code::ChartModified {
-            let stays = "Fleet tells the difference and does not take it back";
+            let stays = "Fleet reports the difference and does not revert it";
             finding.proof.push(stays.to_owned());
             self.advise_on_patches(&mut finding);
         }

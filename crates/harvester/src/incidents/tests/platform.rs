@@ -337,7 +337,7 @@ fn a_list_that_cannot_be_had_is_not_taken_for_an_empty_one() {
     let unknown = diagnose(&objects, now()).unknown;
     for name in [
         "charts of Harvester that are not Ready: BundleDeployment",
-        "images that platform pods cannot have: Pod",
+        "missing images of platform pods: Pod",
         "platform pods that no node takes: Pod",
         "nodes of different versions: Node",
     ] {

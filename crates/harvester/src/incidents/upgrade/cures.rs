@@ -105,7 +105,7 @@ pub(super) fn end_stale(manager: &Value, orphans: &[Vec<&Value>]) -> Option<Cure
     let mut steps: Vec<CureStep> = orphans.iter().map(delete).collect();
     steps.push(CureStep::wait(
         format!(
-            "wait until Longhorn has taken the budget of {} away",
+            "wait until Longhorn has removed the budget of {}",
             named(manager)
         ),
         CureGoal::AtLeast {

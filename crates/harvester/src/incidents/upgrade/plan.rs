@@ -112,7 +112,7 @@ fn hang(plan: &Value, left: &[&Value], jobs: &[&Value], now: Timestamp) -> Optio
     let applying: Vec<&str> = applying.filter_map(Value::as_str).collect();
     let runs = jobs.iter().any(|job| !has_ended(job));
     if applying.is_empty() {
-        return (!runs).then(|| format!("{} nodes are left, and no Job is begun", left.len()));
+        return (!runs).then(|| format!("{} nodes are left, and no Job starts", left.len()));
     }
     let name = text(plan, "/metadata/name");
     let is_left = |node: &&&str| left.iter().any(|one| text(one, "/metadata/name") == **node);

@@ -21,7 +21,7 @@ const PATIENCE: i64 = 30;
 
 /// The advice for a node with a silent kubelet. The addresses and the names of network cards changed with Harvester v1.7
 /// (Harvester's documentation, upgrade from v1.6.x to v1.7.x, known issues 1 and 3).
-const SILENT: &str = "Look at the node's console: is it on, and has it its network? Compare its address with the one before (DHCP), \
+const SILENT: &str = "Look at the node's console: is it on, and does it have its network? Compare its address with the one before (DHCP), \
     and its network cards with /oem/harvester.config: an upgrade to v1.7 can change both.";
 
 const RUNNING: &str = "/status/nodeInfo/osImage";

@@ -94,7 +94,7 @@ fn down(
         ])));
     }
     let subject = format!("Deployment {NAMESPACE}/{name}");
-    let why = "neither this Deployment nor a machine of its name exists";
+    let why = "neither this Deployment nor a VM of its name exists";
     Ok(Some(IncidentFinding::new(
         Code::UpgradeRepoDown,
         subject,
@@ -217,8 +217,8 @@ impl<'o> RepositoryVolume<'o> {
         let replica = named(there);
         Some(match is_kept {
             true => format!(
-                "Delete Longhorn's Replica {replica}, which is on the node that was drained; the volume has a good one \
-                 elsewhere, and it attaches then. It may happen again on the next node."
+                "Delete Longhorn's Replica {replica}, which is on the drained node; the volume has a \
+                 good one elsewhere and then attaches. It may happen again on the next node."
             ),
             false => format!(
                 "Do not delete Replica {replica} on the drained node: Windrow knows no other good one. Look at the \

@@ -87,7 +87,7 @@ async fn an_addon_that_waits_for_a_newer_job_for_ever_is_told_so() {
                    "conditions": [{"type": "Complete", "status": "True"}]}});
     let server = server("AddonEnabling", Some(complete), "").await;
     let said = asked(&server).await;
-    assert!(failed(&said).contains("stuck for good"), "{said:?}");
+    assert!(failed(&said).contains("stuck permanently"), "{said:?}");
 }
 
 #[tokio::test]

@@ -168,7 +168,7 @@ async fn an_upgrade_that_runs_is_told_by_node_state_time_and_what_is_waited_for(
             "UpgradingNodes",
             Some(
                 "Harvester: UpgradingNodes; n2 is Pre-draining since 2026-05-01 10:00 UTC, waits for healthy \
-                 volumes, and its machines to leave",
+                 volumes, and its VMs to leave",
             ),
         ),
         ("Succeeded", None),

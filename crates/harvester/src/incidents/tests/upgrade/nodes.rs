@@ -180,7 +180,7 @@ fn a_plan_that_does_not_advance_is_told_in_each_of_its_ways() {
         ),
         (
             vec![plan(resolved(json!(null)))],
-            "1 nodes are left, and no Job is begun",
+            "1 nodes are left, and no Job starts",
         ),
         (
             vec![plan(resolved(json!(["n1"])))],
