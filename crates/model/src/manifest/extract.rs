@@ -90,7 +90,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
     if let Some(second) = split::split(text, 2).0.get(1) {
         extraction.problems.push(not_looked_at(
             second.line,
-            "a second document begins here, and such a file has one; take the `---` out",
+            "a second document begins here, and such a file has only one; remove the `---`",
         ));
     }
     extraction.problems.extend(unread::misshaped(kind, &root));

@@ -93,7 +93,7 @@ fn list(mut node: Node, keys: &[ReadKey], most: usize, problems: &mut Vec<Proble
         }) {
             problems.push(refused(
                 item.line,
-                "a List inside a List: RKE2 takes Lists apart by one level only; move its items up",
+                "a List inside a List: RKE2 unpacks Lists only one level deep; move its items up",
             ));
             continue;
         }
@@ -223,7 +223,7 @@ fn text(entry: &MapEntry, name: &str, problems: &mut Vec<Problem>) -> Option<Str
         NodeValue::String(text) if text.len() > LONGEST => problems.push(refused(
             entry.line,
             &format!(
-                "`{name}` has {} bytes, which is more than any API server takes; write a shorter one",
+                "`{name}` has {} bytes, which is more than any API server accepts; write a shorter one",
                 text.len()
             ),
         )),

@@ -49,7 +49,7 @@ impl Extractor<'_> {
         match version.map(|node| (node.line, node.as_str().unwrap_or_default())) {
             Some((_, version)) if version.starts_with("3.") => return true,
             Some((line, _)) => {
-                let what = "an Ignition configuration of another version than 3.x";
+                let what = "an Ignition configuration of a version other than 3.x";
                 self.not_looked_at(line, what);
             }
             None => {
@@ -71,7 +71,7 @@ impl Extractor<'_> {
             self.not_looked_at(one.line, what);
         }
         if let Some(one) = replaces.filter(is_given) {
-            let what = "the configuration that takes this one's place (`ignition.config.replace`)";
+            let what = "the configuration that replaces this one (`ignition.config.replace`)";
             self.not_looked_at(one.line, what);
         }
     }
@@ -100,7 +100,7 @@ impl Extractor<'_> {
         };
         if let Some(earlier) = written.get(text) {
             let message = format!(
-                "{text} is written twice, first in line {earlier}, and nothing of the file is taken; keep one"
+                "{text} is written twice, first in line {earlier}, and Ignition ignores the whole file; keep one"
             );
             return self.problem(path.line, message);
         }
@@ -135,7 +135,7 @@ impl Extractor<'_> {
                 self.kind == FileKind::Ignition && SOURCES[1..].contains(&entry.key.as_str())
             });
             slips.extend(butanes.map(|entry| {
-                let why = "only Butane knows it; write `source` with a `data:` address, or make Ignition of it with butane";
+                let why = "only Butane knows it; write `source` with a `data:` address, or convert it to Ignition with butane";
                 key_not_read(&entry.key, entry.line, why)
             }));
         }

@@ -115,7 +115,7 @@ fn what_ignition_fetches_merges_or_runs_is_named() {
         ),
         (
             "ignition:\n  config:\n    replace:\n      source: https://example.com/b.ign\n",
-            "takes this one's place",
+            "replaces this one",
         ),
         (
             "storage:\n  links:\n  - path: /etc/rancher/rke2/config.yaml\n    target: /data/config.yaml\n",
@@ -227,7 +227,7 @@ fn older_versions_of_ignition_are_not_looked_at() {
     let text = "{\"ignition\": {\"version\": \"2.3.0\"}, \"storage\": {\"files\": []}}";
     let (code, _, message) = the_problem(text);
     assert_eq!(code, Code::NotLookedAt);
-    assert!(message.contains("another version than 3.x"), "{message}");
+    assert!(message.contains("a version other than 3.x"), "{message}");
 }
 
 #[test]

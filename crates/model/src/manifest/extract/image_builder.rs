@@ -175,7 +175,7 @@ impl Extractor<'_> {
             return self.problem(list.line, message.to_owned());
         };
         let mut note = format!(
-            "read as the node {}, which begins the cluster; {} join it and get nothing else than its configuration",
+            "read as the node {}, which begins the cluster; {} join it and get only its configuration",
             first.str_at(&["hostname"]).unwrap_or_default(),
             match list.items().len() - 1 {
                 1 => "one other".to_owned(),
@@ -220,8 +220,7 @@ impl Extractor<'_> {
         for name in self.listed_beside(MANIFESTS, line) {
             let path = format!("{MANIFESTS}/{name}");
             if name.contains('/') {
-                let note =
-                    format!("{path} is in a directory below: Edge Image Builder passes over it");
+                let note = format!("{path} is in a subdirectory: Edge Image Builder ignores it");
                 self.extraction.notes.push((line, note));
             } else if !is_manifest_name(&name) {
                 let what =
@@ -258,7 +257,7 @@ impl Extractor<'_> {
         };
         for chart in list("charts") {
             let Some(name) = chart.str_at(&["name"]) else {
-                let message = "a chart without `name`; write how it is called in its repository";
+                let message = "a chart without `name`; write its name in the repository";
                 self.problem(chart.line, message.to_owned());
                 continue;
             };

@@ -72,7 +72,7 @@ fn manifests_beside_a_definition_are_created_by_it_and_os_files_lie_where_rke2_r
     assert_eq!(extraction.rke2_version.as_deref(), Some("v1.34.2+rke2r1"));
     let notes: Vec<&str> = extraction.notes.iter().map(|(_, note)| &**note).collect();
     assert!(
-        notes[0].contains("sub/b.yaml is in a directory below"),
+        notes[0].contains("sub/b.yaml is in a subdirectory"),
         "{notes:?}"
     );
     assert!(notes[1].contains("Windrow holds none of them"), "{notes:?}");

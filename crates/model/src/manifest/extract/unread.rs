@@ -253,7 +253,7 @@ pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
                 code: Code::InputRefused,
                 line: Some(line),
                 message: format!(
-                    "the key `{key}` appears twice in this map, first in line {earlier}, and nothing of the file is read; keep one"
+                    "the key `{key}` appears twice in this map, first in line {earlier}, and the whole file is ignored; keep one"
                 ),
             });
         }

@@ -169,7 +169,8 @@ impl<'t> Renderer<'t> {
         let after = self.rest.trim_start_matches([' ', '\t', '\r']);
         let whole_line = self.line_is_blank && (after.is_empty() || after.starts_with('\n'));
         if whole_line && self.rendered.unknown.len() < MOST {
-            let what = format!("what cloud-init fills in for `{shown}`, which is a whole line");
+            let what =
+                format!("the value that cloud-init fills in for `{shown}`, which is a whole line");
             self.rendered.unknown.push((line, what));
         }
         // As a comment it is nothing to YAML, also inside a written file.
@@ -193,8 +194,7 @@ impl<'t> Renderer<'t> {
     }
 }
 
-const UNCLOSED: &str =
-    "a template in which something in braces has no end: cloud-init drops it as a whole";
+const UNCLOSED: &str = "a template with an unclosed brace: cloud-init drops it as a whole";
 const NO_EXPRESSION: &str =
     "a template with braces around an invalid expression: cloud-init drops it as a whole";
 const TRIMS: &str = "a template that takes the space around braces out (`{{-`, `-}}`)";

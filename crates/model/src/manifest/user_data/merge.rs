@@ -68,7 +68,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
                     ListMerge::Replace => {
                         let at = line_of(earlier, before);
                         let why = format!(
-                            "the part that begins in line {} has the key too and takes its place; write `merge_how: \
+                            "the part that begins in line {} has the key too and replaces it; write `merge_how: \
                              dict(recurse_list)+list(append)` there to have both",
                             part.first
                         );

@@ -70,7 +70,7 @@ pub(super) fn is_mime(text: &str) -> bool {
 /// Ignores a message, as cloud-init does.
 pub(super) fn pass_over(wrapped: &mut Wrapped, why: &str) {
     wrapped.ignored(1, why);
-    wrapped.not_looked_at(1, "the parts of a message that cloud-init passes over");
+    wrapped.not_looked_at(1, "the parts of a message that cloud-init ignores");
 }
 
 pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &ReadLimits) {
@@ -108,7 +108,7 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Read
     if wrapped.parts.is_empty() && wrapped.problems.is_empty() && wrapped.notes.is_empty() {
         wrapped.not_looked_at(
             1,
-            "a multipart message in which no part was found; check its boundary",
+            "a multipart message without any part; check its boundary",
         );
     }
 }

@@ -244,7 +244,7 @@ impl Wrapped {
         let parts = self.parts.len() + self.problems.len() + self.notes.len();
         let room = self.bytes <= MOST_BYTES && parts < MOST_PARTS;
         if !room {
-            self.not_looked_at(first, "this part and those behind it: there are too many");
+            self.not_looked_at(first, "this part and those after it: there are too many");
         }
         room
     }
@@ -283,7 +283,7 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
                 wrapped.not_looked_at(line, "a manifest inside user-data: cloud-init does nothing with it; write it as a file with `write_files`");
             }
             FileKind::Manifests if is_no_map(&part.text) => {
-                wrapped.ignored(line, "this part is no cloud-config: it has no keys");
+                wrapped.ignored(line, "this part is not a cloud-config: it has no keys");
             }
             FileKind::Manifests | FileKind::CloudInit => wrapped.parts.push(cloud_config(part)),
         },
