@@ -52,7 +52,7 @@ pub(super) fn depends_on(value: &str, with_suffixes: bool) -> (Vec<Dependency>, 
     for (number, reference) in value.split(',').map(str::trim).enumerate() {
         if number == MOST {
             errors.push(format!(
-                "it names more than {MOST} objects; the rest counts for nothing"
+                "it names more than {MOST} objects; the rest is ignored"
             ));
             break;
         }

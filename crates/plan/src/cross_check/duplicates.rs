@@ -83,7 +83,7 @@ fn difference(first: &Declaration, second: &Declaration) -> Option<Finding> {
     let differing = differing.or_else(|| second.fields.refuse(&first.fields))?;
     let why = match differing.replaces {
         true => "RKE2 deletes it for that, over and over",
-        false => "that cannot be changed once it is there",
+        false => "this field cannot be changed after creation",
     };
     let what = second.id.to_string();
     let words = [("what", &*what), ("field", differing.field), ("why", why)];

@@ -273,7 +273,7 @@ impl Limits {
                 None => {
                     let unsaid: Vec<&str> = unsaid.into_iter().collect();
                     (
-                        format!("each container has to say its {}", unsaid.join(", ")),
+                        format!("each container must set its {}", unsaid.join(", ")),
                         true,
                     )
                 }
@@ -383,10 +383,13 @@ impl User {
                     let storage = self.storage?;
                     let bound = |field: &str| item.at(&[field, "storage"]).and_then(quantity);
                     if bound("min").is_some_and(|least| storage < least) {
-                        return Some("it asks for less storage than a claim has to".to_owned());
+                        return Some(
+                            "it requests less storage than the minimum of a claim".to_owned(),
+                        );
                     }
                     let is_more = bound("max").is_some_and(|most| storage > most);
-                    is_more.then(|| "it asks for more storage than a claim may".to_owned())
+                    is_more
+                        .then(|| "it requests more storage than the maximum of a claim".to_owned())
                 })
             };
             let why = of_containers.or_else(of_pods).or_else(of_claims)?;

@@ -464,8 +464,8 @@ fn groups_kinds_and_names_that_there_cannot_be_are_errors_with_their_line() {
     let errors = errors_of(entry);
     for (line, begins) in [
         (9, "`group`: `example.com/v1` has a version"),
-        (10, "`namespaced`: `a b` can be no kind"),
-        (11, "`groups`: `Example.com` can be no API group"),
+        (10, "`namespaced`: `a b` is not a valid kind"),
+        (11, "`groups`: `Example.com` is not a valid API group"),
         (12, "`namespaces`: such a name"),
         (14, "`name`: such a name"),
         (14, "`namespace`: such a name"),

@@ -302,7 +302,7 @@ fn helm_chart(
         ObjectSeen::Unknown { why } => unknown("JobNotAsked", format!("{job}: {why}")),
         ObjectSeen::Absent => progressing(
             "JobMissing",
-            format!("{job} is not there; helm-controller makes it again"),
+            format!("{job} is not there; helm-controller creates it again"),
         ),
         ObjectSeen::Done => ready("ChartInstalled", format!("{job} completed")),
         ObjectSeen::Present(found) => {

@@ -134,7 +134,7 @@ pub(super) fn daemon_set(object: &Value) -> FieldResult<Judgement> {
     let Some(want) = number(object, &["status", "desiredNumberScheduled"])? else {
         return Ok(progressing(
             "NoDesiredNumber",
-            "it is not counted yet how many nodes it is for",
+            "the number of its nodes is not counted yet",
         ));
     };
     for (key, reason, what) in [

@@ -101,7 +101,7 @@ pub(crate) fn group_error(group: &str) -> Option<String> {
     };
     (!group.is_empty() && !group.split('.').all(is_label)).then(|| {
         format!(
-            "{} can be no API group, which has lower-case letters, digits, `-` and `.` (RFC 1123)",
+            "{} is not a valid API group, which has lower-case letters, digits, `-` and `.` (RFC 1123)",
             quoted(group)
         )
     })
@@ -114,7 +114,7 @@ pub(crate) fn kind_error(kind: &str) -> Option<String> {
     let is_kind = begins && kind.bytes().all(is_inner) && !kind.ends_with('-') && kind.len() <= 63;
     (!is_kind).then(|| {
         format!(
-            "{} can be no kind, which is a word like `Deployment`: a letter, then letters and digits",
+            "{} is not a valid kind, which is a word like `Deployment`: a letter, then letters and digits",
             quoted(kind)
         )
     })

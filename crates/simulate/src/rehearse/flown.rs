@@ -65,7 +65,7 @@ pub fn setup(
         }
     }
     let (settings, rules, platform, preset): (Settings, RuleSet, Option<Platform>, bool) =
-        configured.ok_or("the flight has no configuration in it")?;
+        configured.ok_or("the boot log contains no configuration")?;
     let mut directory = SimulatedDirectory::new();
     for (path, file) in first {
         directory.put(path, content(file), begun);

@@ -141,7 +141,7 @@ fn differing_tokens(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
     let mut differing = vec![(*first, at.clone())];
     differing.extend(others);
     if differing.len() > 1 {
-        let why = "their `token` differs, and who joins needs that of the first node";
+        let why = "their `token` differs, and joining nodes need that of the first node";
         found.push(finding(Code::NodesDisagree.severity(), differing, why));
     }
 }

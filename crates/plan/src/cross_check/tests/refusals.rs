@@ -176,7 +176,7 @@ fn a_limit_range_keeps_out_what_it_does_not_allow() {
             (
                 "storage: 1Gi}}}\n---",
                 "storage: 100Mi}}}\n---",
-                "LimitRange l refuses PersistentVolumeClaim c: it asks for less storage",
+                "LimitRange l refuses PersistentVolumeClaim c: it requests less storage",
             ),
         ],
     );
@@ -258,7 +258,7 @@ fn a_quota_keeps_out_pods_that_take_too_much_or_do_not_say_how_much() {
             (
                 "limits: {cpu: 1, memory: 512Mi}",
                 "limits: {memory: 512Mi}",
-                "admission-refuses 6,1: ResourceQuota q refuses Deployment d: each container has to say its limits.cpu",
+                "admission-refuses 6,1: ResourceQuota q refuses Deployment d: each container must set its limits.cpu",
             ),
             (
                 "limits: {cpu: 1, memory: 512Mi}",
@@ -273,12 +273,12 @@ fn a_quota_keeps_out_pods_that_take_too_much_or_do_not_say_how_much() {
             (
                 "limits: {cpu: 1}, requests",
                 "requests",
-                "ResourceQuota q refuses Pod p: each container has to say its limits.cpu",
+                "ResourceQuota q refuses Pod p: each container must set its limits.cpu",
             ),
             (
                 "suspend: true",
                 "suspend: false",
-                "refuses CronJob c: each container has to say its limits.cpu, requests.memory",
+                "refuses CronJob c: each container must set its limits.cpu, requests.memory",
             ),
             (
                 "count/cronjobs.batch: 1",

@@ -193,7 +193,7 @@ pub fn judge(question: &NodeInputs<'_>) -> NodeJudgement {
 /// The state and the message of a probe at this time: an old answer no longer counts.
 pub fn as_of(track: &Track, now: Timestamp) -> (ProbeState, String, Option<Code>) {
     if track.is_stale(now) && track.state != ProbeState::Unknown {
-        let why = "its answers have stopped coming".to_owned();
+        let why = "it no longer answers".to_owned();
         return (ProbeState::Unknown, why, Some(Code::ProbeUnknown));
     }
     (track.state, track.message.clone(), track.code())

@@ -428,7 +428,7 @@ pub const BUILTIN: &[Builtin] = &[
         code: Code::MemoryLow,
         limit: Some(ProbeLimit::FreePercent(5)),
         roles: ANY,
-        asks: "memory that is available",
+        asks: "available memory",
         ..WANTED
     },
     Builtin {

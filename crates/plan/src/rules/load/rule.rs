@@ -171,7 +171,7 @@ fn needed_condition(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Need
     if fields.get("condition").is_some() && fields.get("expression").is_some() {
         errors.at(
             condition_line,
-            "the requirement has both `condition` and `expression`; an expression says all, drop `condition`",
+            "the requirement has both `condition` and `expression`; an expression is enough, drop `condition`",
         );
     }
     let is_kind = fields.get("kind").is_some();
@@ -183,7 +183,7 @@ fn needed_condition(fields: &Fields<'_>, errors: &mut Errors<'_>) -> Option<Need
             if fields.get("condition").is_none() && fields.get("expression").is_none() {
                 errors.at(
                     fields.line(),
-                    "the requirement says not in which state the object is needed: `condition: exists`, `condition: ready` or `expression`",
+                    "the requirement does not name a state of the object: `condition: exists`, `condition: ready` or `expression`",
                 );
             }
             return None;

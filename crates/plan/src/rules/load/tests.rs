@@ -161,7 +161,7 @@ fn every_error_of_a_rule_names_its_line_and_what_to_do() {
             &[
                 (9, "put it in quotes"),
                 (10, "an advisory rule"),
-                (12, "in which state"),
+                (12, "does not name a state"),
             ],
         ),
         (

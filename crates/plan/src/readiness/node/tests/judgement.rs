@@ -384,11 +384,7 @@ fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
     let wake = node.judge().next_wake.unwrap();
     node.now = wake;
     let judged = node.judge();
-    assert_eq!(
-        judged.readiness,
-        Readiness::Unknown,
-        "answers have stopped coming"
-    );
+    assert_eq!(judged.readiness, Readiness::Unknown, "no longer answers");
     assert!(judged.message.contains("stopped"), "{}", judged.message);
 }
 
