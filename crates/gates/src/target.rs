@@ -81,7 +81,7 @@ pub fn resolve(
         let because = match newer.is_empty() {
             true => format!("the installed rke2 is {installed}"),
             false => format!(
-                "the installed rke2 is {installed}, and images of {} lie ready",
+                "the installed rke2 is {installed}, and images of {} are present",
                 list(&newer)
             ),
         };
@@ -96,7 +96,7 @@ pub fn resolve(
     }
     if !images.is_empty() {
         let because = format!(
-            "no rke2 is installed; images of {} lie ready",
+            "no rke2 is installed; images of {} are present",
             list(&images)
         );
         return among(images, because);
@@ -115,7 +115,7 @@ pub fn resolve(
     let data = versions(&found.data);
     if !data.is_empty() {
         let because = format!(
-            "no rke2 is installed; what ran here before was {}",
+            "no rke2 is installed; the previous version here was {}",
             list(&data)
         );
         return among(data, because);
@@ -294,8 +294,8 @@ mod tests {
         };
         assert_eq!(because(&found), "the installed rke2 is 1.33.3");
         found.images.push("v1.34.2-rke2r1".into());
-        assert!(because(&found).ends_with("images of 1.34.2 lie ready"));
+        assert!(because(&found).ends_with("images of 1.34.2 are present"));
         found.installed = None;
-        assert!(because(&found).ends_with("images of 1.33.3 or 1.34.2 lie ready"));
+        assert!(because(&found).ends_with("images of 1.33.3 or 1.34.2 are present"));
     }
 }

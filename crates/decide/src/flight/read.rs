@@ -67,7 +67,7 @@ impl Flights {
                 Ok(FlightLine::Flight(head)) => {
                     broken = true;
                     flights.damage.push(format!(
-                        "line {number}: a flight of format version {}, which this program cannot \
+                        "line {number}: a boot log of format version {}, which this program cannot \
                          read (it reads {VERSION}); replay it with windrow {}",
                         head.version, head.windrow
                     ));
@@ -88,7 +88,7 @@ impl Flights {
                 Err(error) => {
                     broken = true;
                     flights.damage.push(format!(
-                        "line {number}: not a line of a flight ({error}); what follows it is left \
+                        "line {number}: not a line of a boot log ({error}); what follows it is left \
                          out up to the next beginning"
                     ));
                 }
@@ -96,7 +96,7 @@ impl Flights {
         }
         if flights.segments.is_empty() {
             return Err(match flights.damage.is_empty() {
-                true => "there is no flight in it".to_owned(),
+                true => "it contains no boot log".to_owned(),
                 false => flights.damage.join("; "),
             });
         }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!((read.segments.len(), told), (2, vec!["line 2:", "line 5:"]));
         assert_eq!(
             Flights::read("x\ny\n").unwrap_err(),
-            "there is no flight in it"
+            "it contains no boot log"
         );
     }
 

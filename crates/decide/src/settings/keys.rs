@@ -98,12 +98,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "staging.advisoryDeadline",
-        "How long a requirement that only orders may hold a file.",
+        "The maximum time that an ordering requirement may hold a file.",
         Duration(at!(staging.advisory_deadline)),
     ),
     key(
         "staging.inferredDeadline",
-        "How long an inferred requirement may hold a file.",
+        "The maximum time that an inferred requirement may hold a file.",
         Duration(at!(staging.inferred_deadline)),
     ),
     key(
@@ -113,7 +113,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "staging.overdueAfter",
-        "After how long a file that stays held is reported as overdue.",
+        "The time after which a held file is reported as overdue.",
         Duration(at!(staging.overdue_after)),
     ),
     key(
@@ -133,22 +133,22 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "staging.limits.documents",
-        "The most documents in a file.",
+        "The maximum number of documents in a file.",
         Count(at!(staging.limits.documents)),
     ),
     key(
         "staging.limits.depth",
-        "The deepest nesting of lists and maps.",
+        "The maximum nesting depth of lists and maps.",
         Count(at!(staging.limits.depth)),
     ),
     key(
         "staging.limits.aliasNodes",
-        "The most values that aliases may add to a document.",
+        "The maximum number of values that aliases may add to a document.",
         Count(at!(staging.limits.alias_nodes)),
     ),
     key(
         "staging.limits.expandedBytes",
-        "The most memory that the values of a document may take.",
+        "The maximum memory for the values of a document.",
         SizeOfMemory(at!(staging.limits.expanded_bytes)),
     ),
     key(
@@ -163,7 +163,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "gates.patience",
-        "How long each part of a trial may take, 8h at most.",
+        "The maximum duration of each part of a trial, 8h at most.",
         DurationUpTo(at!(gates.patience), LONGEST_PATIENCE),
     ),
     key(
@@ -224,7 +224,7 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key(
         "flight.fileBytes",
-        "How large the file may become; 256KiB or more.",
+        "The maximum size of the file, 256KiB or more.",
         Size(at!(flight.file_bytes), SMALLEST_FLIGHT),
     ),
     key(

@@ -343,7 +343,7 @@ impl FieldReader<'_> {
         let contains = self.text(path, node, "contains");
         let newer_than = self.duration(path, node, "newerThan", SECOND);
         if !exists && (contains.is_some() || newer_than.is_some()) {
-            let why = "of a file that has to be absent nothing else can be asked";
+            let why = "a file that must be absent can have no other condition";
             self.wrong(entry.line, format!("{path}: {why}"));
         }
         if node.entry("path").is_none() {

@@ -78,7 +78,7 @@ impl BootCourse {
         };
         if is_cut {
             course.cautions.push(
-                "the flight no longer has the beginning of this boot: only its first line has earlier facts"
+                "the boot log no longer has the beginning of this boot: only its first line has earlier facts"
                     .to_owned(),
             );
         }
@@ -106,7 +106,7 @@ impl BootCourse {
                 )),
                 ClockNews::None => restarted.then(|| {
                     format!(
-                        "Windrow began again at {}: what happened while it did not run was seen late",
+                        "Windrow began again at {}: events while it did not run were seen late",
                         clock(at)
                     )
                 }),

@@ -105,8 +105,8 @@ impl FileCourses {
     fn finish(mut self, differences: usize, windrow: &str) -> Self {
         if differences > 0 {
             self.cautions.push(format!(
-                "this version makes {differences} decisions otherwise than windrow {windrow}, which recorded them: what happened is true, \
-                 the reasons of holds may differ"
+                "this version makes {differences} decisions differently from windrow {windrow}, which recorded them: the events are \
+                 true, the reasons of holds may differ"
             ));
         }
         self

@@ -220,7 +220,7 @@ impl BootTimeline {
         boot: &RecordedBoot<'_>,
         earlier: &[RecordedBoot<'_>],
     ) -> Result<Self, String> {
-        let course = BootCourse::read(boot).ok_or("no decision of this boot is in the flight")?;
+        let course = BootCourse::read(boot).ok_or("no decision of this boot is in the boot log")?;
         let mut files = FileCourses::read(boot, &course);
         let chain = chain::chain(&course, &files);
         let mut phases = course.phases();

@@ -361,7 +361,7 @@ fn a_boot_whose_beginning_was_overwritten_says_so_and_takes_times_from_the_ledge
     let timeline = last(&flights);
     let said = timeline.cautions.join("\n");
     assert!(
-        said.contains("the flight no longer has the beginning of this boot"),
+        said.contains("the boot log no longer has the beginning of this boot"),
         "{said}"
     );
     assert_eq!(timeline.began, after(0));

@@ -142,7 +142,7 @@ other: {object: {apiVersion: example.com/v1, kind: Node}}
         ":10: probes.custom.status.http.status: expected an HTTP status",
         ":11: probes.custom.certs.http.caFile: `insecure: true`",
         ":12: probes.custom.relative.file.path: expected an absolute path",
-        ":13: probes.custom.absent.file: of a file that has to be absent",
+        ":13: probes.custom.absent.file: a file that must be absent",
         ":14: probes.custom.unit.unit.name: `chronyd` is not a unit",
         ":15: probes.custom.state.unit.state: expected active, reloading",
         ":16: probes.custom.cel.object.expression: the expression cannot be read",
