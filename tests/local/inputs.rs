@@ -313,7 +313,7 @@ fn a_part_that_replaces_another_ones_files_is_an_error() {
         4,
         &[
             "c.yaml:8 nothing reads `write_files`",
-            "the part that begins in line 18 has the key too and takes its place",
+            "the part that begins in line 18 has the key too and replaces it",
         ],
     );
     let none = message(&[
