@@ -253,7 +253,7 @@ fn definition(object: &Value, seen: &dyn ObservedCluster) -> FieldResult<Judgeme
         ),
         KindSeen::Unknown { why } => unknown(
             "EstablishedNotAsked",
-            format!("established; Windrow cannot tell whether {kind} is served: {why}"),
+            format!("established; whether {kind} is served is not known: {why}"),
         ),
     })
 }
