@@ -115,7 +115,7 @@ mod tests {
         for (text, expected) in [
             ("${object.x", "has to be closed"),
             ("${}", "empty"),
-            ("${node.x}", "`node` is not known"),
+            ("${node.x}", "`node` is unknown"),
             ("${object.x +}", "cannot be read"),
         ] {
             let why = MessageTemplate::parse(text).unwrap_err();

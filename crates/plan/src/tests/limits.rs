@@ -40,7 +40,7 @@ fn an_object_that_no_api_server_takes_is_named_and_not_given_to_the_rules() {
     assert_eq!(codes, [Code::LimitExceeded]);
     let message = &file.findings[0].message;
     assert!(
-        message.contains("kube-apiserver takes no object of more than 3 MiB"),
+        message.contains("kube-apiserver accepts no object of more than 3 MiB"),
         "{message}"
     );
     assert_eq!(file.objects[0].wants.len(), 0);

@@ -278,7 +278,7 @@ fn what_helps_a_chart_that_cannot_be_applied_goes_by_what_fleet_says() {
             "denied the request: default storage class sc1 already exists, please reset it first",
             "storageClass.defaultStorageClass",
         ),
-        ("release: not found", "makes Fleet apply the chart again"),
+        ("release: not found", "make Fleet apply the chart again"),
         (
             &format!("{long} another operation (install/upgrade/rollback) is in progress"),
             "helm rollback",

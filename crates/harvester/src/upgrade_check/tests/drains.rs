@@ -30,17 +30,17 @@ fn restore_machines(build: &mut Build) {
 #[test]
 fn a_machine_that_the_upgrade_stops_and_starts_again_stops_no_drain() {
     let mut build = pinned_machine("v1.7.0");
-    build.is("drains-finish", Fail, "no other node takes the machine");
+    build.is("drains-finish", Fail, "no other node takes the VM");
     restore_machines(&mut build);
     build.is("drains-finish", Pass, "");
     // Before v1.6.0 no upgrade did that.
     let mut build = pinned_machine("v1.5.2");
     restore_machines(&mut build);
-    build.is("drains-finish", Fail, "no other node takes the machine");
+    build.is("drains-finish", Fail, "no other node takes the VM");
     // This is unknown for an unread release.
     let mut build = pinned_machine("v1.9.0");
     restore_machines(&mut build);
-    build.is("drains-finish", Unknown, "no other node takes the machine");
+    build.is("drains-finish", Unknown, "no other node takes the VM");
 }
 
 #[test]

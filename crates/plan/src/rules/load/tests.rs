@@ -152,7 +152,7 @@ fn every_error_of_a_rule_names_its_line_and_what_to_do() {
             &[
                 (8, "`kind` of `match` is a list"),
                 (9, "`a` in `labels` is a boolean"),
-                (10, "`objct` is not known"),
+                (10, "`objct` is unknown"),
                 (13, "did you mean `ready`?"),
             ],
         ),
@@ -406,7 +406,7 @@ fn everything_that_is_wrong_with_a_finding_is_named_with_its_line_and_its_neighb
     assert!(names[0].ends_with("/good"));
     for expected in [
         "Secrets are not checked",
-        "`when`: `node` is not known",
+        "`when`: `node` is unknown",
         "`severity` is `fatal`, expected info or notice or warning or error",
         "`message`: `${` has to be closed",
         "`evidence` of `x`",

@@ -80,7 +80,7 @@ fn a_restart_of_windrow_is_said_and_takes_no_time_from_the_boot() {
     };
     assert!(restarted.starts_with("Windrow began again at 01:00"));
     // The decisions in this test are handmade.
-    assert!(otherwise.starts_with("this version makes 3 decisions otherwise"));
+    assert!(otherwise.starts_with("this version makes 3 decisions differently"));
     // kube-apiserver answered the first process; the second process had to ask again.
     assert_eq!(
         BootCourse::read(&boots(&flights)[0]).unwrap().api,

@@ -254,7 +254,7 @@ fn up_to_v1_6_the_repository_is_a_machine_and_none_at_all_is_told_too() {
     assert!(seen.contains("its status is \"Stopped\""), "{seen}");
     nothing(begun().into_iter().chain([machine("False", "11:55")]));
     nothing(begun().into_iter().chain([machine("True", "11:35")]));
-    assert!(told(begun()).1.contains("nor a machine of its name exists"));
+    assert!(told(begun()).1.contains("nor a VM of its name exists"));
 }
 
 /// A node that has been waiting for its reboot since its Job ended.

@@ -115,7 +115,7 @@ fn a_plan_that_lists_only_nodes_that_are_done_while_others_are_left_is_stuck() {
     };
     let (codes, seen) = told([stale(), ended("11:40"), done(), node("n2")]);
     assert_eq!(codes, ["plan-stuck"]);
-    assert!(seen.contains("it lists n1, done already"), "{seen}");
+    assert!(seen.contains("it lists n1, already done"), "{seen}");
     nothing([stale(), ended("11:57"), done(), node("n2")]);
     nothing([stale(), ended("11:40"), done()]);
     let next = with(

@@ -385,7 +385,11 @@ fn the_judgement_asks_to_be_woken_when_time_alone_changes_it() {
     node.now = wake;
     let judged = node.judge();
     assert_eq!(judged.readiness, Readiness::Unknown, "no longer answers");
-    assert!(judged.message.contains("stopped"), "{}", judged.message);
+    assert!(
+        judged.message.contains("no longer answers"),
+        "{}",
+        judged.message
+    );
 }
 
 #[test]
