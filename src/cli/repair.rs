@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::time::{Instant, sleep};
-use windrow_harvester::incidents::{CURABLE, Cure, CureStep, IncidentFinding, found_of, look};
+use windrow_harvester::incidents::{Cure, CureStep, IncidentFinding, found_of, look};
 use windrow_model::reasons::{Code, REASONS};
 
 use self::interrupts::Interrupts;
@@ -77,7 +77,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::Usage);
     };
-    if let Some(code) = code.filter(|code| !CURABLE.contains(code)) {
+    if let Some(code) = code.filter(|code| !code.reason().is_curable) {
         let advice = code.reason().advice;
         print_whole(&format!("Windrow has no fix for {code}: {advice}\n"))?;
         return Ok(Exit::Failed);

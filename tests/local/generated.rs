@@ -12,7 +12,6 @@ use std::process::Command;
 
 use manual::{Page, from_markdown, inline};
 use schemars::schema_for;
-use windrow_harvester::incidents;
 use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
@@ -54,7 +53,8 @@ fn the_reason_table_is_current() {
             section = reason.section;
             let _ = write!(text, "\n## {section}\n");
         }
-        let page = incidents::page(reason.code)
+        let page = reason
+            .page
             .map_or(String::new(), |page| format!(" See [{page}]({page})."));
         let _ = write!(
             text,
@@ -75,7 +75,7 @@ fn catalogue() -> String {
          # Generated from crates/model/src/reasons/table.rs in the format of https://systemd.io/CATALOG.\n",
     );
     for reason in REASONS {
-        let page = incidents::page(reason.code).map_or(String::new(), |page| {
+        let page = reason.page.map_or(String::new(), |page| {
             format!("\nThe whole story: docs/{page} of Windrow's documentation.\n")
         });
         let _ = write!(

@@ -130,9 +130,9 @@ impl Diagnoser {
 
     /// A removed rule finds nothing any more, and neither does anything while diagnosis is off.
     fn forget_what_is_off(&mut self, settings: &Settings, rules: &[FindingRule]) {
-        let forgotten = self.known.retain(|name| {
-            let is_rule = name.contains('/');
-            settings.diagnosis.enabled && (!is_rule || rules.iter().any(|rule| rule.name == *name))
+        let is_in_force = |name: &str| rules.iter().any(|rule| rule.name == name);
+        let forgotten = self.known.retain(|detector| {
+            settings.diagnosis.enabled && detector.rule().is_none_or(is_in_force)
         });
         if forgotten {
             self.publish();
@@ -267,11 +267,11 @@ impl Diagnoser {
 
     fn take_findings(&mut self, looked: Vec<DetectorResult>) -> Vec<Event> {
         let mut events = Vec::new();
-        for DetectorResult { name, found } in looked {
+        for DetectorResult { id, found } in looked {
             // Not judged this time.
             let Ok(mut found) = found else { continue };
             found.retain(|finding| finding.code != Code::AddonCollision);
-            events.extend(self.known.take(name, found));
+            events.extend(self.known.take(id, found));
         }
         events
     }
@@ -310,7 +310,7 @@ async fn wait(until: Option<Instant>) {
 
 #[cfg(test)]
 mod tests {
-    use windrow_harvester::incidents::IncidentFinding;
+    use windrow_harvester::incidents::{DetectorId, IncidentFinding};
     use windrow_harvester::objects::Unlisted;
     use windrow_model::manifest::GroupKind;
 
@@ -335,7 +335,7 @@ mod tests {
 
     fn looked(found: Result<Vec<IncidentFinding>, Unlisted>) -> Vec<DetectorResult> {
         vec![DetectorResult {
-            name: "add-ons".to_owned(),
+            id: DetectorId::new("addons"),
             found,
         }]
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use serde::{Deserialize, Serialize};
+use windrow_harvester::incidents::DetectorId;
 use windrow_model::findings::{Evidence, Finding};
 use windrow_model::manifest::sha256_hex;
 use windrow_model::reasons::Code;
@@ -59,13 +60,13 @@ impl LookBasis {
 struct LookNote {
     /// `None` if not all results fit.
     basis: Option<LookBasis>,
-    counted: BTreeMap<String, Vec<Finding>>,
+    counted: BTreeMap<DetectorId, Vec<Finding>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LookTurn {
     Ours,
-    Theirs(BTreeMap<String, Vec<Finding>>),
+    Theirs(BTreeMap<DetectorId, Vec<Finding>>),
 }
 
 pub(super) struct LookTurns {
@@ -126,7 +127,7 @@ impl LookTurns {
         &self,
         client: &Client,
         basis: &LookBasis,
-        counted: BTreeMap<String, Vec<Finding>>,
+        counted: BTreeMap<DetectorId, Vec<Finding>>,
     ) {
         let Some(lease) = self.lease.as_ref().filter(|_| self.is_ours) else {
             return;
@@ -166,8 +167,8 @@ impl LookTurns {
 /// Also returns who has seen it.
 fn seen_by(
     who: &str,
-    mut counted: BTreeMap<String, Vec<Finding>>,
-) -> BTreeMap<String, Vec<Finding>> {
+    mut counted: BTreeMap<DetectorId, Vec<Finding>>,
+) -> BTreeMap<DetectorId, Vec<Finding>> {
     let lease = format!("Lease kube-system/{}", ClusterLease::DIAGNOSIS);
     let incidents = counted.values_mut().flatten();
     for incident in incidents.filter_map(|finding| finding.incident.as_mut()) {

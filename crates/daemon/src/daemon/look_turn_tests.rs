@@ -36,7 +36,7 @@ fn basis() -> LookBasis {
     LookBasis::new(&[], &[])
 }
 
-fn counted(message: &str) -> BTreeMap<String, Vec<Finding>> {
+fn counted(message: &str) -> BTreeMap<DetectorId, Vec<Finding>> {
     let finding = Finding {
         code: Code::AddonStuck,
         severity: Severity::Error,
@@ -51,7 +51,7 @@ fn counted(message: &str) -> BTreeMap<String, Vec<Finding>> {
             documentation: "incidents/addon.md".to_owned(),
         })),
     };
-    BTreeMap::from([("add-ons".to_owned(), vec![finding])])
+    BTreeMap::from([(DetectorId::new("addons"), vec![finding])])
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn one_server_looks_and_the_other_shows_what_it_left_and_who_saw_it() {
     let LookTurn::Theirs(shown) = second.take(&store, &basis()).await else {
         panic!("it looks too");
     };
-    let finding = &shown["add-ons"][0];
+    let finding = &shown[&DetectorId::new("addons")][0];
     assert_eq!(finding.message, "it waits");
     let seen = finding.incident.as_ref().unwrap().evidence[0].to_string();
     let holder = store.object(LEASE)["spec"]["holderIdentity"].clone();

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use windrow_decide::Event;
-use windrow_harvester::incidents::{IncidentFinding, is_about_own_node};
+use windrow_harvester::incidents::{DetectorId, IncidentFinding};
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 
@@ -16,7 +16,7 @@ use windrow_model::reasons::Code;
 const ENOUGH: u8 = 2;
 
 #[derive(Debug, Default)]
-pub(super) struct Sightings(BTreeMap<String, Vec<Sighting>>);
+pub(super) struct Sightings(BTreeMap<DetectorId, Vec<Sighting>>);
 
 #[derive(Debug)]
 struct Sighting {
@@ -27,9 +27,9 @@ struct Sighting {
 }
 
 impl Sightings {
-    /// Takes in the findings of one look for an incident. Returns the events to report.
-    pub(super) fn take(&mut self, name: String, found: Vec<IncidentFinding>) -> Vec<Event> {
-        let known = self.0.entry(name).or_default();
+    /// Takes in the findings of one look of a detector. Returns the events to report.
+    pub(super) fn take(&mut self, detector: DetectorId, found: Vec<IncidentFinding>) -> Vec<Event> {
+        let known = self.0.entry(detector).or_default();
         let mut left: Vec<Finding> = found.iter().map(IncidentFinding::in_status).collect();
         for sighting in known.iter_mut() {
             let again = left.iter().position(|one| is_same(one, &sighting.finding));
@@ -60,26 +60,26 @@ impl Sightings {
         all.filter(|one| one.counts).map(|one| &one.finding)
     }
 
-    pub(super) fn counted_of_cluster(&self) -> BTreeMap<String, Vec<Finding>> {
-        let of_cluster = self.0.iter().filter(|(name, _)| !is_about_own_node(name));
-        let counted = of_cluster.map(|(name, sightings)| {
+    pub(super) fn counted_of_cluster(&self) -> BTreeMap<DetectorId, Vec<Finding>> {
+        let of_cluster = self.0.iter().filter(|(detector, _)| !detector.is_of_node());
+        let counted = of_cluster.map(|(detector, sightings)| {
             let counted = sightings.iter().filter(|one| one.counts);
             let counted: Vec<Finding> = counted.map(|one| one.finding.clone()).collect();
-            (name.clone(), counted)
+            (detector.clone(), counted)
         });
         counted.filter(|(_, found)| !found.is_empty()).collect()
     }
 
     /// Takes over the counted findings of the server that examines the cluster, in place of this server's own.
-    pub(super) fn follow(&mut self, counted: BTreeMap<String, Vec<Finding>>) {
-        self.0.retain(|name, _| is_about_own_node(name));
-        self.0.extend(counted.into_iter().map(|(name, found)| {
+    pub(super) fn follow(&mut self, counted: BTreeMap<DetectorId, Vec<Finding>>) {
+        self.0.retain(|detector, _| detector.is_of_node());
+        self.0.extend(counted.into_iter().map(|(detector, found)| {
             let counted = found.into_iter().map(|finding| Sighting {
                 finding,
                 counts: true,
                 against: 0,
             });
-            (name, counted.collect())
+            (detector, counted.collect())
         }));
     }
 
@@ -87,10 +87,10 @@ impl Sightings {
         self.0.values().flatten().any(|one| one.against > 0)
     }
 
-    /// Removes all other incidents. Returns whether it removed any.
-    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) -> bool {
+    /// Removes the findings of all other detectors. Returns whether it removed any.
+    pub(super) fn retain(&mut self, keep: impl Fn(&DetectorId) -> bool) -> bool {
         let before = self.0.len();
-        self.0.retain(|name, _| keep(name));
+        self.0.retain(|detector, _| keep(detector));
         self.0.len() < before
     }
 }
@@ -135,7 +135,7 @@ mod tests {
         let mut sightings = Sightings::default();
         let look = |found: &&[&str]| {
             let found = found.iter().map(|name| stuck(name)).collect();
-            let events = sightings.take("add-ons".to_owned(), found);
+            let events = sightings.take(DetectorId::new("addons"), found);
             events.iter().map(|event| event.code.as_str()).collect()
         };
         looks.iter().map(look).collect()
@@ -176,7 +176,7 @@ mod tests {
     fn the_next_look_comes_sooner_while_something_is_not_decided() {
         let mut sightings = Sightings::default();
         let mut look = |found: Vec<IncidentFinding>| {
-            sightings.take("add-ons".to_owned(), found);
+            sightings.take(DetectorId::new("addons"), found);
             (sightings.is_undecided(), sightings.counted().count())
         };
         assert_eq!(look(vec![stuck("a")]), (true, 0));
@@ -190,7 +190,7 @@ mod tests {
         let mut sightings = Sightings::default();
         for message in ["it waits", "it waits for b"] {
             let found = IncidentFinding::new(Code::AddonStuck, "Addon x/a", message);
-            sightings.take("add-ons".to_owned(), vec![found]);
+            sightings.take(DetectorId::new("addons"), vec![found]);
         }
         let counted: Vec<&Finding> = sightings.counted().collect();
         assert!(matches!(counted[..], [one] if one.message.ends_with(": it waits for b")));
@@ -200,14 +200,17 @@ mod tests {
     fn the_server_that_looks_next_goes_on_from_what_counted_on_the_one_before() {
         let mut first = Sightings::default();
         for _ in 0..2 {
-            first.take("add-ons".to_owned(), vec![stuck("a"), stuck("b")]);
+            first.take(DetectorId::new("addons"), vec![stuck("a"), stuck("b")]);
         }
-        first.take("add-ons".to_owned(), vec![stuck("a"), stuck("c")]);
-        first.take("add-ons".to_owned(), vec![stuck("a"), stuck("c")]);
+        first.take(DetectorId::new("addons"), vec![stuck("a"), stuck("c")]);
+        first.take(DetectorId::new("addons"), vec![stuck("a"), stuck("c")]);
         let mut second = Sightings::default();
-        second.take("the kubelet's credential".to_owned(), vec![stuck("own")]);
-        second.take("the kubelet's credential".to_owned(), vec![stuck("own")]);
-        second.take("charts".to_owned(), vec![stuck("seen before by itself")]);
+        second.take(DetectorId::new("kubelet-credential"), vec![stuck("own")]);
+        second.take(DetectorId::new("kubelet-credential"), vec![stuck("own")]);
+        second.take(
+            DetectorId::new("charts"),
+            vec![stuck("seen before by itself")],
+        );
         second.follow(first.counted_of_cluster());
         let about = |sightings: &Sightings| -> Vec<String> {
             let counted = sightings.counted();
@@ -220,7 +223,11 @@ mod tests {
         assert_eq!(about(&second), ["Addon x/a", "Addon x/c", "Addon x/own"]);
         assert!(second.counted_of_cluster().values().flatten().count() == 2);
         // Its own first look misses one, which counts on, and its second ends it.
-        let mut look = || second.take("add-ons".to_owned(), vec![stuck("a")]).len();
+        let mut look = || {
+            second
+                .take(DetectorId::new("addons"), vec![stuck("a")])
+                .len()
+        };
         assert_eq!((look(), look(), look()), (0, 1, 0));
         assert_eq!(about(&second), ["Addon x/a", "Addon x/own"]);
     }

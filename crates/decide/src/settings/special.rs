@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use schemars::json_schema;
-use windrow_harvester::incidents::CURABLE;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::reasons::{Code, REASONS};
 use windrow_model::suggest::nearest;
@@ -108,17 +107,17 @@ pub(super) const CURED: SpecialKind = SpecialKind {
         format!("[{}]", codes.collect::<Vec<_>>().join(", "))
     },
     schema: |_| {
-        let codes: Vec<&str> = CURABLE.iter().map(|code| code.as_str()).collect();
+        let codes: Vec<&str> = Code::curable().map(Code::as_str).collect();
         json_schema!({"type": ["array", "null"], "items": {"enum": codes}})
     },
 };
 
 fn curable(node: &Node) -> Result<Code, String> {
-    let known = || CURABLE.iter().map(|code| code.as_str());
+    let known = || Code::curable().map(Code::as_str);
     let list = || known().collect::<Vec<_>>().join(", ");
     let text = node.as_str().ok_or_else(|| expected("a code", node))?;
-    if let Some(code) = CURABLE.iter().find(|code| code.as_str() == text) {
-        return Ok(*code);
+    if let Some(code) = Code::curable().find(|code| code.as_str() == text) {
+        return Ok(code);
     }
     if REASONS.iter().any(|reason| reason.id == text) {
         return Err(format!(

@@ -495,13 +495,11 @@ fn each_incident_that_can_be_cured_can_be_named_in_the_settings() {
         .iter()
         .find(|key| key.name == auto)
         .unwrap();
-    for code in windrow_harvester::incidents::CURABLE {
+    for code in Code::curable() {
         let written = format!("[{code}]");
         let restored = crate::settings::restore(&[(auto.to_owned(), written)].into()).unwrap();
         let shown = key.show(&restored);
-        let named = windrow_harvester::incidents::CURABLE
-            .iter()
-            .filter(|one| shown.contains(one.as_str()));
+        let named = Code::curable().filter(|one| shown.contains(one.as_str()));
         assert_eq!(named.collect::<Vec<_>>(), [code], "{shown}");
     }
 }

@@ -14,9 +14,36 @@ use crate::objects::Unlisted;
 /// Number of pieces of evidence in the status document.
 const AT_A_GLANCE: usize = 8;
 
+/// Identifies a detector on all servers of a cluster: a word such as `kubevirt`, or `pack/rule` for a rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DetectorId(String);
+
+impl DetectorId {
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// What it looks for.
+    pub fn title(&self) -> &str {
+        let detector = super::detectors().find(|one| one.id == self.0);
+        detector.map_or(&self.0, |detector| detector.name)
+    }
+
+    /// The rule, `pack/rule`, if a rule pack defines the detector.
+    pub fn rule(&self) -> Option<&str> {
+        Some(self.0.as_str()).filter(|id| id.contains('/'))
+    }
+
+    /// Whether the detector examines this node, and not the whole cluster.
+    pub fn is_of_node(&self) -> bool {
+        super::own::DETECTORS.iter().any(|own| own.id == self.0)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorResult {
-    pub name: String,
+    pub id: DetectorId,
     /// The findings, or a kind that could not be listed.
     pub found: Result<Vec<IncidentFinding>, Unlisted>,
 }
@@ -71,7 +98,7 @@ impl IncidentFinding {
             by_person: false,
             unconfirmed: false,
             rule: None,
-            documentation: super::pages::page(code).unwrap_or("reasons.md").to_owned(),
+            documentation: code.reason().page.unwrap_or("reasons.md").to_owned(),
             code,
         }
     }

@@ -16,7 +16,6 @@ mod finding;
 mod helm;
 mod machines;
 mod own;
-mod pages;
 mod platform;
 mod rancher;
 mod release;
@@ -32,11 +31,8 @@ pub use cure::{
     Cure, CureGoal, CureMethod, CureRequest, CureStep, FieldValue, ObjectChange, RequestState,
     SavedObject, TemporaryField, TemporaryKind, WayBack,
 };
-pub use finding::{DetectorResult, Diagnosis, IncidentFinding};
-pub use own::{
-    GateRefused, OwnManifest, OwnNode, UnfinishedRepair, add_own, is_about_own_node, look_at_own,
-};
-pub use pages::{CURABLE, page};
+pub use finding::{DetectorId, DetectorResult, Diagnosis, IncidentFinding};
+pub use own::{GateRefused, OwnManifest, OwnNode, UnfinishedRepair, add_own};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
 use jiff::Timestamp;
@@ -46,8 +42,11 @@ use self::relied_on::{ReliedOn, withdraw_unconfirmed};
 use super::objects::{ObjectKind, Objects, Unlisted};
 use super::upgrade::{HarvesterUpgrade, plan_in_a_line, plans_under_way};
 
+/// A detector of incidents: where it looks, and what it can offer.
 struct Detector {
-    /// Its name if there is no result.
+    /// Identifies it on all servers of a cluster. Never changes.
+    id: &'static str,
+    /// What it looks for.
     name: &'static str,
     find: Find,
     /// The code of its findings, if there is a cure for them.
@@ -55,11 +54,29 @@ struct Detector {
     relies_on: &'static [ReliedOn],
 }
 
-type Find = fn(&Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>;
+enum Find {
+    /// In the objects of a cluster.
+    Cluster(fn(&Objects, Timestamp) -> Found),
+    /// On this node.
+    Node(fn(&OwnNode, &Objects, Timestamp) -> Found),
+    /// In the links and neighbours of this node.
+    Network(fn(&OwnNode, &Objects, Timestamp) -> Found),
+}
+
+type Found = Result<Vec<IncidentFinding>, Unlisted>;
 
 impl Detector {
-    const fn new(name: &'static str, find: Find) -> Self {
+    const fn new(
+        id: &'static str,
+        name: &'static str,
+        find: fn(&Objects, Timestamp) -> Found,
+    ) -> Self {
+        Self::by(id, name, Find::Cluster(find))
+    }
+
+    const fn by(id: &'static str, name: &'static str, find: Find) -> Self {
         Self {
+            id,
             name,
             find,
             cures: None,
@@ -76,18 +93,37 @@ impl Detector {
         }
     }
 
-    /// Every cure that this function returns relies only on confirmed versions.
-    fn look(&self, objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
-        withdraw_unconfirmed((self.find)(objects, now)?, objects, self.relies_on)
+    /// Every cure in the result relies only on confirmed versions. No result if it does not look at what was observed.
+    fn look(
+        &self,
+        own: Option<&OwnNode>,
+        objects: &Objects,
+        now: Timestamp,
+    ) -> Option<DetectorResult> {
+        let found = match (&self.find, own) {
+            (Find::Cluster(find), None) => find(objects, now)
+                .and_then(|found| withdraw_unconfirmed(found, objects, self.relies_on)),
+            (Find::Node(find), Some(own)) => find(own, objects, now),
+            (Find::Network(find), Some(own)) if !own.network.is_empty() => find(own, objects, now),
+            _ => return None,
+        };
+        Some(DetectorResult {
+            id: DetectorId::new(self.id),
+            found,
+        })
     }
 }
 
-const INCIDENTS: &[Detector] = &[
-    Detector::new("Harvester's add-ons", addon::find)
+const OF_CLUSTER: &[Detector] = &[
+    Detector::new("addons", "Harvester's add-ons", addon::find)
         .that_cures(Code::AddonStuck, addon::RELIES_ON),
-    Detector::new("leftovers of an Addon", release::find),
-    Detector::new("an upgrade by an UpgradePlan", unknown_upgrades),
-    Detector::new("an upgrade stuck in Pre-drained", drain::find).that_cures(
+    Detector::new("addon-leftovers", "leftovers of an Addon", release::find),
+    Detector::new(
+        "upgrade-plan",
+        "an upgrade by an UpgradePlan",
+        unknown_upgrades,
+    ),
+    Detector::new("drain", "an upgrade stuck in Pre-drained", drain::find).that_cures(
         Code::DrainBlocked,
         &[
             ReliedOn::Harvester,
@@ -96,47 +132,94 @@ const INCIDENTS: &[Detector] = &[
             ReliedOn::KubeVirt,
         ],
     ),
-    Detector::new("VMs that keep Harvester from its settings", machines::find).that_cures(
+    Detector::new(
+        "vms-block-settings",
+        "VMs that keep Harvester from its settings",
+        machines::find,
+    )
+    .that_cures(
         Code::MachinesBlockSettings,
         &[ReliedOn::Harvester, ReliedOn::KubeVirt],
     ),
-    Detector::new("Rancher's node driver", rancher::find)
+    Detector::new("node-driver", "Rancher's node driver", rancher::find)
         .that_cures(Code::DriverWithoutFeature, &[ReliedOn::Rancher]),
-    Detector::new("a storage network that waits", storage::find),
-    Detector::new("charts that keep failing", helm::find),
-    Detector::new("RKE2 applying everything again and again", storm::find),
-    Detector::new("a node driver that is off and in use", rancher::find_users),
     Detector::new(
+        "storage-network",
+        "a storage network that waits",
+        storage::find,
+    ),
+    Detector::new("chart-retries", "charts that keep failing", helm::find),
+    Detector::new(
+        "apply-storm",
+        "RKE2 applying everything again and again",
+        storm::find,
+    ),
+    Detector::new(
+        "node-driver-in-use",
+        "a node driver that is off and in use",
+        rancher::find_users,
+    ),
+    Detector::new(
+        "managed-charts",
         "charts of Harvester that are not Ready",
         platform::charts::find,
     ),
-    Detector::new("missing images of platform pods", platform::images::find),
-    Detector::new("KubeVirt that is not available", platform::kubevirt::find),
     Detector::new(
+        "platform-images",
+        "missing images of platform pods",
+        platform::images::find,
+    ),
+    Detector::new(
+        "kubevirt",
+        "KubeVirt that is not available",
+        platform::kubevirt::find,
+    ),
+    Detector::new(
+        "helm-half-way",
         "Helm releases left in the middle of a change",
         platform::half_way::find,
     ),
-    Detector::new("platform pods that do not end", platform::terminating::find),
-    Detector::new("platform pods that no node takes", platform::pending::find),
-    Detector::new("nodes of different versions", platform::versions::find),
     Detector::new(
+        "platform-pods-terminating",
+        "platform pods that do not end",
+        platform::terminating::find,
+    ),
+    Detector::new(
+        "platform-pods-pending",
+        "platform pods that no node takes",
+        platform::pending::find,
+    ),
+    Detector::new(
+        "node-versions",
+        "nodes of different versions",
+        platform::versions::find,
+    ),
+    Detector::new(
+        "promotion",
         "agents that Harvester does not promote",
         platform::promotion::find,
     ),
 ];
 
 fn detectors() -> impl Iterator<Item = &'static Detector> {
-    INCIDENTS.iter().chain(upgrade::DETECTORS)
+    OF_CLUSTER
+        .iter()
+        .chain(upgrade::DETECTORS)
+        .chain(own::DETECTORS)
 }
 
-/// Runs every detector separately. A detector reads a kind only if earlier observations give it a reason, so a healthy cluster
-/// causes few requests.
+/// Runs every detector of the cluster separately. A detector reads a kind only if earlier observations give it a reason, so a
+/// healthy cluster causes few requests.
 pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     detectors()
-        .map(|incident| DetectorResult {
-            name: incident.name.to_owned(),
-            found: incident.look(objects, now),
-        })
+        .filter_map(|one| one.look(None, objects, now))
+        .collect()
+}
+
+/// Runs the detectors for this node. Detectors of the network are left out if it was not observed.
+pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
+    detectors()
+        .filter_map(|one| one.look(Some(own), objects, now))
         .collect()
 }
 
@@ -146,12 +229,11 @@ pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
 ///
 /// The missing observations, if there is no result.
 pub fn found_of(looked: &[DetectorResult], code: Code) -> Result<Vec<&IncidentFinding>, String> {
-    let mut detectors = detectors();
-    let detector = detectors.find(|one| one.cures == Some(code));
-    let looked = looked
+    let detector = detectors().find(|one| one.cures == Some(code));
+    let result = looked
         .iter()
-        .find(|one| detector.is_some_and(|detector| one.name == detector.name));
-    match looked.map(|looked| &looked.found) {
+        .find(|result| detector.is_some_and(|one| result.id == DetectorId::new(one.id)));
+    match result.map(|result| &result.found) {
         Some(Ok(found)) => Ok(found.iter().filter(|one| one.code == code).collect()),
         Some(Err(unlisted)) => Err(unlisted.to_string()),
         None => Err("nobody looked".to_owned()),
@@ -198,7 +280,7 @@ pub fn upgrade_in_words(objects: &Objects, now: Timestamp) -> Vec<String> {
 }
 
 /// No detector judges what an UpgradePlan waits for: the detectors follow the sources of the earlier kind Upgrade.
-fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Found {
     let plans = objects.all(ObjectKind::UPGRADE_PLAN)?;
     match plans_under_way(plans).next() {
         None => Ok(Vec::new()),
@@ -213,13 +295,13 @@ fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Result<Vec<IncidentFindi
 pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
     let mut findings = Vec::new();
     let (mut judged, mut unknown) = (Vec::new(), Vec::new());
-    for DetectorResult { name, found } in looked {
+    for DetectorResult { id, found } in looked {
         match found {
             Ok(found) => {
                 findings.extend(found);
-                judged.push(name);
+                judged.push(id.title().to_owned());
             }
-            Err(unlisted) => unknown.push(format!("{name}: {unlisted}")),
+            Err(unlisted) => unknown.push(format!("{}: {unlisted}", id.title())),
         }
     }
     Diagnosis::new(now, findings, judged, unknown)

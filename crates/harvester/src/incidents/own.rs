@@ -14,7 +14,7 @@ use windrow_model::text::shell_word;
 
 use super::bootstrap::{self, ServerStarts, WebhookBreaks};
 use super::finding::{DetectorResult, IncidentFinding};
-use super::{storm, upgrade, vip};
+use super::{Detector, Find, Found, look_at_own, storm, upgrade, vip};
 use crate::network::OwnNetwork;
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 use crate::system_image::SystemImages;
@@ -119,45 +119,64 @@ pub struct OwnManifest {
     pub sha256: String,
 }
 
-type OwnDetector = (
-    &'static str,
-    fn(&OwnNode, &Objects, Timestamp) -> Result<Vec<IncidentFinding>, Unlisted>,
-);
-
-const DETECTORS: &[OwnDetector] = &[
-    ("the DHCP client's port", |own, _, _| Ok(dhcp(own))),
-    ("the kubelet's credential", |own, _, now| {
-        Ok(credential(own, now))
+pub(super) const DETECTORS: &[Detector] = &[
+    of_node("dhcp-port", "the DHCP client's port", |own, _, _| {
+        Ok(dhcp(own))
     }),
-    ("a Node that gets another name", |own, _, _| {
+    of_node(
+        "kubelet-credential",
+        "the kubelet's credential",
+        |own, _, now| Ok(credential(own, now)),
+    ),
+    of_node("node-name", "a Node that gets another name", |own, _, _| {
         Ok(renamed(own))
     }),
-    (
+    of_node(
+        "feature-gate",
         "a component that a feature gate keeps from starting",
         |own, _, _| Ok(gate(own)),
     ),
-    ("manifests of one Addon name", |own, _, _| Ok(names(own))),
-    (
+    of_node("addon-names", "manifests of one Addon name", |own, _, _| {
+        Ok(names(own))
+    }),
+    of_node(
+        "defined-files",
         "files that Harvester's configuration defines",
         |own, _, _| Ok(files(own)),
     ),
-    ("manifests that differ between servers", servers),
-    ("repairs that were interrupted", |own, _, _| {
+    of_node(
+        "manifests-of-servers",
+        "manifests that differ between servers",
+        servers,
+    ),
+    of_node("repairs", "repairs that were interrupted", |own, _, _| {
         Ok(unfinished_repairs(own))
     }),
-    ("a VIP at a foreign hardware address", vip::conflict),
-    ("a leftover VIP", vip::stale),
-    (
+    Detector::by(
+        "vip-conflict",
+        "a VIP at a foreign hardware address",
+        Find::Network(vip::conflict),
+    ),
+    Detector::by("vip-leftover", "a leftover VIP", Find::Network(vip::stale)),
+    of_node(
+        "rancher-webhook",
         "rancher-webhook's panic in rancherd's bootstrap",
         bootstrap::webhook,
     ),
-    ("an RKE2 server that keeps restarting", |own, _, _| {
-        Ok(bootstrap::restart_loop(own))
-    }),
+    of_node(
+        "rke2-restarts",
+        "an RKE2 server that keeps restarting",
+        |own, _, _| Ok(bootstrap::restart_loop(own)),
+    ),
 ];
 
-/// The detectors that use the links and neighbours of the node.
-const OF_NETWORK: [&str; 2] = ["a VIP at a foreign hardware address", "a leftover VIP"];
+const fn of_node(
+    id: &'static str,
+    name: &'static str,
+    find: fn(&OwnNode, &Objects, Timestamp) -> Found,
+) -> Detector {
+    Detector::by(id, name, Find::Node(find))
+}
 
 /// Adds the results from the node's own files to the results from the cluster: findings, and evidence for findings about this
 /// node.
@@ -171,24 +190,6 @@ pub fn add_own(looked: &mut Vec<DetectorResult>, own: &OwnNode, objects: &Object
         }
     }
     looked.extend(look_at_own(own, objects, now));
-}
-
-/// Runs the detectors for this node. Detectors of the network are left out if it was not observed.
-pub fn look_at_own(own: &OwnNode, objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
-    let seen = |name: &str| !own.network.is_empty() || !OF_NETWORK.contains(&name);
-    DETECTORS
-        .iter()
-        .filter(|(name, _)| seen(name))
-        .map(|(name, find)| DetectorResult {
-            name: (*name).to_owned(),
-            found: find(own, objects, now),
-        })
-        .collect()
-}
-
-/// Whether a detector with this name is about this node, and not about the whole cluster.
-pub fn is_about_own_node(name: &str) -> bool {
-    DETECTORS.iter().any(|(own, _)| *own == name)
 }
 
 pub(super) fn node(own: &OwnNode) -> String {

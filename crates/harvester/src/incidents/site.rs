@@ -9,7 +9,7 @@ use windrow_model::manifest::GroupKind;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{EvaluationBudget, EvaluationError, FindingRule, Platform};
 
-use super::finding::{DetectorResult, IncidentFinding};
+use super::finding::{DetectorId, DetectorResult, IncidentFinding};
 use crate::objects::{Objects, Unlisted, named, text};
 
 /// Limit of steps for the `when` of one rule, on all objects.
@@ -37,7 +37,7 @@ pub fn look_by_rules(objects: &Objects, rules: &[FindingRule]) -> Vec<DetectorRe
     rules
         .iter()
         .map(|rule| DetectorResult {
-            name: rule.name.clone(),
+            id: DetectorId::new(&rule.name),
             found: find(objects, rule),
         })
         .collect()

@@ -55,7 +55,8 @@ fn codes(objects: &Objects) -> Vec<&'static str> {
 fn an_empty_cluster_has_no_incident_and_one_that_cannot_be_asked_is_not_judged() {
     assert_eq!(codes(&cluster([])), [""; 0]);
     let unknown = diagnose(&Objects::default(), now()).unknown;
-    assert_eq!(unknown.len(), detectors().count());
+    let of_cluster = detectors().filter(|one| matches!(one.find, Find::Cluster(_)));
+    assert_eq!(unknown.len(), of_cluster.count());
     assert!(unknown[0].contains("was not asked for"), "{unknown:?}");
 }
 
@@ -83,13 +84,13 @@ fn values_of_a_wrong_type_are_no_incident_and_no_panic() {
 #[test]
 fn of_each_code_with_a_cure_it_is_known_who_finds_it() {
     let cured: BTreeSet<Code> = detectors().filter_map(|one| one.cures).collect();
-    assert_eq!(cured, CURABLE.iter().copied().collect());
+    assert_eq!(cured, Code::curable().collect());
     let looked = look(&cluster([]), now());
     let asked = look(&Objects::closed("away"), now());
-    for code in CURABLE {
-        assert_eq!(found_of(&looked, *code), Ok(Vec::new()));
+    for code in Code::curable() {
+        assert_eq!(found_of(&looked, code), Ok(Vec::new()));
         assert!(
-            found_of(&asked, *code).unwrap_err().contains("away"),
+            found_of(&asked, code).unwrap_err().contains("away"),
             "{code}"
         );
     }
@@ -97,13 +98,26 @@ fn of_each_code_with_a_cure_it_is_known_who_finds_it() {
 }
 
 #[test]
+fn no_two_detectors_have_one_id_and_none_has_that_of_a_rule() {
+    let mut ids = BTreeSet::new();
+    for detector in detectors() {
+        let id = DetectorId::new(detector.id);
+        assert_eq!(id.rule(), None, "{id:?}");
+        let is_of_node = !matches!(detector.find, Find::Cluster(_));
+        assert_eq!(id.is_of_node(), is_of_node, "{id:?}");
+        assert!(ids.insert(id), "{}", detector.id);
+    }
+    let rule = DetectorId::new("site/kernel");
+    assert_eq!(rule.rule(), Some("site/kernel"));
+}
+
+#[test]
 fn every_incident_has_a_page_that_exists() {
     for reason in windrow_model::reasons::REASONS {
-        let page = page(reason.code);
         // Reasons that the plan and the probes find too are in their own sections of the table.
         let is_incident = reason.section == "Known incidents";
-        assert!(page.is_some() || !is_incident, "{}", reason.id);
-        if let Some(page) = page {
+        assert!(reason.page.is_some() || !is_incident, "{}", reason.id);
+        if let Some(page) = reason.page {
             let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
                 .join("docs")
                 .join(page);

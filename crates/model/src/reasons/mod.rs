@@ -45,6 +45,10 @@ pub struct Reason {
     pub id: &'static str,
     pub section: &'static str,
     pub severity: Severity,
+    /// The page of an incident, below `docs/`.
+    pub page: Option<&'static str>,
+    /// Whether Windrow has a cure for the incident, at least in some circumstances.
+    pub is_curable: bool,
     /// One line, with `{fields}`.
     pub template: &'static str,
     pub advice: &'static str,
@@ -53,7 +57,7 @@ pub struct Reason {
 }
 
 macro_rules! reasons {
-    ($($section:literal { $($code:ident $id:literal $severity:ident $template:literal $advice:literal $message_id:literal;)+ })+) => {
+    ($($section:literal { $($code:ident $id:literal $severity:ident $(in $page:literal $([$curable:ident])?)? $template:literal $advice:literal $message_id:literal;)+ })+) => {
         /// A stable reason code.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
@@ -73,6 +77,8 @@ macro_rules! reasons {
                 id: $id,
                 section: $section,
                 severity: Severity::$severity,
+                page: first(&[$($page)?]),
+                is_curable: first(&[$($(stringify!($curable))?)?]).is_some(),
                 template: $template,
                 advice: $advice,
                 message_id: $message_id,
@@ -81,11 +87,26 @@ macro_rules! reasons {
     };
 }
 
+const fn first(words: &[&'static str]) -> Option<&'static str> {
+    match words {
+        [] => None,
+        [word, ..] => Some(word),
+    }
+}
+
 mod table;
 
 pub use table::{Code, REASONS};
 
 impl Code {
+    /// The codes of the incidents for which Windrow has a cure, at least in some circumstances.
+    pub fn curable() -> impl Iterator<Item = Self> + Clone {
+        REASONS
+            .iter()
+            .filter(|reason| reason.is_curable)
+            .map(|reason| reason.code)
+    }
+
     pub fn reason(self) -> &'static Reason {
         // One macro writes the enum and the table in the same order.
         &REASONS[self as usize]

@@ -1,9 +1,9 @@
-//! The table, by section of `docs/reasons.md`: code, severity, template, advice and MESSAGE_ID of each
-//! reason. The module above explains these columns.
+//! The table, by section of `docs/reasons.md`: code, severity, for an incident its page and whether Windrow has a cure, template,
+//! advice and MESSAGE_ID of each reason. The module above explains these columns.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Reason, Severity};
+use super::{Reason, Severity, first};
 
 reasons! {
     "Why a file is held" {
@@ -93,7 +93,7 @@ reasons! {
             "the API server refuses the name in {object}: {why}"
             "Rename the object, and update all references to it. Until then RKE2 fails on this file and re-applies all files every 15 s."
             "efd0a2a32d780def6e5f955598d4f8d4";
-        AddonCollision "addon-collision" Error
+        AddonCollision "addon-collision" Error in "incidents/manifest-names.md"
             "these files share the Addon {name}; each prunes the other's objects"
             "Rename all but one: RKE2 names an Addon after the file name up to its first dot."
             "459e3e35ac5a45a79aeb4b768cde5b4a";
@@ -741,7 +741,7 @@ reasons! {
             "Windrow could not verify every feature gate: {why}"
             "kube-apiserver is ready with them. Check the component's log."
             "20af869efb1a4e85ac223900c10ec307";
-        GateFatal "gate-fatal" Error
+        GateFatal "gate-fatal" Error in "incidents/node.md"
             "{component} does not start because of the feature gate {gate}: {error}"
             "Remove the gate from the file shown, and restart rke2-server."
             "f2d1f66531264b478d09019010bc44fd";
@@ -775,167 +775,167 @@ reasons! {
             "b1c508e5388d454bbec5667206ffb084";
     }
     "Known incidents" {
-        AddonStuck "addon-stuck" Error
+        AddonStuck "addon-stuck" Error in "incidents/addon.md" [curable]
             "{subject} is stuck: {why}"
             "`windrow repair addon-stuck --dry-run` shows the available fix. docs/incidents/addon.md describes each case."
             "d110ae5edec44955b7e3d9cc12d69a57";
-        AddonFailed "addon-failed" Error
+        AddonFailed "addon-failed" Error in "incidents/addon.md"
             "{subject} failed; it is not retried: {why}"
             "Fix the cause shown in the Job's log, then disable the Addon and enable it again."
             "ccfbf4ce29974976b7d6aea6dd5f2b82";
-        AddonImageMissing "addon-image-missing" Error
+        AddonImageMissing "addon-image-missing" Error in "incidents/addon.md"
             "{subject} waits for an image: {why}"
             "Load the image on the nodes, or give them access to its registry. The Addon then continues automatically."
             "1256afdffa2b4a71861714b7d11f18a8";
-        AddonControllerDown "addon-controller-down" Error
+        AddonControllerDown "addon-controller-down" Error in "incidents/addon.md"
             "no controller works on {subject}: {why}"
             "Check the component shown: the harvester pods in harvester-system, or rke2-server (`systemctl status rke2-server`)."
             "0f2692d933a84c84a9faf4cdfb75a7dc";
-        ReleaseLeft "release-left" Warning
+        ReleaseLeft "release-left" Warning in "incidents/addon.md"
             "{subject} is disabled, but its objects still exist: {why}"
             "`helm -n NAMESPACE uninstall NAME --wait` shows why Helm does not uninstall it, and removes the rest. Or enable the Addon again: it takes over the release."
             "12ac212fc3ab4dbdb2281603ff6d8ad6";
-        DrainBlocked "drain-blocked" Error
+        DrainBlocked "drain-blocked" Error in "incidents/drain.md" [curable]
             "the drain of {subject} can never finish: {why}"
             "`windrow drain-check NODE` shows the proof. The fix depends on the pod."
             "d7260ba329254ead83a478f01ec4cf53";
-        PlanStuck "plan-stuck" Error
+        PlanStuck "plan-stuck" Error in "incidents/upgrade.md" [curable]
             "{subject} does not advance: {why}"
             "Delete the pod of system-upgrade-controller in cattle-system. Its Deployment creates it again, and the Plan continues."
             "4fa8fb07dde54ad8a77aa293fb41036e";
-        MachineMissing "machine-missing" Warning
+        MachineMissing "machine-missing" Warning in "incidents/upgrade.md"
             "{subject} has no matching Node or Machine, so no upgrade can finish: {why}"
             "Rancher upgrades Machines, not nodes. Check rancher-system-agent on that node and fix the node's annotation. Remove a Machine only if its node is gone, and nothing of a node that still runs."
             "edc74776b1374fedbaa99ef58a06e9f5";
-        NodeNotUpgraded "node-not-upgraded" Warning
+        NodeNotUpgraded "node-not-upgraded" Warning in "incidents/upgrade.md"
             "{subject} does not start its next node: {why}"
             "Check the objects quoted here. If Rancher waits for a node's agent, run `systemctl restart rancher-system-agent` on that node."
             "26d717e1f5b34893803b2059d692fb05";
-        PreDrainWaits "pre-drain-waits" Warning
+        PreDrainWaits "pre-drain-waits" Warning in "incidents/upgrade.md"
             "{subject} stays in Pre-draining: {why}"
             "Repair the volume, free space for it, or request fewer replicas. Stop or migrate the VM. Harvester then continues automatically."
             "a24789a22ee945a68c1d0f62f19b3f63";
-        EngineStale "engine-stale" Error
+        EngineStale "engine-stale" Error in "incidents/upgrade.md" [curable]
             "{subject} keeps its PodDisruptionBudget because of a stale engine: {why}"
             "If an Orphan of the engine is shown, delete it: Longhorn then ends the process. Deleting the PodDisruptionBudget can cost the last copy of a volume."
             "cf6e3f6cbbb6484492bf7e17ab4bf736";
-        EtcdLearner "etcd-learner" Error
+        EtcdLearner "etcd-learner" Error in "incidents/upgrade.md"
             "{subject} has no vote in etcd: {why}"
             "Check rke2-server's journal on that node, and etcd's members from another server. Windrow never changes members."
             "f971cbce9ea0491fa3aeeada2bad8613";
-        UpgradeRepoDown "upgrade-repo-down" Error
+        UpgradeRepoDown "upgrade-repo-down" Error in "incidents/upgrade.md"
             "the repository of an upgrade is down ({subject}): {why}"
             "Check its pods and its volume."
             "0ae1572cc0d5497696e21d09359f4efd";
-        RebootWaits "reboot-waits" Warning
+        RebootWaits "reboot-waits" Warning in "incidents/upgrade.md"
             "{subject} has not come back with its new system image: {why}"
             "Check the node's console and /usr/local/upgrade_tmp/elemental-upgrade-*.log. If the node booted the old image, there was usually no space for the new one."
             "61e3e4fac2cf4714b9c3dfa45204ef54";
-        UpgradeStalled "upgrade-stalled" Error
+        UpgradeStalled "upgrade-stalled" Error in "incidents/upgrade.md"
             "an upgrade has stalled; {subject} blocks it: {why}"
             "Fix this cause. Harvester then continues automatically."
             "444cafce55564bf5b7327128a8f3199b";
-        UpgradeFailed "upgrade-failed" Error
+        UpgradeFailed "upgrade-failed" Error in "incidents/upgrade.md"
             "an upgrade has failed; {subject}: {why}"
             "Create a support bundle, read the log of this Job, and fix the cause. Only then start the upgrade again."
             "d981d96ded8f470eaaa437d86285f623";
-        MachinesBlockSettings "machines-block-settings" Error
+        MachinesBlockSettings "machines-block-settings" Error in "incidents/machines.md" [curable]
             "{subject} cannot create its settings and keeps restarting: {why}"
             "`windrow repair machines-block-settings --dry-run` shows the fix: these VMs stay stopped until the settings exist."
             "bc52de413d7a48b9b5567f9413b94744";
-        RepairUnfinished "repair-unfinished" Warning
+        RepairUnfinished "repair-unfinished" Warning in "incidents/README.md"
             "{subject} was interrupted and has not restored its temporary changes: {why}"
             "Run `windrow repair --undo RECORD --dry-run`, then the same without --dry-run. RECORD is the name of the record."
             "6d3e31a851724624a6304ca41cb9ccf0";
-        DriverWithoutFeature "driver-without-feature" Warning
+        DriverWithoutFeature "driver-without-feature" Warning in "incidents/rancher-driver.md" [curable]
             "{subject} is off, but its node driver is on: {why}"
             "If no cluster was created with it, set spec.active of NodeDriver harvester to false. Rancher before v2.11.0 never does this automatically."
             "f3d71dfc5c674cdda7b543c93654e849";
-        StorageNetworkWaits "storage-network-waits" Warning
+        StorageNetworkWaits "storage-network-waits" Warning in "incidents/storage-network.md"
             "{subject} is not configured: {why}"
             "Stop the VMs and pods listed here. Harvester then continues automatically."
             "50cc496cf0f642b9bbd02ac129e80cf6";
-        ChartRetries "chart-retries" Warning
+        ChartRetries "chart-retries" Warning in "incidents/chart.md"
             "{subject} keeps failing and is retried: {why}"
             "Read the Job's log, then fix the chart's values or its dependencies."
             "8bec5c36fba14667bc7b14059e0b6621";
-        KubeletCredentialExpired "kubelet-credential-expired" Error
+        KubeletCredentialExpired "kubelet-credential-expired" Error in "incidents/node.md"
             "kube-apiserver refuses the kubelet of {subject}: {why}"
             "Restart rke2-server or rke2-agent on the node: RKE2 renews its certificates at each start."
             "5e77823e2e06405e833e99af1e550f09";
-        NodeNameChanges "node-name-changes" Warning
+        NodeNameChanges "node-name-changes" Warning in "incidents/node.md"
             "{subject} gets another name when RKE2 restarts: {why}"
             "Before RKE2 restarts, restore the old name (`hostnamectl set-hostname`), or set node-name in RKE2's configuration. Otherwise a new Node joins, and the old one stays NotReady."
             "46fe6793acca467d90e2dc7831d05525";
-        WriteFilesMissing "write-files-missing" Warning
+        WriteFilesMissing "write-files-missing" Warning in "incidents/node.md"
             "{subject} lacks files that Harvester's configuration defines: {why}"
             "Write them as os.writeFiles, then restart the node. Some versions ignored os.write_files (harvester#10514)."
             "97acb144cf3449089b9c78c2771d3057";
-        ManifestDiffers "manifest-differs" Warning
+        ManifestDiffers "manifest-differs" Warning in "incidents/manifest-names.md"
             "servers have different manifests of {subject} and delete each other's objects: {why}"
             "Make the files identical on all servers, or give them different names."
             "9c2fa6a59cb84b0280e7f3fa75718ee2";
-        VipConflict "vip-conflict" Warning
+        VipConflict "vip-conflict" Warning in "incidents/vip.md"
             "a host outside this cluster answers for {subject}: {why}"
             "Find the host by its MAC address in the switch, and give it another IP address. `windrow vip-check` checks again."
             "892af80c1a5149608498f867c8eb7b8e";
-        VipStaleLink "vip-stale-link" Error
+        VipStaleLink "vip-stale-link" Error in "incidents/vip.md"
             "{subject} still has a VIP of another node: {why}"
             "On that node, run `ip link delete LINK` for a link vip-*, otherwise `ip address delete VIP/32 dev LINK`."
             "3149736ba9f44b4b8d6a3b5f94fdac9f";
-        DriverInUse "driver-in-use" Warning
+        DriverInUse "driver-in-use" Warning in "incidents/rancher-driver.md"
             "{subject} is off, but clusters still use it: {why}"
             "Set spec.active of NodeDriver harvester to true until their Machines are moved or deleted."
             "aa4e073d25674bda83735ecff130e50b";
-        ChartModified "chart-modified" Warning
+        ChartModified "chart-modified" Warning in "incidents/platform.md"
             "{subject} was changed after it was installed: {why}"
             "Restore these objects: `kubectl patch KIND NAME --type merge -p PATCH`. `windrow diagnose -o json` has the whole patch. Until then Harvester starts no upgrade."
             "aabcca7163cc40cdba2c61c620ca91cc";
-        ChartPaused "chart-paused" Warning
+        ChartPaused "chart-paused" Warning in "incidents/platform.md"
             "{subject} is paused although no upgrade is running: {why}"
             "An upgrade that was stopped or failed leaves it paused. Set its spec.paused to false: `kubectl -n fleet-local edit managedcharts.management.cattle.io NAME`."
             "62d46a8e3b2c4438b9d2c52ddc7e8a1d";
-        ManagedChartNotReady "managed-chart-not-ready" Warning
+        ManagedChartNotReady "managed-chart-not-ready" Warning in "incidents/platform.md"
             "{subject} is not Ready: {why}"
             "Check the objects shown. The chart becomes Ready automatically once they are ready."
             "6a566a1dd62643f6a87ab9db13c1914d";
-        PlatformImageMissing "platform-image-missing" Error
+        PlatformImageMissing "platform-image-missing" Error in "incidents/platform.md"
             "cannot pull {subject}: {why}"
             "Load the image on the node (ctr -n k8s.io images import), or give the node access to its registry. Make sure that the disk does not fill up again."
             "cfdcef3f235a4dd7ae0874ce4909a409";
-        PlatformPodPending "platform-pod-pending" Warning
+        PlatformPodPending "platform-pod-pending" Warning in "incidents/platform.md"
             "no node accepts {subject}: {why}"
             "The evidence shows why each node refuses it. Free space there, or fix these labels and taints."
             "e877074fb2204cfb9bfcd910dfe043f2";
-        PlatformPodTerminating "platform-pod-terminating" Warning
+        PlatformPodTerminating "platform-pod-terminating" Warning in "incidents/platform.md"
             "{subject} is being deleted and does not terminate: {why}"
             "Search agent/logs/kubelet.log in RKE2's data directory on its node for the pod's UID. If its volume is gone and cannot be unmounted: `kubectl delete pod NAME -n NAMESPACE --force`."
             "38cf80720bea46eab44656f29907f5c1";
-        ReleaseHalfWay "release-half-way" Warning
+        ReleaseHalfWay "release-half-way" Warning in "incidents/platform.md"
             "{subject} is stuck in the middle of a change: {why}"
             "`helm history RELEASE -n NAMESPACE` shows the last deployed revision. `helm rollback RELEASE REVISION -n NAMESPACE` restores it."
             "c3140d4b708142ac849e2798e0e082cb";
-        MixedVersions "mixed-versions" Warning
+        MixedVersions "mixed-versions" Warning in "incidents/platform.md"
             "{subject} of one cluster run different versions: {why}"
             "Finish the upgrade, or upgrade the older nodes to the version of the others, servers first."
             "11f00cbafe7346539b7115f32f3e22d7";
-        NotPromoted "not-promoted" Warning
+        NotPromoted "not-promoted" Warning in "incidents/platform.md"
             "Harvester promotes no agent of {subject} to a server: {why}"
             "The evidence shows the obstacle on each Node. Remove it. Harvester then promotes the oldest agent at the next change of a Node."
             "d311352343394d35b2c8183ca06d0160";
-        RancherWebhookPanics "rancher-webhook-panics" Error
+        RancherWebhookPanics "rancher-webhook-panics" Error in "incidents/bootstrap.md"
             "rancherd is blocked; rancher-webhook panics on its Cluster: {why}"
             "Install Harvester v1.6.1 or newer, whose Rancher has the fix. Scaling the webhook down does not help (docs/incidents/bootstrap.md)."
             "a4ef68f58d74467a93680a5aeb59dd45";
-        Rke2BootstrapLoop "rke2-bootstrap-loop" Error
+        Rke2BootstrapLoop "rke2-bootstrap-loop" Error in "incidents/bootstrap.md"
             "rke2-server of {subject} keeps restarting: {why}"
             "Move its VMs away. Then stop rke2-server there, run rke2-killall.sh (it ends the pods and etcd), and start rke2-server again. Do one server at a time."
             "5541d0338d2546d2a0e4add6ae4aa1a2";
-        RuleFinding "rule-finding" Warning
+        RuleFinding "rule-finding" Warning in "incidents/README.md"
             "{subject}: {why}"
             "The rule that reported this describes the fix."
             "032bc78438674fb193ffc21fc342e7d4";
-        ApplyStorm "apply-storm" Warning
+        ApplyStorm "apply-storm" Warning in "incidents/apply-storm.md"
             "{subject} re-applies everything every 15 s: {why}"
             "Fix the file shown, or remove it from the manifests directory."
             "b6a9cbcc13604b0ab967c31a79acae89";
@@ -1045,7 +1045,7 @@ reasons! {
             "nodes cannot join over the VIP: {why}"
             "Make sure that port 9345 of the VIP reaches the supervisor of a server."
             "3158636c3f2f4b4e81c212e48a8db77d";
-        DhcpClash "dhcp-client-clash" Warning
+        DhcpClash "dhcp-client-clash" Warning in "incidents/node.md"
             "UDP port 68 is taken; kube-vip cannot get the VIP's address from DHCP: {why}"
             "Install with a static VIP (vipMode: static), or give the management interface a static address (harvester#8389)."
             "334a9d3b590f4030975e9e4ec2591fb2";
@@ -1145,7 +1145,7 @@ reasons! {
             "a chart of the platform is not ready: {why}"
             "Check `kubectl -n fleet-local get managedcharts,bundles`. Harvester starts no upgrade while a ManagedChart is not ready."
             "546ac3460334472d9d90275e20074cd2";
-        KubevirtNotReady "kubevirt-not-ready" Warning
+        KubevirtNotReady "kubevirt-not-ready" Warning in "incidents/platform.md"
             "KubeVirt is not ready: {why}"
             "Check `kubectl -n harvester-system get kubevirt` and the pods of virt-operator, virt-api and virt-controller."
             "34f54e6234fe4e8985a65a765b71ed33";

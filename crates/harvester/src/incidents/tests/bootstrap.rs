@@ -56,7 +56,7 @@ fn a_webhook_that_breaks_off_over_rancherds_cluster_again_and_again_is_told() {
     assert!(
         looked
             .iter()
-            .any(|one| one.name.contains("rancher-webhook") && one.found.is_err())
+            .any(|one| one.id.title().contains("rancher-webhook") && one.found.is_err())
     );
 }
 

@@ -149,7 +149,10 @@ fn what_goes_by_a_network_at_which_nobody_looked_is_not_said_to_have_been_looked
     );
     let of_vip = |own: &OwnNode| {
         let looked = look_at_own(own, &Objects::default(), now());
-        looked.iter().filter(|one| one.name.contains("VIP")).count()
+        looked
+            .iter()
+            .filter(|one| one.id.title().contains("VIP"))
+            .count()
     };
     assert_eq!((of_vip(&unseen), of_vip(&seen)), (0, 2));
 }

@@ -32,10 +32,10 @@ const OLD: &str = "  - name: old-kernel
 fn a_rule_finds_what_it_describes_with_its_own_words_and_leaves_its_neighbour_alone() {
     let objects = cluster([node("n1", "5.14"), node("n2", "6.4")]);
     let looked = look_by_rules(&objects, &rules(OLD));
-    let [DetectorResult { name, found }] = &looked[..] else {
+    let [DetectorResult { id, found }] = &looked[..] else {
         panic!("{looked:?}")
     };
-    assert_eq!(name, "site/old-kernel");
+    assert_eq!(id.rule(), Some("site/old-kernel"));
     let found = found.as_ref().unwrap();
     let [finding] = &found[..] else {
         panic!("{found:?}")

@@ -43,20 +43,56 @@ pub(super) use machine::rancher_waits;
 pub(super) use reboot::add_own_boot;
 
 pub(super) const DETECTORS: &[Detector] = &[
-    Detector::new("system-upgrade-controller's Plans", plan::find)
+    Detector::new("plans", "system-upgrade-controller's Plans", plan::find)
         // In every version of Kubernetes a Deployment creates its pod again.
         .that_cures(Code::PlanStuck, &[]),
-    Detector::new("nodes and their Machines", machine::find_missing),
-    Detector::new("Machines whose node is gone", machine_left::find),
-    Detector::new("an upgrade that begins no node", machine::find_not_begun),
-    Detector::new("an upgrade that waits in Pre-draining", pre_drain::find),
-    Detector::new("stale engines on a cordoned node", engine::find)
-        .that_cures(Code::EngineStale, &[ReliedOn::Longhorn]),
-    Detector::new("etcd members that do not vote", learner::find),
-    Detector::new("an upgrade's repository", repository::find),
-    Detector::new("an upgrade that waits for a reboot", reboot::find),
-    Detector::new("an upgrade that does not go on", stalled::find),
-    Detector::new("an upgrade that failed", failed::find),
+    Detector::new(
+        "machines",
+        "nodes and their Machines",
+        machine::find_missing,
+    ),
+    Detector::new(
+        "machines-without-node",
+        "Machines whose node is gone",
+        machine_left::find,
+    ),
+    Detector::new(
+        "upgrade-begins-no-node",
+        "an upgrade that begins no node",
+        machine::find_not_begun,
+    ),
+    Detector::new(
+        "pre-draining",
+        "an upgrade that waits in Pre-draining",
+        pre_drain::find,
+    ),
+    Detector::new(
+        "stale-engines",
+        "stale engines on a cordoned node",
+        engine::find,
+    )
+    .that_cures(Code::EngineStale, &[ReliedOn::Longhorn]),
+    Detector::new(
+        "etcd-learners",
+        "etcd members that do not vote",
+        learner::find,
+    ),
+    Detector::new(
+        "upgrade-repository",
+        "an upgrade's repository",
+        repository::find,
+    ),
+    Detector::new(
+        "upgrade-reboot",
+        "an upgrade that waits for a reboot",
+        reboot::find,
+    ),
+    Detector::new(
+        "upgrade-stalled",
+        "an upgrade that does not go on",
+        stalled::find,
+    ),
+    Detector::new("upgrade-failed", "an upgrade that failed", failed::find),
 ];
 
 /// The state of a node in the Upgrade, and the Job that shows its start.

@@ -205,7 +205,7 @@ fn what_is_wrong_with_an_acceptance_file_is_said_with_its_line_and_accepts_nothi
         (
             "- code: duplicate-object\n  reason: x\n  files: y\n",
             6,
-            "`files` is no key",
+            "`files` is not a valid key",
         ),
         ("  x: y\n", 4, "expected a list"),
     ] {
