@@ -123,7 +123,9 @@ fn plan_inputs(
     let disabled = inputs::disabled(&inputs);
     let facts = versions.facts(&inputs, platform);
     let api = ApiCheck::new(versions.kubernetes(), platform);
-    let mut api = api.within(inputs::ranges(&inputs, platform));
+    let mut api = api
+        .of_release(versions.release())
+        .within(inputs::ranges(&inputs, platform));
     for file in &inputs.files {
         if skipped_by(&inputs.markers, &file.path).is_none() {
             api.add(&file.manifest(), &file.shown);

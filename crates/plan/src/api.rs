@@ -26,6 +26,8 @@ const MOST_FINDINGS: usize = 100;
 pub struct ApiCheck {
     minors: Minors,
     kinds: Vec<CustomKind>,
+    /// The release of Harvester whose kinds count if no file defines them.
+    release: Option<String>,
     /// Objects of custom kinds, kept until all definitions have been read.
     custom: Vec<(Object, SourceMap)>,
     findings: Vec<Finding>,
@@ -55,6 +57,7 @@ impl ApiCheck {
                 Minors::of_version(version.minor.minor)
             }),
             kinds: Vec::new(),
+            release: None,
             custom: Vec::new(),
             findings: Vec::new(),
             answers: BTreeMap::new(),
@@ -68,6 +71,13 @@ impl ApiCheck {
     #[must_use]
     pub fn within(mut self, ranges: ServiceRanges) -> Self {
         self.ranges = ranges;
+        self
+    }
+
+    /// Also checks objects of the kinds that this release of Harvester defines.
+    #[must_use]
+    pub fn of_release(mut self, release: Option<String>) -> Self {
+        self.release = release;
         self
     }
 
@@ -108,18 +118,27 @@ impl ApiCheck {
     pub fn finish(mut self) -> ApiVerdict {
         let custom = std::mem::take(&mut self.custom);
         let mut rules = ValueRules::default();
+        let mut of_release: BTreeMap<GroupKind, Option<CustomKind>> = BTreeMap::new();
         for (object, shown) in custom {
             let kind = object.id.group_kind();
-            let declared = self.kinds.iter().any(|one| *one.kind() == kind);
-            let definition = match declared {
-                true => self.definition_of(&kind),
-                false => CustomKind::known(&kind),
+            let of_release = of_release
+                .entry(kind.clone())
+                .or_insert_with(|| CustomKind::of_release(&kind, self.release.as_deref()?));
+            let definitions = if self.kinds.iter().any(|one| *one.kind() == kind) {
+                [self.definition_of(&kind), None]
+            } else {
+                [of_release.as_ref(), CustomKind::known(&kind)]
             };
             rules.begin_object();
             let mut judge = |rule: &str, value: &_| rules.judge(rule, value);
-            let problems = definition.map_or(Vec::new(), |kind| {
-                kind.check(&object, self.minors, &mut judge)
-            });
+            let mut problems: Vec<Problem> = Vec::new();
+            for definition in definitions.into_iter().flatten() {
+                for problem in definition.check(&object, self.minors, &mut judge) {
+                    if !problems.iter().any(|one| one.field == problem.field) {
+                        problems.push(problem);
+                    }
+                }
+            }
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
         }

@@ -94,6 +94,11 @@ impl Versions {
             .or(self.harvester.and_then(HarvesterVersion::rke2))
     }
 
+    /// Harvester's release.
+    pub(in crate::cli) fn release(&self) -> Option<String> {
+        self.harvester.map(|version| format!("v{version}"))
+    }
+
     /// Versions without a model, a sentence each.
     pub(in crate::cli) fn beyond(&self) -> Vec<String> {
         let harvester = self.harvester.and_then(modelled::harvester);

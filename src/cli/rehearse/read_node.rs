@@ -91,7 +91,9 @@ pub(super) fn read_node(
         .map(|(file, read)| (*read, &file.shown))
         .collect();
     let api = ApiCheck::new(versions.kubernetes(), Some(platform));
-    let mut api = api.within(inputs::ranges(&inputs, Some(platform)));
+    let mut api = api
+        .of_release(versions.release())
+        .within(inputs::ranges(&inputs, Some(platform)));
     for (manifest, shown) in &read {
         api.add(manifest, shown);
     }

@@ -14,6 +14,7 @@
 //! 4. `rules`: CEL, if the previous steps found no error.
 
 mod formats;
+mod platform;
 mod prepare;
 mod rules;
 mod schema;
