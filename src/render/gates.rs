@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_gates::{
-    Assessment, Component, DropIn, ObservedGates, ResolvedVersion, TargetVersion, TrialOutcome,
-    TrialStatus,
+    Assessment, Component, DropIn, JudgedArguments, ObservedGates, ResolvedVersion, TargetVersion,
+    TrialOutcome, TrialStatus,
 };
 use windrow_model::findings::{Finding, Location};
+use windrow_model::reasons::Severity;
 
 use super::table::{Style, findings};
 use crate::printable::printable;
@@ -31,6 +32,9 @@ pub struct GatesReport {
     /// What could not be read, a line each: the rest was checked all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// What was not checked, a line each.
+    #[serde(default, rename = "notChecked", skip_serializing_if = "Vec::is_empty")]
+    pub not_checked: Vec<String>,
     /// The components with gates.
     pub components: Vec<ComponentReport>,
     /// Gates that the configuration asks for and Windrow does not write.
@@ -164,11 +168,24 @@ impl GatesReport {
                 (true, false) => Some(true),
             },
             unread: Vec::new(),
+            not_checked: Vec::new(),
             components,
             left_out,
             findings: assessment.findings.clone(),
             trial: None,
         }
+    }
+
+    /// Adds the findings on the components' arguments, and the arguments that could not be checked.
+    pub fn add_arguments(&mut self, arguments: JudgedArguments) {
+        let is_error = |finding: &Finding| finding.severity == Severity::Error;
+        if arguments.findings.iter().any(is_error) {
+            self.starts = Some(false);
+        }
+        self.findings.extend(arguments.findings);
+        let unchecked = arguments.unchecked.into_iter();
+        self.not_checked
+            .extend(unchecked.map(|(line, at)| format!("{at}: {line}")));
     }
 
     /// Adds unreadable files. Windrow then cannot tell whether every component would start.
@@ -223,7 +240,7 @@ impl GatesReport {
         }
         out.push_str(&findings(&self.findings, style));
         let verdict = match self.starts {
-            Some(true) => style.good("Every component would start."),
+            Some(true) => style.good("Nothing that was checked keeps a component from starting."),
             Some(false) => style.bad("Not every component would start, or a request is wrong."),
             None if !self.unread.is_empty() => style.waiting(
                 "Windrow cannot tell whether every component would start: it could not read everything.",
@@ -231,6 +248,13 @@ impl GatesReport {
             None => style.waiting("Windrow cannot tell whether every component would start."),
         };
         let _ = writeln!(out, "\n{verdict}");
+        if !self.not_checked.is_empty() {
+            let heading = format!("Not checked ({})", self.not_checked.len());
+            let _ = writeln!(out, "\n{}", style.strong(&heading));
+            for line in &self.not_checked {
+                let _ = writeln!(out, "  {}", printable(line));
+            }
+        }
         out
     }
 

@@ -7,6 +7,7 @@ mod addons_in_cluster;
 mod api_schema;
 mod api_server;
 mod appearances_in_cluster;
+mod arguments_of_programs;
 mod cleanup_in_cluster;
 mod cures_in_cluster;
 mod daemon_in_cluster;

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod apis;
+mod arguments;
 mod assess;
 pub mod catalogue;
 mod check;
@@ -33,6 +34,7 @@ pub mod trial;
 mod verdicts;
 mod verified;
 
+pub use arguments::{JudgedArguments, judge_arguments};
 pub use assess::{Assessment, ComponentView, EffectiveGate, assess, set_last_at};
 pub use check::{TargetVersion, check, version_text};
 pub use dropin::{DROP_IN, DropIn, DropInSnapshot, LeftOut, drop_in, drop_in_trusting, read_gates};

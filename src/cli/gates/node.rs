@@ -2,6 +2,7 @@
 
 use windrow_gates::{
     Component, DROP_IN, GateRequest, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in,
+    judge_arguments,
 };
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
 
@@ -123,5 +124,7 @@ pub(in crate::cli) fn judge_files(
     assessment
         .findings
         .retain(|finding| finding.at.is_empty() || finding.at.iter().any(|at| at.file != own));
-    GatesReport::new(resolved, &assessment, &planned, &own)
+    let mut report = GatesReport::new(resolved, &assessment, &planned, &own);
+    report.add_arguments(judge_arguments(&foreign, &resolved.target));
+    report
 }

@@ -129,7 +129,7 @@ pub(crate) fn skipped(minor: Minor) -> bool {
 }
 
 /// Prints why a test is skipped, or panics where `WINDROW_REQUIRE_CLUSTER` forbids skipping.
-fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     assert!(
         std::env::var_os("WINDROW_REQUIRE_CLUSTER").is_none(),
         "WINDROW_REQUIRE_CLUSTER is set, and {why}"

@@ -771,7 +771,7 @@ reasons! {
             "a8e9d3ee41724260a52a4ef58b78f84b";
         ComponentArgumentInvalid "component-argument-invalid" Error
             "the component's argument cannot be used: {why}"
-            "Write each item as name=value."
+            "Use an argument that this version of the component has, and write it as name=value."
             "b1c508e5388d454bbec5667206ffb084";
     }
     "Known incidents" {

@@ -1,0 +1,443 @@
+//! The arguments of the components: does a component of this version have the flag, and can it read the value?
+//!
+//! The facts are data (`data/arguments.txt`, written by `data/derive-arguments`). A component ends at a flag that it does not have, and
+//! at a value that its type does not take (pflag). A text may be anything, so its content is listed as not checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::reasons::{Code, Severity};
+use windrow_model::suggest::nearest;
+use windrow_plan::rke2::config::{ConfigItem, MergedConfig, split};
+use windrow_plan::version::{Minor, Version};
+
+use super::catalogue::{Catalogue, GateStanding};
+use super::findings::Findings;
+use super::{TargetVersion, syntax};
+
+static KNOWN: LazyLock<Arguments> =
+    LazyLock::new(|| Arguments::read(include_str!("../data/arguments.txt")));
+
+/// RKE2's lists of arguments, and the components that get them.
+const LISTS: [(&str, &str); 6] = [
+    ("kube-apiserver-arg", "kube-apiserver"),
+    ("kube-controller-manager-arg", "kube-controller-manager"),
+    ("kube-scheduler-arg", "kube-scheduler"),
+    ("kubelet-arg", "kubelet"),
+    ("kube-proxy-arg", "kube-proxy"),
+    (
+        "kube-cloud-controller-manager-arg",
+        "cloud-controller-manager",
+    ),
+];
+/// Texts that other rules of this crate judge.
+const JUDGED: [&str; 4] = ["feature-gates", "runtime-config", ENABLES, DISABLES];
+const ENABLES: &str = "enable-admission-plugins";
+const DISABLES: &str = "disable-admission-plugins";
+
+/// The findings on all arguments, and the arguments whose values cannot be judged.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct JudgedArguments {
+    pub findings: Vec<Finding>,
+    /// A line and a place each.
+    pub unchecked: Vec<(String, Location)>,
+}
+
+struct Arguments {
+    flags: BTreeMap<(&'static str, &'static str), Flag>,
+    plugins: BTreeMap<&'static str, Vec<Span>>,
+}
+
+struct Flag {
+    kind: ValueKind,
+    spans: Vec<Span>,
+}
+
+/// The minors from the first to the last.
+type Span = (u16, u16);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ValueKind {
+    Bool,
+    Int,
+    Number,
+    Duration,
+    Text,
+}
+
+/// Judges every argument in the merged configuration for the version that will start.
+pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedArguments {
+    let mut findings = Findings::default();
+    let mut unchecked = Vec::new();
+    let versions = target.plausible(Catalogue::builtin());
+    let covered: Vec<Version> = versions
+        .iter()
+        .copied()
+        .filter(|version| KNOWN.covers(version.minor))
+        .collect();
+    for (list, component) in LISTS {
+        for item in config.list(list) {
+            let judged = if covered.len() == versions.len() {
+                judge(component, list, item, &covered, &mut findings)
+            } else {
+                Judged::No("Windrow does not know the arguments of this Kubernetes version")
+            };
+            if let Judged::No(why) = judged {
+                let name = name_of(item);
+                let line = format!("{component}: the value of `{name}`: {why}");
+                unchecked.push((line, item.at.clone()));
+            }
+        }
+    }
+    judge_plugins(config, &covered, &mut findings);
+    judge_cloud_gates(config, &covered, &mut findings);
+    let etcd = config.list("etcd-arg").iter();
+    unchecked.extend(etcd.map(|item| {
+        let line = format!(
+            "etcd: `{}`: Windrow does not know etcd's arguments",
+            name_of(item)
+        );
+        (line, item.at.clone())
+    }));
+    JudgedArguments {
+        findings: findings.done(),
+        unchecked,
+    }
+}
+
+enum Judged {
+    Yes,
+    /// Not its value, and why.
+    No(&'static str),
+}
+
+/// The name of the flag as the components read it: `_` is a `-`.
+fn name_of(item: &ConfigItem) -> String {
+    let (name, _) = split(&item.text);
+    name.trim_end_matches(['+', '-']).replace('_', "-")
+}
+
+fn judge(
+    component: &'static str,
+    list: &str,
+    item: &ConfigItem,
+    versions: &[Version],
+    findings: &mut Findings,
+) -> Judged {
+    let name = name_of(item);
+    let (_, value) = split(&item.text);
+    let mut refuse = |severity: Severity, why: String| {
+        let code = Code::ComponentArgumentInvalid;
+        findings.push_as(
+            code,
+            severity,
+            format!("`{list}`: {why}"),
+            vec![item.at.clone()],
+        );
+    };
+    // These names have their own findings.
+    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let is_misspelt = letters.eq_ignore_ascii_case("featuregates") && name != "feature-gates";
+    let has_blank = name.contains(char::is_whitespace);
+    if name.starts_with('-') || (has_blank && !name.starts_with("feature-gates")) {
+        let why = format!(
+            "RKE2 makes the argument `--{name}` of this item, and {component} does not start with it. Write a list of name=value texts"
+        );
+        refuse(Severity::Error, why);
+        return Judged::Yes;
+    }
+    if name.is_empty() || is_misspelt || has_blank {
+        return Judged::Yes;
+    }
+    let flag = KNOWN.flags.get(&(component, name.as_str()));
+    let has = |version: &&Version| flag.is_some_and(|flag| is_in(&flag.spans, version.minor));
+    let lacking: Vec<&Version> = versions.iter().filter(|version| !has(version)).collect();
+    if let Some(version) = lacking.first() {
+        let is_in_all = lacking.len() == versions.len();
+        let why = format!(
+            "{component} {version} has no argument `{name}` and does not start with it{}",
+            KNOWN.instead(component, &name, version.minor)
+        );
+        let severity = if is_in_all {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        refuse(severity, why);
+        return Judged::Yes;
+    }
+    let Some(flag) = flag else {
+        return Judged::Yes;
+    };
+    if let Some(why) = flag.kind.refusal(value) {
+        let why = format!("{component} does not start: the value of `{name}` is wrong: {why}");
+        refuse(Severity::Error, why);
+        return Judged::Yes;
+    }
+    if let Some(newest) = versions.iter().max() {
+        let next = newest.minor.next();
+        if KNOWN.covers(next) && !is_in(&flag.spans, next) {
+            let why = format!(
+                "{component} of Kubernetes {next} has no argument `{name}` and does not start with it: remove it before the upgrade"
+            );
+            refuse(Severity::Warning, why);
+        }
+    }
+    if flag.kind != ValueKind::Text || JUDGED.contains(&name.as_str()) {
+        return Judged::Yes;
+    }
+    let is_quoted = ['"', '\'']
+        .iter()
+        .any(|quote| value.len() > 1 && value.starts_with(*quote) && value.ends_with(*quote));
+    if is_quoted {
+        let why =
+            format!("{component} takes the quotes in the value of `{name}` literally: remove them");
+        refuse(Severity::Warning, why);
+    }
+    Judged::No("a text may be anything")
+}
+
+/// kube-apiserver checks the names of admission plugins when it starts
+/// (`pkg/server/options/admission.go` of k8s.io/apiserver, v0.30 to v0.37).
+fn judge_plugins(config: &MergedConfig, versions: &[Version], findings: &mut Findings) {
+    let list = LISTS[0].0;
+    let named = |flag: &str| -> BTreeMap<String, Location> {
+        let uses = config.flag(list, flag);
+        let names = uses.iter().flat_map(|item| {
+            let names = item.text.split(',').map(str::to_owned);
+            names.map(|name| (name, item.at.clone()))
+        });
+        names.filter(|(name, _)| !name.is_empty()).collect()
+    };
+    let (enabled, disabled) = (named(ENABLES), named(DISABLES));
+    for (flag, names) in [(ENABLES, &enabled), (DISABLES, &disabled)] {
+        for (name, at) in names {
+            let has = |version: &&Version| {
+                let spans = KNOWN.plugins.get(name.as_str());
+                spans.is_some_and(|spans| is_in(spans, version.minor))
+            };
+            let lacking: Vec<&Version> = versions.iter().filter(|one| !has(one)).collect();
+            let Some(version) = lacking.first() else {
+                continue;
+            };
+            let hint = match nearest(name, KNOWN.plugins.keys().copied()) {
+                Some(near) if near != name => format!("; did you mean `{near}`?"),
+                _ => ": remove it".to_owned(),
+            };
+            let severity = if lacking.len() == versions.len() {
+                Severity::Error
+            } else {
+                Severity::Warning
+            };
+            let message = format!(
+                "`{list}`: kube-apiserver {version} has no admission plugin `{name}` and does not start with it in `{flag}`{hint}"
+            );
+            findings.push_as(
+                Code::ComponentArgumentInvalid,
+                severity,
+                message,
+                vec![at.clone()],
+            );
+        }
+    }
+    let both: BTreeSet<&String> = enabled
+        .keys()
+        .filter(|name| disabled.contains_key(*name))
+        .collect();
+    for name in both {
+        let message = format!(
+            "`{list}`: kube-apiserver does not start: the admission plugin `{name}` is in `enable-admission-plugins` and in `disable-admission-plugins`. Remove one of them"
+        );
+        let at = vec![enabled[name].clone(), disabled[name].clone()];
+        findings.push(Code::ComponentArgumentInvalid, message, at);
+    }
+}
+
+/// The cloud controller manager is the only component whose gates are not in the catalogue one by one. It shares a registry with the
+/// others (k8s.io/cloud-provider, `app/controllermanager.go`), so a name that none of them has stops it.
+fn judge_cloud_gates(config: &MergedConfig, versions: &[Version], findings: &mut Findings) {
+    let (list, component) = LISTS[5];
+    for item in config.flag(list, "feature-gates") {
+        for pair in syntax::pairs(&item.text, true).into_iter().flatten() {
+            let gate = Catalogue::builtin().gate(&pair.name);
+            let is_known = |version: &Version| {
+                let standing = gate.map(|gate| gate.at(*version));
+                let is_known = matches!(
+                    standing,
+                    Some(GateStanding::Known(_) | GateStanding::Doubtful { .. })
+                );
+                is_known || !Catalogue::builtin().covers(version.minor)
+            };
+            if let Some(version) = versions.iter().find(|version| !is_known(version)) {
+                let message = format!(
+                    "`{list}`: {component} {version} has no feature gate `{}` and does not start with it: remove it",
+                    pair.name
+                );
+                findings.push(Code::GateUnknown, message, vec![item.at.clone()]);
+            }
+        }
+    }
+}
+
+fn is_in(spans: &[Span], minor: Minor) -> bool {
+    let minor = minor.minor;
+    spans
+        .iter()
+        .any(|(from, to)| (*from..=*to).contains(&minor))
+}
+
+impl Arguments {
+    fn read(text: &'static str) -> Self {
+        let mut known = Self {
+            flags: BTreeMap::new(),
+            plugins: BTreeMap::new(),
+        };
+        for line in text.lines() {
+            let words: Vec<&'static str> = line.split(' ').collect();
+            match words[..] {
+                ["flag", component, name, kind, span] => {
+                    let flag = known.flags.entry((component, name)).or_insert(Flag {
+                        kind: ValueKind::read(kind),
+                        spans: Vec::new(),
+                    });
+                    flag.spans.extend(read_span(span));
+                }
+                ["plugin", name, span] => {
+                    known
+                        .plugins
+                        .entry(name)
+                        .or_default()
+                        .extend(read_span(span));
+                }
+                _ => {}
+            }
+        }
+        known
+    }
+
+    fn covers(&self, minor: Minor) -> bool {
+        self.plugins
+            .get("NamespaceLifecycle")
+            .is_some_and(|spans| minor.major == 1 && is_in(spans, minor))
+    }
+
+    /// What to do in place of a flag that the component does not have.
+    fn instead(&self, component: &str, name: &str, minor: Minor) -> String {
+        if let Some(flag) = self.flags.get(&(component, name)) {
+            let last = flag
+                .spans
+                .iter()
+                .map(|(_, to)| *to)
+                .filter(|to| *to < minor.minor)
+                .max();
+            return match last {
+                Some(last) => format!(": Kubernetes 1.{last} was the last that had it. Remove it"),
+                None => {
+                    let first = flag
+                        .spans
+                        .iter()
+                        .map(|(from, _)| *from)
+                        .min()
+                        .unwrap_or_default();
+                    format!(": it comes with Kubernetes 1.{first}. Remove it")
+                }
+            };
+        }
+        let own = self
+            .flags
+            .iter()
+            .filter(|((owner, _), flag)| *owner == component && is_in(&flag.spans, minor));
+        if let Some(near) = nearest(name, own.map(|((_, name), _)| *name)) {
+            return format!("; did you mean `{near}`?");
+        }
+        let others = self
+            .flags
+            .iter()
+            .filter(|((_, flag), known)| *flag == name && is_in(&known.spans, minor));
+        let others: Vec<&str> = others.map(|((owner, _), _)| *owner).collect();
+        match others[..] {
+            [] => ": remove it".to_owned(),
+            _ => format!(": it is an argument of {}", others.join(" and ")),
+        }
+    }
+}
+
+fn read_span(text: &str) -> Option<Span> {
+    let (from, to) = text.split_once('-')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
+}
+
+impl ValueKind {
+    fn read(word: &str) -> Self {
+        match word {
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "number" => Self::Number,
+            "duration" => Self::Duration,
+            _ => Self::Text,
+        }
+    }
+
+    /// Why a component cannot read a value (pflag, with Go's strconv and time).
+    fn refusal(self, value: &str) -> Option<&'static str> {
+        match self {
+            Self::Bool => syntax::boolean(value)
+                .is_none()
+                .then_some("write true or false"),
+            Self::Int => (!is_int(value)).then_some("write a whole number"),
+            Self::Number => value.parse::<f64>().is_err().then_some("write a number"),
+            Self::Duration => (!is_duration(value)).then_some("write a duration such as 30s or 5m"),
+            Self::Text => None,
+        }
+    }
+}
+
+/// A whole number in the notations of Go: 10, -10, 0x1f, 0b11, 0o17, 1_000.
+fn is_int(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let lower = digits.to_ascii_lowercase();
+    let (radix, digits) = match lower.get(..2) {
+        Some("0x") => (16, &lower[2..]),
+        Some("0b") => (2, &lower[2..]),
+        Some("0o") => (8, &lower[2..]),
+        _ => (10, lower.as_str()),
+    };
+    !digits.is_empty()
+        && digits
+            .chars()
+            .all(|digit| digit == '_' || digit.is_digit(radix))
+}
+
+/// Go's time.ParseDuration.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    if rest.is_empty() {
+        return false;
+    }
+    while !rest.is_empty() {
+        let number = rest
+            .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+            .unwrap_or(rest.len());
+        let (digits, after) = rest.split_at(number);
+        let is_number = digits.contains(|digit: char| digit.is_ascii_digit())
+            && digits.matches('.').count() < 2;
+        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+        let Some(unit) = units
+            .iter()
+            .find(|unit| after.starts_with(**unit))
+            .filter(|_| is_number)
+        else {
+            return false;
+        };
+        rest = &after[unit.len()..];
+    }
+    true
+}
+
+#[cfg(test)]
+#[path = "arguments_tests.rs"]
+mod tests;

@@ -1,0 +1,226 @@
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
+
+use super::*;
+
+fn judged(text: &str, version: &str) -> JudgedArguments {
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+    let target = TargetVersion::Known(version.parse().unwrap());
+    judge_arguments(&merge(&[file]), &target)
+}
+
+fn told(text: &str, version: &str) -> Vec<String> {
+    let findings = judged(text, version).findings;
+    findings
+        .iter()
+        .map(|one| format!("{} {} {}", one.severity.as_str(), one.at[0], one.message))
+        .collect()
+}
+
+#[track_caller]
+fn has(text: &str, version: &str, severity: &str, part: &str) {
+    let found = told(text, version);
+    let [finding] = &found[..] else {
+        panic!("{text}: {found:?}");
+    };
+    assert!(
+        finding.starts_with(severity) && finding.contains(part),
+        "{finding}"
+    );
+}
+
+#[test]
+fn arguments_that_the_components_have_are_no_finding() {
+    let text = "kube-apiserver-arg:\n- audit-log-maxage=30\n- --audit-policy-file=/etc/a.yaml\n- enable_admission_plugins=NodeRestriction\n\
+                kubelet-arg: [max-pods=200, node-status-update-frequency=4s, protect-kernel-defaults=true]\n\
+                kube-controller-manager-arg: [node-monitor-period=5s, kube-api-qps=40.5]\n\
+                kube-proxy-arg: proxy-mode=ipvs\nkube-cloud-controller-manager-arg: [concurrent-service-syncs=2]\n";
+    for minor in 30..=37 {
+        assert_eq!(told(text, &format!("v1.{minor}.1")), [""; 0], "{minor}");
+    }
+    let unchecked: Vec<String> = judged(text, "v1.33.1")
+        .unchecked
+        .into_iter()
+        .map(|(line, at)| format!("{at} {line}"))
+        .collect();
+    assert_eq!(unchecked.len(), 2, "{unchecked:?}");
+    assert!(
+        unchecked[0].starts_with("config.yaml:3 kube-apiserver: the value of `audit-policy-file`")
+    );
+    assert!(unchecked[1].contains("kube-proxy: the value of `proxy-mode`"));
+}
+
+#[test]
+fn an_argument_that_no_component_of_the_minor_has_is_an_error() {
+    has(
+        "kubelet-arg: [cpu-manager=true]\n",
+        "v1.33.5",
+        "error config.yaml:1",
+        "kubelet 1.33.5 has no argument `cpu-manager`",
+    );
+    has(
+        "kube-apiserver-arg:\n- audit-log-maxge=3\n",
+        "v1.33.5",
+        "error config.yaml:2",
+        "did you mean `audit-log-maxage`?",
+    );
+    has(
+        "kube-apiserver-arg: [event-qps=0]\n",
+        "v1.33.5",
+        "error",
+        "it is an argument of kubelet",
+    );
+    has(
+        "kubelet-arg: [keep-terminated-pod-volumes=false]\n",
+        "v1.33.5",
+        "error",
+        "Kubernetes 1.30 was the last that had it",
+    );
+    has(
+        "kube-apiserver-arg: [emulated-version=1.29]\n",
+        "v1.30.2",
+        "error",
+        "it comes with Kubernetes 1.31",
+    );
+}
+
+#[test]
+fn an_argument_that_the_next_minor_lacks_is_a_warning_until_then() {
+    let text = "kubelet-arg: [cloud-config=/etc/cloud.conf]\n";
+    assert_eq!(told(text, "v1.32.1"), [""; 0]);
+    has(
+        text,
+        "v1.33.1",
+        "warning",
+        "kubelet of Kubernetes 1.34 has no argument `cloud-config`",
+    );
+    has(text, "v1.34.1", "error", "Kubernetes 1.33 was the last");
+}
+
+#[test]
+fn a_value_that_its_type_does_not_take_is_an_error() {
+    for (argument, why) in [
+        ("'max-requests-inflight=\"800\"'", "write a whole number"),
+        ("max-requests-inflight=many", "write a whole number"),
+        ("profiling=off", "write true or false"),
+        ("request-timeout=60", "write a duration"),
+        ("request-timeout", "write a duration"),
+        ("goaway-chance=often", "write a number"),
+    ] {
+        has(
+            &format!("kube-apiserver-arg: [{argument}]\n"),
+            "v1.33.5",
+            "error",
+            why,
+        );
+    }
+    for value in [
+        "request-timeout=1h30m",
+        "request-timeout=1.5s",
+        "request-timeout=0",
+        "max-requests-inflight=0x20",
+        "profiling",
+        "goaway-chance=1e-3",
+    ] {
+        assert_eq!(
+            told(&format!("kube-apiserver-arg: ['{value}']\n"), "v1.33.5"),
+            [""; 0],
+            "{value}"
+        );
+    }
+    has(
+        "kube-apiserver-arg: ['audit-log-path=\"/var/a\"']\n",
+        "v1.33.5",
+        "warning",
+        "takes the quotes",
+    );
+}
+
+#[test]
+fn a_block_text_and_a_blank_give_an_argument_that_no_component_takes() {
+    has(
+        "kube-scheduler-arg: |\n  - v=2\n",
+        "v1.33.5",
+        "error",
+        "Write a list of name=value texts",
+    );
+    has(
+        "kube-apiserver-arg: |\n  - feature-gates=ImageVolume=true\n",
+        "v1.33.5",
+        "error",
+        "Write a list of name=value texts",
+    );
+    has(
+        "kube-scheduler-arg: ['v 2']\n",
+        "v1.33.5",
+        "error",
+        "Write a list of name=value texts",
+    );
+}
+
+#[test]
+fn admission_plugins_exist_and_are_not_both_on_and_off() {
+    let plugins = |text: &str| format!("kube-apiserver-arg:\n{text}");
+    has(
+        &plugins("- enable-admission-plugins=NodeRestriction,PodSecurityPolicy\n"),
+        "v1.33.1",
+        "error config.yaml:2",
+        "no admission plugin `PodSecurityPolicy`",
+    );
+    has(
+        &plugins("- disable-admission-plugins=PodTopologyLabels\n"),
+        "v1.32.1",
+        "error",
+        "no admission plugin `PodTopologyLabels`",
+    );
+    has(
+        &plugins("- enable-admission-plugins=NodeRestrictions\n"),
+        "v1.33.1",
+        "error",
+        "did you mean `NodeRestriction`?",
+    );
+    has(
+        &plugins(
+            "- enable-admission-plugins=ServiceAccount\n- disable-admission-plugins=ServiceAccount\n",
+        ),
+        "v1.33.1",
+        "error",
+        "Remove one of them",
+    );
+}
+
+#[test]
+fn a_version_without_data_leaves_every_argument_unchecked() {
+    let judged = judged(
+        "kubelet-arg: [no-such-thing=1]\netcd-arg: [quota-backend-bytes=1]\n",
+        "v1.99.0",
+    );
+    assert_eq!(judged.findings, []);
+    assert_eq!(judged.unchecked.len(), 2, "{judged:?}");
+}
+
+#[test]
+fn an_argument_that_only_some_possible_versions_lack_is_a_warning() {
+    let file = Rke2ConfigFile::new(
+        ConfigLayer::Main,
+        "config.yaml",
+        "kubelet-arg: [cloud-config=a]\n",
+    );
+    let target = TargetVersion::OneOf(vec!["v1.33.1".parse().unwrap(), "v1.34.1".parse().unwrap()]);
+    let found = judge_arguments(&merge(&[file]), &target).findings;
+    assert_eq!(found[0].severity, Severity::Warning, "{found:?}");
+}
+
+#[test]
+fn the_cloud_controller_manager_takes_no_gate_that_no_component_has() {
+    let text = |gate: &str| format!("kube-cloud-controller-manager-arg: [feature-gates={gate}]\n");
+    has(
+        &text("IPv6DualStack=false"),
+        "v1.33.1",
+        "error",
+        "has no feature gate `IPv6DualStack`",
+    );
+    assert_eq!(
+        told(&text("APIResponseCompression=true"), "v1.33.1"),
+        [""; 0]
+    );
+}
