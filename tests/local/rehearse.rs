@@ -450,7 +450,7 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         (
             "--harvester",
             "v1.5.1-rc1",
-            "Harvester v1.5.1-rc1 came before v1.5.1, which starts otherwise",
+            "Harvester v1.5.1-rc1 came before v1.5.1, which starts differently",
         ),
         (
             "--rke2",
