@@ -11,8 +11,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use crate::support::markdown::{Document, commands, documents};
 
 /// Pages whose commands need no node.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 10] = [
     "docs/guides/image-builder.md",
+    "docs/guides/make-ci-pass.md",
+    "docs/guides/github-actions.md",
+    "docs/guides/first-rule-pack.md",
     "README.md",
     "docs/check.md",
     "docs/rehearse.md",
@@ -50,6 +53,10 @@ fn lay_out(place: &Path) {
         ("conf.d/10.yaml", "staging: {overdueAfter: 10m}\n"),
         ("rules.d/site.yaml", pack),
         ("my-rules.yaml", pack),
+        (
+            "manifests/namespace.yaml",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: db}\n",
+        ),
     ] {
         fs::create_dir_all(place.join(name).parent().unwrap()).unwrap();
         fs::write(place.join(name), text).unwrap();
