@@ -1,4 +1,4 @@
-//! Level 3: the words that docs/glossary.md has retired stand nowhere any more.
+//! Level 3: the words that docs/dev/words.md has retired stand nowhere any more.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -30,8 +30,8 @@ fn files(path: PathBuf, found: &mut Vec<PathBuf>) {
 }
 
 /// The first column of the table of retired words.
-fn retired(glossary: &str) -> Vec<&str> {
-    let table = glossary.split("## Retired words").nth(1).unwrap();
+fn retired(page: &str) -> Vec<&str> {
+    let table = page.split("## Retired words").nth(1).unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
     let words = rows.filter_map(|row| row.split(" | ").next());
     words.filter(|word| *word != "word").collect()
@@ -55,8 +55,8 @@ fn has_word(line: &str, word: &str) -> bool {
 #[test]
 fn a_retired_word_stands_nowhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let glossary = fs::read_to_string(root.join("docs/glossary.md")).unwrap();
-    let words = retired(&glossary);
+    let page = fs::read_to_string(root.join("docs/dev/words.md")).unwrap();
+    let words = retired(&page);
     assert!(words.contains(&"anew"), "{words:?}");
     let mut all = Vec::new();
     TEXTS
@@ -67,7 +67,7 @@ fn a_retired_word_stands_nowhere() {
         // Names in a schema are promises to who reads the file.
         let schema = path.to_string_lossy().ends_with(".schema.json");
         if schema
-            || path.ends_with("docs/glossary.md")
+            || path.ends_with("docs/dev/words.md")
             || path.ends_with("tests/support/plain-english")
             || path.ends_with(file!())
         {

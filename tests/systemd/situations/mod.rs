@@ -1,5 +1,5 @@
 //! Level 5: situations of a night at the rack, each on a booted machine, with a real kube-apiserver where the
-//! situation has one: what tty1, the verbs, the journal, the login prompt and a webhook say. docs/situations.md is the table.
+//! situation has one: what tty1, the verbs, the journal, the login prompt and a webhook say. tests/systemd/situations/outlets.md is the table.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! What each outlet of a booted machine says, and the page that has it.
 //!
-//! docs/situations.md is written with `WINDROW_UPDATE=1` and otherwise held to: what changes from run to run (times,
+//! tests/systemd/situations/outlets.md is written with `WINDROW_UPDATE=1` and otherwise held to: what changes from run to run (times,
 //! ages, process ids) is left out of both, and so is how long a phase has lasted, which a line has from a minute on. An outlet may lag behind the status document, so a row that differs is read
 //! again for a while.
 
@@ -160,7 +160,7 @@ fn table(rows: &[Row]) -> String {
 }
 
 fn page() -> PathBuf {
-    repository("docs/situations.md")
+    repository("tests/systemd/situations/outlets.md")
 }
 
 /// The part of the page that belongs to this title: from its heading to the next one.
@@ -182,16 +182,16 @@ pub(crate) fn compare(machine: &Machine, title: &str, story: &str) {
         settle(machine);
         let wanted = wanted(&read(machine));
         let _only_one = WRITING.lock();
-        let mut text = std::fs::read_to_string(page()).expect("docs/situations.md");
+        let mut text = std::fs::read_to_string(page()).expect("outlets.md");
         match section(&text, title) {
             Some((start, end)) => text.replace_range(start..end, &wanted),
             None => text.push_str(&format!("\n{}", wanted.trim_end())),
         }
         let text = format!("{}\n", text.trim_end());
-        std::fs::write(page(), text).expect("docs/situations.md");
+        std::fs::write(page(), text).expect("outlets.md");
         return;
     }
-    let text = std::fs::read_to_string(page()).expect("docs/situations.md");
+    let text = std::fs::read_to_string(page()).expect("outlets.md");
     let documented = section(&text, title).and_then(|(start, end)| text.get(start..end));
     let documented = documented.unwrap_or_default().trim().to_owned();
     let mut seen = String::new();
@@ -203,7 +203,7 @@ pub(crate) fn compare(machine: &Machine, title: &str, story: &str) {
     });
     assert_eq!(
         seen, documented,
-        "docs/situations.md is not what the machine says: WINDROW_UPDATE=1 writes it"
+        "outlets.md is not what the machine says: WINDROW_UPDATE=1 writes it"
     );
 }
 
