@@ -50,6 +50,7 @@ mod rack_fuzzed;
 mod rack_of_daemons;
 mod rack_stopped_at_writes;
 mod reading_manifests;
+mod readme;
 mod recipes_of_distributions;
 mod rehearse;
 mod release;
