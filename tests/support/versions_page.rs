@@ -19,22 +19,6 @@ A verdict is unknown if it depends on an unknown fact. A kind is unknown if its 
 the RKE2 minor of the release before it.
 ";
 
-/// What tests see of the facts, with the newest release whose module is available.
-const HOW_WE_KNOW: &str = "
-## How we know
-
-The [glossary](glossary.md#seen-read-modelled) explains the words seen, read and modelled.
-
-| statement | how | where |
-|---|---|---|
-| `storage-network-change-refused`, `addon-deletion-refused`, `managed-chart-deletion-refused` | seen: Harvester v1.8.2. Read: all other releases | `tests/kubernetes/harvester_webhook_in_cluster.rs::the_played_webhook_of_the_newest_release_answers_as_harvesters_own` |
-| `storage-network-capital`, `storage-network-allocation` | seen: Harvester v1.8.2. Read: all other releases | `tests/kubernetes/storage_network_in_cluster.rs::windrow_reads_each_state_of_a_storage_network_as_harvesters_own_controller_writes_it` |
-| `preflight-addons`, `preflight-machines-match`, `preflight-restored-machines`, `preflight-detached-replicas`, `preflight-stale-hotplug`, `preflight-counts-media`, `upgrade-cleanup`: the refusal | seen: Harvester v1.8.2. Read: all other releases | `tests/kubernetes/preflight_in_cluster.rs::the_check_refuses_what_the_preflight_refuses_and_its_neighbour_passes_both` |
-| `chart-jobs-suspended` | seen: helm-controller 0.16.13, 0.17.1, 0.17.7. Read: all other versions | `tests/kubernetes/helm_controller.rs::helm_controller_0_17_7_replaces_a_complete_job_whose_release_has_another_hash` |
-| `addon-ends-by-job` | seen: Harvester v1.8.2. Read: all other releases | `tests/kubernetes/helm_controller.rs::an_addon_gets_stuck_and_its_cure_holds_with_0_17_7` |
-| All other facts, and the contents of the releases | read | the column *source* |
-";
-
 /// The page.
 pub(crate) fn versions_page() -> String {
     let known = HarvesterVersions::shipped();
@@ -50,7 +34,6 @@ pub(crate) fn versions_page() -> String {
     releases(&mut page, &known.releases);
     facts(&mut page, &known.facts, to);
     changes(&mut page, known);
-    page.push_str(HOW_WE_KNOW);
     page
 }
 
