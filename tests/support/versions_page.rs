@@ -26,8 +26,8 @@ pub(crate) fn versions_page() -> String {
     let mut page = format!(
         "# Versions of Harvester\n\n\
          Windrow's facts about Harvester, Rancher, KubeVirt and Longhorn hold for some versions. This page is generated from\n\
-         `crates/harvester/data/versions.yaml`. The facts come from the sources of v{from} to v{to}, as of {}. For the kinds of each\n\
-         version, see [knowledge.md](knowledge.md). Nothing on this page was tried on a node.\n\
+         `crates/harvester/data/versions.yaml`, which names the source of each fact. The facts come from the sources of v{from} to v{to},\n\
+         as of {}. For the kinds of each version, see [knowledge.md](knowledge.md). Nothing on this page was tried on a node.\n\
          \n## Versions without facts\n{RULES}",
         known.read.at
     );
@@ -71,7 +71,7 @@ fn facts(page: &mut String, facts: &[KnownFact], newest: HarvesterVersion) {
     page.push_str(
         "\n## Facts by version\n\n\
          `rehearse --harvester` simulates the marked facts if they hold for the version.\n\n\
-         | fact | releases | meaning | simulated | source |\n|---|---|---|---|---|\n",
+         | fact | releases | meaning | simulated |\n|---|---|---|---|\n",
     );
     for fact in facts {
         let played = if PLAYED.contains(&fact.name) {
@@ -81,11 +81,10 @@ fn facts(page: &mut String, facts: &[KnownFact], newest: HarvesterVersion) {
         };
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} | {played} | {} |",
+            "| `{}` | {} | {} | {played} |",
             fact.name.name(),
             range(fact, newest),
-            fact.says,
-            fact.source
+            fact.says
         );
     }
 }
