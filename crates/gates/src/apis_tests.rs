@@ -159,12 +159,12 @@ fn runtime_config_is_read_as_kube_apiserver_reads_it() {
 }
 
 #[test]
-fn what_runtime_config_says_and_nobody_understands_leaves_it_open() {
+fn a_value_in_runtime_config_that_kube_apiserver_refuses_stops_it_and_leaves_the_gate_open() {
     let gate = "feature-gates=DynamicResourceAllocation=true";
     for runtime in ["api/beta=maybe", "api/all=", "resource.k8s.io/v1beta1=on"] {
         let runtime = format!("runtime-config={runtime}");
         let assessed = assessed(&[gate, &runtime], "1.33.13");
-        assert!(assessed.uncertain() && assessed.starts(), "{runtime}");
+        assert!(assessed.uncertain() && !assessed.starts(), "{runtime}");
         let asked = [api("DynamicResourceAllocation", true)];
         let planned = drop_in(&asked, &at("1.33.13"), &config(&[&runtime]));
         assert_eq!(planned.content, None);

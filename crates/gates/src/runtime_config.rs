@@ -71,7 +71,8 @@ impl RuntimeConfig {
         let covered = catalogue.covers(minor);
         let keys = self.0.iter().filter(move |_| covered);
         keys.filter_map(move |(key, value)| {
-            let refusal = KeyRefusal::of(catalogue, key, minor)?;
+            let refusal = KeyRefusal::of(catalogue, key, minor)
+                .or_else(|| KeyRefusal::of_value(key, &value.text))?;
             let at = &value.at;
             Some(RefusedKey { key, at, refusal })
         })
@@ -85,8 +86,9 @@ impl RuntimeConfig {
         group_version: &str,
     ) -> Vec<&str> {
         let group = group_of(group_version);
-        let refused = self.refused(catalogue, minor).map(|refused| refused.key);
-        refused.filter(|key| group_of(key) == group).collect()
+        let refused = self.refused(catalogue, minor);
+        let of_group = refused.filter(|refused| refused.is_key() && group_of(refused.key) == group);
+        of_group.map(|refused| refused.key).collect()
     }
 }
 
@@ -116,6 +118,10 @@ enum KeyRefusal {
     UnknownGroup,
     /// Other versions of the group are registered.
     UnknownVersion,
+    /// Only `true` and `false` are values of a stage.
+    StageValue,
+    /// The value is not a boolean.
+    Value,
 }
 
 impl KeyRefusal {
@@ -151,7 +157,31 @@ impl KeyRefusal {
     }
 }
 
+impl KeyRefusal {
+    /// A stage takes exactly `true` or `false`; other keys take any boolean, and nothing for true.
+    fn of_value(key: &str, value: &str) -> Option<Self> {
+        if matches!(key, "api/all" | "api/ga" | "api/beta" | "api/alpha") {
+            return (!matches!(value, "true" | "false")).then_some(Self::StageValue);
+        }
+        (!value.is_empty() && boolean(value).is_none()).then_some(Self::Value)
+    }
+}
+
 impl RefusedKey<'_> {
+    /// Whether the key is refused, and not its value.
+    fn is_key(&self) -> bool {
+        !matches!(self.refusal, KeyRefusal::StageValue | KeyRefusal::Value)
+    }
+
+    fn remedy(&self, version: Version) -> String {
+        let (why, key) = (self.describe(version), self.key);
+        if self.is_key() {
+            format!("{why}: it does not start. Remove `{key}`")
+        } else {
+            format!("{why}: it does not start. Write `{key}=true` or `{key}=false`")
+        }
+    }
+
     fn describe(&self, version: Version) -> String {
         let (key, component) = (self.key, Component::KubeApiserver);
         match self.refusal {
@@ -163,6 +193,12 @@ impl RefusedKey<'_> {
             ),
             KeyRefusal::UnknownVersion => format!(
                 "{component} {version} does not have the API version `{key}`, which its `runtime-config` names"
+            ),
+            KeyRefusal::StageValue => format!(
+                "`{key}` in the `runtime-config` of {component} takes `true` or `false` and nothing else"
+            ),
+            KeyRefusal::Value => format!(
+                "the value of `{key}` in the `runtime-config` of {component} is not a boolean"
             ),
         }
     }
@@ -178,17 +214,14 @@ pub(super) fn report(config: &MergedConfig, target: &TargetVersion, findings: &m
         for refused in runtime.refused(catalogue, version.minor) {
             findings.push(
                 Code::RuntimeConfigRefused,
-                format!(
-                    "{}: it does not start. Remove `{}`",
-                    refused.describe(version),
-                    refused.key
-                ),
+                refused.remedy(version),
                 vec![refused.at.clone()],
             );
         }
         let next = version.minor.next();
         for refused in runtime.refused(catalogue, next) {
-            if KeyRefusal::of(catalogue, refused.key, version.minor).is_none() {
+            let is_new = KeyRefusal::of(catalogue, refused.key, version.minor).is_none();
+            if refused.is_key() && is_new {
                 findings.push(
                     Code::GateNextMinor,
                     format!(
@@ -212,16 +245,14 @@ fn report_anywhere(catalogue: &Catalogue, runtime: &RuntimeConfig, findings: &mu
         let takes = |minor: &Minor| KeyRefusal::of(catalogue, key, *minor).is_none();
         let taking: Vec<Minor> = catalogue.minors().filter(takes).collect();
         let at = vec![value.at.clone()];
-        if let (true, Some(refusal)) = (taking.is_empty(), KeyRefusal::of(catalogue, key, newest)) {
+        let of_key = KeyRefusal::of(catalogue, key, newest).filter(|_| taking.is_empty());
+        if let Some(refusal) = of_key.or_else(|| KeyRefusal::of_value(key, &value.text)) {
             let refused = RefusedKey {
                 key,
                 at: &value.at,
                 refusal,
             };
-            let message = format!(
-                "{}: it does not start. Remove `{key}`",
-                refused.describe(newest.into())
-            );
+            let message = refused.remedy(newest.into());
             findings.push(Code::RuntimeConfigRefused, message, at);
         } else if taking.len() < catalogue.minors().count() {
             let message = format!(

@@ -58,6 +58,29 @@ fn a_group_version_that_a_minor_does_not_register_is_an_error_there() {
 }
 
 #[test]
+fn a_value_that_kube_apiserver_does_not_take_is_an_error_on_every_minor() {
+    for item in [
+        "api/all",
+        "api/all=",
+        "api/beta=TRUE",
+        "api/alpha=1",
+        "policy/v1beta1=yes",
+    ] {
+        let item = format!("runtime-config={item}");
+        for version in ["1.30.14", "1.33.13", "1.36.3"] {
+            let found = codes(&[&item], &at(version));
+            assert_eq!(found, [Code::RuntimeConfigRefused], "{item} {version}");
+        }
+        let found = codes(&[&item], &TargetVersion::Unknown);
+        assert_eq!(found, [Code::RuntimeConfigRefused], "{item}");
+    }
+    for item in ["policy/v1beta1", "policy/v1beta1=T", "api/beta=false"] {
+        let item = format!("runtime-config={item}");
+        assert_eq!(codes(&[&item], &at("1.33.13")), [], "{item}");
+    }
+}
+
+#[test]
 fn without_a_version_a_key_is_an_error_only_if_every_minor_refuses_it() {
     let codes = |item: &str| codes(&[item], &TargetVersion::Unknown);
     assert_eq!(

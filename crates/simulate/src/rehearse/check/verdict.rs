@@ -47,7 +47,8 @@ impl CheckVerdict {
                 | Code::RehearsalCutShort
                 | Code::GateUncovered
                 | Code::GateTargetUnknown
-                | Code::GatePatch,
+                | Code::GatePatch
+                | Code::GateUndecided,
                 _,
             ) => Self::Unknown,
             (_, Severity::Warning) => Self::Slower,
