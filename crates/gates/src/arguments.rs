@@ -14,7 +14,7 @@ use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::{Catalogue, GateStanding};
 use super::findings::Findings;
-use super::{TargetVersion, syntax};
+use super::{TargetVersion, gated_fields, syntax};
 
 static KNOWN: LazyLock<Arguments> =
     LazyLock::new(|| Arguments::read(include_str!("../data/arguments.txt")));
@@ -92,6 +92,7 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
     }
     judge_plugins(config, &covered, &mut findings);
     judge_cloud_gates(config, &covered, &mut findings);
+    gated_fields::judge(config, &covered, &mut findings);
     let etcd = config.list("etcd-arg").iter();
     unchecked.extend(etcd.map(|item| {
         let line = format!(

@@ -224,3 +224,35 @@ fn the_cloud_controller_manager_takes_no_gate_that_no_component_has() {
         [""; 0]
     );
 }
+
+#[test]
+fn a_field_of_the_kubelets_configuration_needs_its_gate() {
+    let kubelet = |text: &str, version: &str| {
+        let path = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/90-a.conf";
+        let file = Rke2ConfigFile::new(ConfigLayer::Kubelet, path, text);
+        let target = TargetVersion::Known(version.parse().unwrap());
+        let found = judge_arguments(&merge(&[file]), &target).findings;
+        found
+            .into_iter()
+            .map(|one| (one.at[0].line.unwrap(), one.message))
+            .collect::<Vec<_>>()
+    };
+    let period = "cpuCFSQuotaPeriod: 50ms\n";
+    let found = kubelet(period, "1.33.5");
+    assert!(found[0].1.contains("CustomCPUCFSQuotaPeriod"), "{found:?}");
+    assert_eq!(kubelet(period, "1.36.3"), []);
+    assert_eq!(kubelet("cpuCFSQuotaPeriod: 100ms\n", "1.33.5"), []);
+    let gate = "featureGates: {CustomCPUCFSQuotaPeriod: true}\n";
+    assert_eq!(kubelet(&format!("{gate}{period}"), "1.33.5"), []);
+    let swap = "featureGates: {NodeSwap: false}\nmemorySwap:\n  swapBehavior: LimitedSwap\n";
+    let found = kubelet(swap, "1.33.5");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, 3, "{found:?}");
+    assert_eq!(
+        kubelet(
+            "maxPods: 200\nevictionHard: {memory.available: 5%}\n",
+            "1.33.5"
+        ),
+        []
+    );
+}

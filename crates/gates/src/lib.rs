@@ -17,6 +17,7 @@ mod check;
 mod dependencies;
 mod dropin;
 mod findings;
+mod gated_fields;
 mod moment;
 mod note;
 mod observed;

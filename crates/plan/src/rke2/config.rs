@@ -124,6 +124,9 @@ pub struct MergedConfig {
     pub wiped: Vec<ReplacedItems>,
     /// Feature gates of the kubelet's own files, each as `name=value`: any use of the flag counts after them.
     pub kubelet_gates: Vec<ConfigItem>,
+    /// The other values of the kubelet's own files, each as `path=value` with a path of up to two keys. An empty value is a list
+    /// or a deeper map.
+    pub kubelet_fields: Vec<ConfigItem>,
     /// Problems for which RKE2 or a component will refuse the configuration.
     pub findings: Vec<Finding>,
 }

@@ -6,7 +6,7 @@
 //! `cmd/kubelet/app/server.go`).
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::reasons::Code;
 
 use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, merge, pairs, text};
@@ -168,12 +168,34 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
                 for entry in gates {
                     of_file(file, &entry.value, config);
                 }
+                let fields = entries.iter().flat_map(|entry| fields(file, entry));
+                config.kubelet_fields.extend(fields);
             }
             Err(refused) => config.findings.push(Finding {
                 message: "kubelet cannot read this KubeletConfiguration and does not start. Fix this line, or remove the file".to_owned(),
                 ..refused
             }),
         }
+    }
+}
+
+/// The fields of an entry, without those of `featureGates`.
+fn fields(file: &Rke2ConfigFile, entry: &MapEntry) -> Vec<ConfigItem> {
+    let field = |path: String, node: &Node, line: u32| ConfigItem {
+        text: format!("{path}={}", text(node)),
+        at: file.at(line),
+    };
+    let below = entry.value.entries().iter();
+    match entry.value.value {
+        _ if entry.key == "featureGates" => Vec::new(),
+        NodeValue::Null => Vec::new(),
+        NodeValue::Mapping(_) => below
+            .map(|inner| {
+                let path = format!("{}.{}", entry.key, inner.key);
+                field(path, &inner.value, inner.line)
+            })
+            .collect(),
+        _ => vec![field(entry.key.clone(), &entry.value, entry.line)],
     }
 }
 
