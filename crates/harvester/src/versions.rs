@@ -113,6 +113,7 @@ facts! {
     ImagesInHarvester "images-in-harvester";
     BiosWarned "bios-warned";
     BiosRefused "bios-refused";
+    MissingDiskAborts "missing-disk-aborts";
     WitnessDisk180 "witness-disk-180";
     SkipchecksCoversDisks "skipchecks-covers-disks";
     StorageNetworkChangeRefused "storage-network-change-refused";

@@ -272,6 +272,17 @@ impl KnownConfiguration {
                     value: NodeValue::Sequence(read.collect()),
                 }
             }
+            (ValueKind::MapOf(name), NodeValue::Mapping(entries)) => {
+                let entries = entries.iter().map(|entry| MapEntry {
+                    key: entry.key.clone(),
+                    line: entry.line,
+                    value: self.read_structure(self.named(name), &entry.value, renamed, release),
+                });
+                Node {
+                    line: node.line,
+                    value: NodeValue::Mapping(entries.collect()),
+                }
+            }
             _ => node.clone(),
         }
     }

@@ -8,6 +8,11 @@
 //!
 //! Findings never repeat a value that may be a secret: the token, passwords, addresses with a user.
 
+mod addresses;
+mod bond;
+mod cluster;
+mod disks;
+mod embedded;
 mod known;
 mod networks;
 mod preset;

@@ -12,8 +12,9 @@ use windrow_plan::rke2::Network;
 
 use super::rules::text;
 
-/// The installer's default if the configuration sets none.
-const SERVICES: &str = "10.53.0.0/16";
+/// The installer's defaults if the configuration sets none.
+pub(super) const PODS: &str = "10.52.0.0/16";
+pub(super) const SERVICES: &str = "10.53.0.0/16";
 const DNS: &str = "10.53.0.10";
 
 pub(super) fn misfits(install: Option<&Node>) -> Vec<(u32, String)> {

@@ -8,54 +8,70 @@
 
 use std::net::IpAddr;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 const LAST_VLAN: u64 = 4094;
 
-/// Why Harvester never configures a storage network with this value.
-pub(super) fn storage_network_fault(value: &str) -> Option<String> {
+/// A storage network that Harvester can configure.
+pub(super) struct StorageNetwork {
+    pub(super) vlan: u64,
+    pub(super) cluster_network: String,
+    pub(super) range: String,
+    pub(super) excluded: Vec<String>,
+}
+
+/// A field of an object. Go reads field names in any case.
+pub(super) fn field<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
+    let named = fields
+        .iter()
+        .filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    named
+        .map(|(_, value)| value)
+        .next_back()
+        .filter(|value| !value.is_null())
+}
+
+/// Reads the value of the setting; `None` for an empty one. The error is why Harvester never configures it.
+pub(super) fn storage_network(value: &str) -> Result<Option<StorageNetwork>, String> {
     if value.is_empty() {
-        return None;
+        return Ok(None);
     }
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(value) else {
-        return Some("it is not a JSON object".to_owned());
+        return Err("it is not a JSON object".to_owned());
     };
-    // Go reads field names in any case.
-    let field = |name: &str| {
-        let named = fields
-            .iter()
-            .filter(|(key, _)| key.eq_ignore_ascii_case(name));
-        named
-            .map(|(_, value)| value)
-            .next_back()
-            .filter(|value| !value.is_null())
-    };
+    let field = |name: &str| field(&fields, name);
     let text = |name: &str| match field(name) {
         None => Ok(""),
         Some(value) => value
             .as_str()
             .ok_or("its `clusterNetwork` and `range` are not both strings"),
     };
-    let judged = || -> Result<(), String> {
-        let vlan = field("vlan").map_or(Some(0), Value::as_u64);
-        if vlan.is_none_or(|vlan| vlan > LAST_VLAN) {
-            return Err("its `vlan` is not a number from 0 to 4094".to_owned());
-        }
-        if text("clusterNetwork")?.is_empty() {
-            return Err("it has no `clusterNetwork`".to_owned());
-        }
-        is_own_network(text("range")?)?;
-        let excluded = match field("exclude") {
-            None => &[][..],
-            Some(list) => list.as_array().ok_or("its `exclude` is not a list")?,
-        };
-        for network in excluded {
-            let network = network.as_str().unwrap_or_default();
-            parse(network).ok_or("its `exclude` has an item that is not a network")?;
-        }
-        Ok(())
+    let vlan = field("vlan").map_or(Some(0), Value::as_u64);
+    let vlan = vlan
+        .filter(|vlan| *vlan <= LAST_VLAN)
+        .ok_or("its `vlan` is not a number from 0 to 4094")?;
+    let cluster_network = text("clusterNetwork")?.to_owned();
+    if cluster_network.is_empty() {
+        return Err("it has no `clusterNetwork`".to_owned());
+    }
+    let range = text("range")?.to_owned();
+    is_own_network(&range)?;
+    let list = match field("exclude") {
+        None => &[][..],
+        Some(list) => list.as_array().ok_or("its `exclude` is not a list")?,
     };
-    judged().err()
+    let mut excluded = Vec::new();
+    for network in list {
+        let network = network.as_str().unwrap_or_default();
+        parse(network).ok_or("its `exclude` has an item that is not a network")?;
+        excluded.push(network.to_owned());
+    }
+    Ok(Some(StorageNetwork {
+        vlan,
+        cluster_network,
+        range,
+        excluded,
+    }))
 }
 
 /// Harvester looks for whereabouts' pool by the address as written, and whereabouts names the pool after the address of the

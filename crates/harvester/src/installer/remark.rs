@@ -17,6 +17,8 @@ pub(super) enum RemarkKind {
     Depends,
     /// The same, but the file does not request an automatic installation: the installer may ask.
     Asks,
+    /// The installer passes it on, and the node comes up in another way than the file probably means.
+    Unintended,
     /// The installer does not read this key.
     Ignored(String),
 }
@@ -66,6 +68,10 @@ pub(super) fn findings(
             }
             RemarkKind::Overlooked if is_certain => {
                 let code = Code::InstallerOverlooks;
+                (code, code.severity(), code.say(&[("why", &remark.why)]))
+            }
+            RemarkKind::Unintended => {
+                let code = Code::InstallerUnintended;
                 (code, code.severity(), code.say(&[("why", &remark.why)]))
             }
             RemarkKind::Ignored(key) => {

@@ -6,18 +6,17 @@
 
 use windrow_model::grammars::{is_subdomain, label_key_error, label_value_error};
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
-use windrow_model::suggest::{Slip, nearest};
+use windrow_model::suggest::Slip;
 
-use super::known::{DatedName, KnownConfiguration};
-use super::networks::misfits;
-use super::preset::storage_network_fault;
+use super::bond;
+use super::disks;
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
 use crate::version::HarvesterVersion;
 use crate::versions::Fact;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     Create,
     Join,
     /// Only the image is installed, or upgraded.
@@ -30,18 +29,6 @@ const MODES: [&str; 4] = ["create", "join", "install", "upgrade"];
 const ROLES: [&str; 4] = ["default", "management", "witness", "worker"];
 const METHODS: [&str; 2] = ["dhcp", "static"];
 const VIP_MODES: [&str; 3] = ["dhcp", "static", "none"];
-/// The mode that also needs configuration on the switch.
-const LACP: &str = "802.3ad";
-/// linux Documentation/networking/bonding.rst, `mode`; each also has a number, starting with 0.
-const BOND_MODES: [&str; 7] = [
-    "balance-rr",
-    "active-backup",
-    "balance-xor",
-    "broadcast",
-    LACP,
-    "balance-tlb",
-    "balance-alb",
-];
 
 /// Checks a configuration for a release. Its keys are as that release reads them.
 pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remarks) {
@@ -61,27 +48,31 @@ pub(super) fn check(root: &Node, release: HarvesterVersion, remarks: &mut Remark
     checker.modes();
     checker.node();
     if checker.mode != Mode::Other {
+        checker.remarks.extend(disks::remarks(install, release));
+        checker.witness();
         checker.network(release);
         checker.token();
         checker.vip();
         checker.settings(release);
+        checker.addons(release);
         checker.cluster_networks();
+        checker.addresses();
         checker.what_is_missing();
     }
 }
 
-struct Checker<'n, 'r> {
-    root: &'n Node,
-    os: Option<&'n Node>,
-    install: Option<&'n Node>,
+pub(super) struct Checker<'n, 'r> {
+    pub(super) root: &'n Node,
+    pub(super) os: Option<&'n Node>,
+    pub(super) install: Option<&'n Node>,
     management: Option<&'n Node>,
-    mode: Mode,
+    pub(super) mode: Mode,
     /// Values that an automatic installation needs and the file does not have: parameters of the kernel's command line.
     missing: Vec<&'static str>,
-    remarks: &'r mut Remarks,
+    pub(super) remarks: &'r mut Remarks,
 }
 
-fn entry<'n>(section: &'n Node, key: &str) -> Option<&'n MapEntry> {
+pub(super) fn entry<'n>(section: &'n Node, key: &str) -> Option<&'n MapEntry> {
     section.entry(key)
 }
 
@@ -103,13 +94,21 @@ fn is_set(section: Option<&Node>, key: &str) -> bool {
     })
 }
 
+pub(super) fn is_true(value: &Node) -> bool {
+    match &value.value {
+        NodeValue::Bool(is_true) => *is_true,
+        NodeValue::String(text) => text == "true",
+        _ => false,
+    }
+}
+
 impl<'n> Checker<'n, '_> {
     fn refuse(&mut self, line: u32, why: impl Into<String>) {
         self.remarks.push(Remark::refused(line, why));
     }
 
     /// A value that is rejected if the node begins a cluster.
-    fn refuse_to_create(&mut self, line: u32, why: &str) {
+    pub(super) fn refuse_to_create(&mut self, line: u32, why: &str) {
         match self.mode {
             Mode::Create => self.refuse(line, why),
             Mode::Unsaid => self.remarks.push(Remark {
@@ -202,6 +201,14 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
+    fn witness(&mut self) {
+        if let Some(("witness", line)) = text(self.install, "role") {
+            let why = "a witness runs only etcd (its taint node-role.kubernetes.io/etcd keeps all other pods away), so Rancher and \
+                       Harvester never start on the first node; let the witness join";
+            self.overlook(line, why.to_owned());
+        }
+    }
+
     fn label(&mut self, label: &MapEntry) {
         let key = &label.key;
         if let Some(why) = label_key_error(key) {
@@ -269,37 +276,16 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    /// The installer passes the options on unchanged. With an invalid mode, neither the bond nor the network comes up.
     fn bond(&mut self, release: HarvesterVersion) {
-        let options = self.management.and_then(|one| entry(one, "bondOptions"));
-        let mode = options.and_then(|options| entry(&options.value, "mode"));
-        let Some(mode) = mode.filter(|mode| !mode.value.is_null()) else {
+        let Some(management) = self.management else {
             return;
         };
-        let number = whole(&mode.value);
-        let written = match (mode.value.as_str(), number) {
-            (Some(text), _) => text.to_owned(),
-            (None, number) => number.map(|one| one.to_string()).unwrap_or_default(),
-        };
-        let by_number = number.and_then(|one| BOND_MODES.get(usize::try_from(one).ok()?));
-        let known = BOND_MODES.iter().find(|known| **known == written);
-        if written.is_empty() {
-            return;
-        }
-        match known.or(by_number) {
-            Some(&LACP) => self.slow_bond(mode.line, release),
-            Some(_) => {}
-            None => {
-                let path = "install.management_interface.bond_options.mode";
-                let why = unknown(path, &written, &BOND_MODES, "write active-backup");
-                self.remarks.push(Remark {
-                    line: mode.line,
-                    kind: RemarkKind::Overlooked,
-                    why: format!(
-                        "the kernel has no such mode of a bond, and no network comes up: {why}"
-                    ),
-                });
-            }
+        let faults = bond::faults(management).into_iter();
+        self.remarks
+            .extend(faults.map(|bond::BondFault { line, kind, why }| Remark { line, kind, why }));
+        let options = entry(management, "bondOptions").map(|options| &options.value);
+        if let Some((bond::LACP, line)) = bond::mode(options) {
+            self.slow_bond(line, release);
         }
     }
 
@@ -418,34 +404,8 @@ impl<'n> Checker<'n, '_> {
         }
     }
 
-    fn settings(&mut self, release: HarvesterVersion) {
-        let known = &KnownConfiguration::shipped().settings;
-        let settings = entry(self.root, "systemSettings");
-        for setting in settings.map_or(&[][..], |settings| settings.value.entries()) {
-            if let Some(why) = unknown_setting(&setting.key, known, release) {
-                self.refuse_to_create(setting.line, &why);
-            }
-            let is_json = match &setting.value.value {
-                NodeValue::String(text) => values::may_be_registry(text.trim()),
-                _ => false,
-            };
-            if setting.key == "containerd-registry" && !is_json {
-                self.refuse_to_create(
-                    setting.line,
-                    "the setting `containerd-registry` must be JSON in a text, and this is not valid JSON",
-                );
-            }
-            if setting.key == "storage-network"
-                && let Some(why) = setting.value.as_str().and_then(storage_network_fault)
-            {
-                let why = format!("Harvester never configures this `storage-network`: {why}");
-                self.overlook(setting.line, why);
-            }
-        }
-    }
-
     /// A value that is passed on if the node begins a cluster.
-    fn overlook(&mut self, line: u32, why: String) {
+    pub(super) fn overlook(&mut self, line: u32, why: String) {
         let (kind, before) = match self.mode {
             Mode::Create => (RemarkKind::Overlooked, ""),
             Mode::Unsaid => (RemarkKind::Depends, "if `install.mode` is create: "),
@@ -455,21 +415,10 @@ impl<'n> Checker<'n, '_> {
         self.remarks.push(Remark { line, kind, why });
     }
 
-    /// Only the node that begins a cluster chooses them.
-    fn cluster_networks(&mut self) {
-        for (line, why) in misfits(self.install) {
-            self.overlook(line, why);
-        }
-    }
-
     /// The entry that requests an automatic installation.
     fn automatic(&self) -> Option<&'n MapEntry> {
         let automatic = self.install.and_then(|install| entry(install, "automatic"));
-        automatic.filter(|automatic| match &automatic.value.value {
-            NodeValue::Bool(is_true) => *is_true,
-            NodeValue::String(text) => text == "true",
-            _ => false,
-        })
+        automatic.filter(|automatic| is_true(&automatic.value))
     }
 
     /// Values that only the kernel's command line, or you at the console, can add.
@@ -511,7 +460,7 @@ impl<'n> Checker<'n, '_> {
 }
 
 /// A whole number, or a string that contains one.
-fn whole(value: &Node) -> Option<i64> {
+pub(super) fn whole(value: &Node) -> Option<i64> {
     match &value.value {
         NodeValue::Number(number) => number.as_i64(),
         NodeValue::String(text) => text.trim().parse().ok(),
@@ -519,27 +468,9 @@ fn whole(value: &Node) -> Option<i64> {
     }
 }
 
-fn unknown(path: &str, written: &str, names: &[&str], write: &str) -> String {
+pub(super) fn unknown(path: &str, written: &str, names: &[&str], write: &str) -> String {
     match Slip::find(written, names.iter().copied()) {
         Some(slip) => format!("`{path}`: {slip}"),
         None => format!("`{path}` is not valid; {write}"),
-    }
-}
-
-fn unknown_setting(key: &str, known: &[DatedName], release: HarvesterVersion) -> Option<String> {
-    let mut named = known.iter();
-    match named.find(|setting| setting.key == key) {
-        Some(setting) if setting.is_in(release) => None,
-        Some(setting) => setting.since.map(|since| {
-            format!("it accepts the setting `{key}` from v{since} on; set it once the cluster runs")
-        }),
-        None => {
-            let names = known.iter().filter(|setting| setting.is_in(release));
-            let names = names.map(|setting| setting.key.as_str());
-            Some(match nearest(key, names) {
-                Some(meant) => format!("it knows no setting `{key}`; did you mean `{meant}`?"),
-                None => format!("it has no setting `{key}`; set it once the cluster runs"),
-            })
-        }
     }
 }

@@ -21,7 +21,7 @@ install:
     method: dhcp
   device: /dev/sda
   iso_url: http://s/h.iso
-  vip: 10.10.0.19
+  vip: 10.0.0.19
   vip_mode: static
 ";
 
@@ -115,7 +115,7 @@ fn what_every_release_refuses_is_an_error_with_its_line_and_its_neighbour_is_tak
         (
             fixed("255.255.255.0", "'24'"),
             14,
-            fixed("255.255.255.0", "255.0.0.0"),
+            fixed("255.255.255.0", "255.255.0.0"),
         ),
         (
             fixed("10.0.0.1", "fd00::1"),
@@ -143,9 +143,9 @@ fn what_every_release_refuses_is_an_error_with_its_line_and_its_neighbour_is_tak
             with("vip_mode: static", "vip_mode: Static"),
         ),
         (
-            with("10.10.0.19", "fd00::1"),
+            with("10.0.0.19", "fd00::1"),
             15,
-            with("10.10.0.19", "10.10.0.20"),
+            with("10.0.0.19", "10.10.0.20"),
         ),
         (
             with("vip_mode: static", "vip_mode: dhcp\n  vip_hw_addr: x"),
@@ -156,7 +156,7 @@ fn what_every_release_refuses_is_an_error_with_its_line_and_its_neighbour_is_tak
         (
             with("mode: create", "mode: create\n  role: witnes"),
             9,
-            with("mode: create", "mode: create\n  role: witness"),
+            with("mode: create", "mode: create\n  role: worker"),
         ),
         (
             with("hostname: node1", "hostname: Node_1"),
@@ -525,7 +525,7 @@ fn what_the_command_line_may_add_is_no_error_and_counts_where_nobody_is_asked() 
         "  mode: create\n",
         "  device: /dev/sda\n",
         "  iso_url: http://s/h.iso\n",
-        "  vip: 10.10.0.19\n",
+        "  vip: 10.0.0.19\n",
         "  vip_mode: static\n",
     ] {
         let found = said(&with(missing, ""), "");

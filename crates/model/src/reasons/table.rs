@@ -349,6 +349,10 @@ reasons! {
             "Harvester's installer accepts an unusable value: {why}"
             "Correct this line. The installer still writes the disk, but the node never comes up completely."
             "b970613f233fae088fc189875e3e26c2";
+        InstallerUnintended "installer-unintended" Warning
+            "Harvester's installer accepts a value with a probably unintended effect: {why}"
+            "Change this line if you meant something else. The node comes up without the change."
+            "d3abbf3a97fd45ab8418129ef29d7537";
         InstallerDepends "installer-depends" Warning
             "Windrow cannot tell whether Harvester's installer accepts this: {why}"
             "Add the setting to the configuration, or make sure that the kernel command line has it. Name the release with `--harvester`."
