@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use windrow_apischema::ApiCheck;
 use windrow_decide::settings::{self, ConfigError, ConfigFiles, Loaded};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::ReadLimits;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{ApiCheck, Outlook, Plan, examine_content, link};
+use windrow_plan::{Outlook, Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::proofs::switched_off;
 

@@ -18,9 +18,9 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use support::cluster::{Cluster, DEADLINE, Minor, Spec, Who, eventually};
 use support::objects::{Gvk, api};
-use windrow_apischema::{CustomKind, Minors, Problem, ProblemKind};
+use windrow_apischema::{CustomKind, Problem, ProblemKind, ValueRules};
 use windrow_model::manifest::{self, FileContent, Object, ReadLimits};
-use windrow_plan::ValueRules;
+use windrow_plan::kubernetes::{Minors, served_kinds};
 
 use crate::support;
 
@@ -466,10 +466,9 @@ async fn the_kinds_that_are_called_served_are_those_of_discovery() {
                 }
             }
         }
-        let known: BTreeSet<(String, String)> =
-            windrow_apischema::served_kinds(Minors::of_version(number))
-                .map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()))
-                .collect();
+        let known: BTreeSet<(String, String)> = served_kinds(Minors::of_version(number))
+            .map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()))
+            .collect();
         wrong.extend(
             served
                 .difference(&known)

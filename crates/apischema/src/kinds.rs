@@ -1,13 +1,10 @@
-//! The served kinds, and the messages about kinds that are not served.
-
-use std::collections::BTreeSet;
+//! Finds the definition of an object's kind, and writes the messages about kinds that are not served.
 
 use windrow_model::manifest::{Object, group_of};
 use windrow_model::object::api_version;
 use windrow_model::suggest;
+use windrow_plan::kubernetes::{FACTS, KindFact, Minors, RemovedKind, is_built_in_group};
 
-use crate::catalogue::{FACTS, KnownKind, RemovedKind};
-use crate::minors::Minors;
 use crate::problem::{Problem, ProblemKind};
 
 pub(crate) enum Found {
@@ -20,101 +17,6 @@ pub(crate) enum Found {
     Problem(Box<Problem>),
     /// It is not a kind of a built-in group.
     Foreign,
-}
-
-/// Whether kube-apiserver itself serves this group.
-pub fn is_built_in_group(group: &str) -> bool {
-    FACTS
-        .kinds
-        .iter()
-        .any(|known| group_of(known.api_version) == group)
-        || FACTS
-            .removed
-            .iter()
-            .any(|removed| group_of(removed.api_version) == group)
-}
-
-/// The reason why a kind without a group does not exist, if Kubernetes has it in a group. Nothing can find such an object.
-pub fn lacks_its_group(group: &str, kind: &str) -> Option<String> {
-    let of_this_name = FACTS.kinds.iter().filter(|known| known.kind == kind);
-    let groups: BTreeSet<&str> = of_this_name
-        .map(|known| group_of(known.api_version))
-        .collect();
-    if !group.is_empty() || groups.is_empty() || groups.contains("") {
-        return None;
-    }
-    let groups: Vec<&str> = groups.into_iter().collect();
-    Some(format!(
-        "{kind} is a kind of the group {}, which is not written",
-        groups.join(" or ")
-    ))
-}
-
-/// Whether every cluster has this ClusterRole.
-pub fn is_default_cluster_role(name: &str) -> bool {
-    // There are many roles of controllers and feature gates, and they change between versions.
-    name.starts_with("system:") || FACTS.cluster_roles.contains(name)
-}
-
-/// The kinds that at least one of the minors serves by default, with their group and version.
-pub fn served_kinds(minors: Minors) -> impl Iterator<Item = (&'static str, &'static str)> {
-    FACTS
-        .kinds
-        .iter()
-        .filter(move |known| known.definition.is_some() && !known.minors.and(minors).is_empty())
-        .map(|known| (known.api_version, known.kind))
-}
-
-/// A kind of kube-apiserver, in any version of its group.
-#[derive(Debug, Clone, Copy)]
-pub struct BuiltInKind {
-    pub group: &'static str,
-    pub kind: &'static str,
-    pub namespaced: bool,
-    by_default: Minors,
-    on_request: Minors,
-}
-
-impl BuiltInKind {
-    /// Whether at least one of these minors serves it by default.
-    pub fn is_served_by(&self, minors: Minors) -> bool {
-        !self.by_default.and(minors).is_empty()
-    }
-
-    /// Whether every known minor serves it by default.
-    pub fn is_served_by_all(&self) -> bool {
-        self.by_default.covers(Minors::ALL)
-    }
-
-    /// Whether at least one of these minors serves it if `runtime-config` enables it.
-    pub fn is_offered_by(&self, minors: Minors) -> bool {
-        !self.on_request.and(minors).is_empty()
-    }
-}
-
-/// All kinds of kube-apiserver, each once.
-pub fn built_in_kinds() -> Vec<BuiltInKind> {
-    let mut all: Vec<BuiltInKind> = Vec::new();
-    for known in &FACTS.kinds {
-        let group = group_of(known.api_version);
-        let same = |one: &BuiltInKind| (one.group, one.kind) == (group, known.kind);
-        let place = all.iter().position(same).unwrap_or_else(|| {
-            all.push(BuiltInKind {
-                group,
-                kind: known.kind,
-                namespaced: known.namespaced,
-                by_default: Minors::NONE,
-                on_request: Minors::NONE,
-            });
-            all.len() - 1
-        });
-        let minors = match known.definition {
-            Some(_) => &mut all[place].by_default,
-            None => &mut all[place].on_request,
-        };
-        *minors = minors.or(known.minors);
-    }
-    all
 }
 
 pub(crate) fn find(object: &Object, minors: Minors) -> Found {
@@ -154,7 +56,7 @@ pub(crate) fn find(object: &Object, minors: Minors) -> Found {
 fn entries<'a>(
     api_version: &'a str,
     kind: &'a str,
-) -> impl Iterator<Item = &'static KnownKind> + 'a {
+) -> impl Iterator<Item = &'static KindFact> + 'a {
     let all = FACTS.kinds.iter();
     all.filter(move |known| known.api_version == api_version && known.kind == kind)
 }
@@ -217,8 +119,7 @@ fn why_not_served(
 
 fn unknown(group: &str, api_version: &str, kind: &str, minors: Minors) -> String {
     let head = format!("Kubernetes has no kind {kind} in {api_version}");
-    let on =
-        |known: &&KnownKind| known.definition.is_some() && !known.minors.and(minors).is_empty();
+    let on = |known: &&KindFact| known.definition.is_some() && !known.minors.and(minors).is_empty();
     let all = || FACTS.kinds.iter().filter(on);
     let elsewhere: Vec<&str> = all()
         .filter(|known| known.kind == kind)
@@ -243,7 +144,7 @@ fn unknown(group: &str, api_version: &str, kind: &str, minors: Minors) -> String
 }
 
 fn served_versions(group: &str, kind: &str, minors: Minors) -> Vec<&'static str> {
-    let serves = |known: &&KnownKind| {
+    let serves = |known: &&KindFact| {
         known.kind == kind
             && group_of(known.api_version) == group
             && known.definition.is_some()

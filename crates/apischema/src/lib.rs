@@ -6,22 +6,24 @@
 //!   in CEL.
 //! - [`PodSecurityLevel`]: the pods that a namespace with this level rejects.
 //! - [`FixedFields`]: the fields in which two declarations of one object must agree.
-//! - [`built_in_kinds`], [`is_default_cluster_role`], [`served_kinds`]: facts for other checks; [`quantity()`] parses a quantity.
+//! - [`ApiCheck`]: all objects of a node's files together, for checks ahead of a boot; [`ValueRules`] evaluates their rules in CEL.
+//! - [`quantity()`] parses a quantity.
 //!
-//! May know: the crate `model`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt` and
-//! `data/values.txt`). `tests/kubernetes/api_schema.rs` compares them with a running kube-apiserver.
+//! May know: the crates `model` and `plan`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt`
+//! and `data/values.txt`). `tests/kubernetes/api_schema.rs` compares them with a running kube-apiserver.
 //!
 //! Invariants: in doubt, there is no message. An error is reported only if every requested minor rejects the object. The data are
-//! parsed on first use, and the fields of objects at the first check, which a daemon never makes.
+//! parsed on first use. The daemon does not depend on this crate.
 #![forbid(unsafe_code)]
 
+mod api;
 mod catalogue;
+mod cross_check;
 mod custom;
 mod enforced;
 mod formats;
 mod immutable;
 mod kinds;
-mod minors;
 mod parts;
 mod path;
 mod pod_security;
@@ -32,22 +34,21 @@ mod schedule;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod value_rules;
 mod values;
 mod walk;
 
+pub use api::{ApiCheck, ApiVerdict};
 pub use custom::{CustomKind, JudgeRule};
 pub use immutable::{FixedDifference, FixedFields};
-pub use kinds::{
-    BuiltInKind, built_in_kinds, is_built_in_group, is_default_cluster_role, lacks_its_group,
-    served_kinds,
-};
-pub use minors::Minors;
 pub use parts::quantity;
 pub use pod_security::PodSecurityLevel;
 pub use problem::{Problem, ProblemKind};
 pub use schedule::error as schedule_problem;
+pub use value_rules::ValueRules;
 
 use windrow_model::manifest::Object;
+use windrow_plan::kubernetes::Minors;
 
 use kinds::Found;
 

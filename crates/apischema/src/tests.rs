@@ -1,6 +1,7 @@
 //! Tests objects with the complete check.
 
 use windrow_model::manifest::{self, FileContent, ManifestPath, Object, ReadLimits};
+use windrow_plan::kubernetes::built_in_kinds;
 
 use super::*;
 

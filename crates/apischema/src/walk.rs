@@ -6,12 +6,12 @@ use windrow_model::redact::REDACTED;
 use windrow_model::suggest::{self, Slip};
 
 use crate::catalogue::{CATALOGUE, Field};
-use crate::minors::Minors;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
 use crate::refused_again::is_refused_again;
 use crate::shape::Shape;
 use crate::{enforced, formats, parts, values};
+use windrow_plan::kubernetes::Minors;
 
 /// The errors in an object of a built-in kind, as far as its definition shows them.
 pub(crate) fn walk(object: &Object, definition: &'static str, minors: Minors) -> Vec<Problem> {

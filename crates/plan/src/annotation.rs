@@ -5,7 +5,7 @@
 //! The core group is empty, so a core reference starts with `/`. `windrow.dev/depends-on` accepts the same, and after a
 //! reference `(exists)` or `(ready)`, and `(advisory)`.
 
-use windrow_apischema::lacks_its_group;
+use crate::kubernetes::lacks_its_group;
 use windrow_model::manifest::ObjectRef;
 
 use crate::rules::{NeedCondition, Tier};

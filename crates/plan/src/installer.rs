@@ -55,7 +55,7 @@ pub(super) const HARMLESS_ROLES: &[&str] = &["admin", "edit", "view"];
 
 /// The part of an object in an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Installing {
+pub enum Installing {
     /// It installs nothing.
     No,
     /// Its controller installs the described objects.
@@ -72,20 +72,20 @@ pub(super) enum Installing {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ServiceAccount {
-    pub(super) namespace: String,
+pub struct ServiceAccount {
+    pub namespace: String,
     name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum RoleSubject {
+pub enum RoleSubject {
     ServiceAccount(ServiceAccount),
     /// All service accounts of a namespace, or all service accounts.
     AllAccounts(Option<String>),
 }
 
 /// The part of an object in an installation; `id` has its namespace filled in.
-pub(super) fn installing(object: &Object, id: &ObjectRef) -> Installing {
+pub fn installing(object: &Object, id: &ObjectRef) -> Installing {
     let (group, kind) = (id.group.as_str(), id.kind.as_str());
     let listed =
         |(known, name): &(&str, &str)| *known == group && (name.is_empty() || *name == kind);

@@ -4,13 +4,12 @@
 //!   [`Plan`]: requirements and their providers, cycles, an order of release, findings.
 //! - [`NextPass`]: what RKE2 has applied before it reaches a file; [`Plan::names`]: names that avoid holds;
 //!   [`Plan::advise_split`]: documents that should be in another file.
-//! - [`ApiCheck`]: the objects that kube-apiserver would refuse, for checks ahead of a boot.
 //! - [`rules`]: rule packs, and CEL.
 //! - [`readiness`]: whether an object is ready, whether a need is met; `readiness::node`: the same for the node, by its
 //!   probes.
-//! - [`rke2`], [`version`]: facts about RKE2's files and Kubernetes' versions.
+//! - [`kubernetes`], [`rke2`], [`version`]: facts about the kinds of kube-apiserver, RKE2's files and Kubernetes' versions.
 //!
-//! May know: the crates `model` and `apischema`. Of all observations, only the objects for a verdict are passed in.
+//! May know: the crate `model`. Of all observations, only the objects for a verdict are passed in.
 //!
 //! Invariants: the same files and rules give the same plan; every finding has evidence with file and line; an
 //! expression of a rule ends within its budget of steps. `windrow plan` prints the same plan that the daemon runs and
@@ -22,15 +21,14 @@
 )]
 
 pub mod knowledge;
+pub mod kubernetes;
 pub mod readiness;
 pub mod rke2;
 pub mod rules;
 pub mod version;
 
 mod annotation;
-mod api;
 mod builtin;
-mod cross_check;
 mod cycles;
 mod examine;
 mod graph;
@@ -43,18 +41,15 @@ mod source_map;
 mod split;
 #[cfg(test)]
 mod tests;
-mod value_rules;
 
-pub use api::{ApiCheck, ApiVerdict};
 pub use examine::{Examined, examine, examine_content};
+pub use installer::{Installing, RoleSubject, ServiceAccount, installing};
 pub use link::link;
 pub use names::{HoldAdvice, NameAdvice, Rename};
 pub use outlook::Outlook;
 pub use pass::{FirstPass, NextPass, SlowEffect, TakenFiles, TakenUp, WAITS_FOR_ADDONS};
 pub use source_map::SourceMap;
 pub use split::MovedPart;
-pub use value_rules::ValueRules;
-pub use windrow_apischema::{FixedDifference, FixedFields};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

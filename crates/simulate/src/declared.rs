@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::Value;
+use windrow_apischema::FixedFields;
 use windrow_model::manifest::{self, ObjectRef};
-use windrow_plan::FixedFields;
 
 #[derive(Debug, Clone)]
 pub(super) struct Declared {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windrow_apischema::ApiCheck;
 use windrow_decide::settings::{self, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
@@ -14,7 +15,7 @@ use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
-use windrow_plan::{ApiCheck, Plan, examine_content, link};
+use windrow_plan::{Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::add_what_comes;

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::formats;
-use crate::minors::Minors;
+use windrow_plan::kubernetes::Minors;
 
 /// Whether a text has the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ mod single;
 
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
-use crate::minors::Minors;
+use windrow_plan::kubernetes::Minors;
 
 /// The messages about a text: line, field and message.
 fn said(text: &str) -> Vec<String> {

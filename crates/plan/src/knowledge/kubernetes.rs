@@ -1,11 +1,11 @@
-//! The kinds that are served before any manifest is applied: those of kube-apiserver, from the crate `windrow-apischema` with
+//! The kinds that are served before any manifest is applied: those of kube-apiserver, from `crate::kubernetes` with
 //! their versions, and those of RKE2 itself.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::kubernetes::{BuiltInKind, Minors, built_in_kinds};
 use smol_str::SmolStr;
-use windrow_apischema::{BuiltInKind, Minors, built_in_kinds};
 
 use super::{Bringer, Knowledge, NodeFacts, Presence};
 

@@ -21,7 +21,7 @@ mod webhook;
 
 use std::sync::{Arc, LazyLock};
 
-use windrow_apischema::is_default_cluster_role;
+use crate::kubernetes::is_default_cluster_role;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 
 pub use self::brings::{Brings, KnownBrings, KnownKind, KnownStorageClass};

@@ -16,7 +16,7 @@ pub use windrow_model::manifest::manifest_path::DATA_DIR;
 
 /// Manifests that RKE2 writes into its own directory at every start (`charts/chart_versions.yaml`
 /// of RKE2 1.35 and 1.36, without the ending). Windrow never touches them.
-pub(crate) const PACKAGED: &[&str] = &[
+pub const PACKAGED: &[&str] = &[
     "harvester-cloud-provider",
     "harvester-csi-driver",
     "rancher-vsphere-cpi",

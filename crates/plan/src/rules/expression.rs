@@ -128,7 +128,7 @@ impl Expression {
     }
 
     /// Compiles a rule of a CustomResourceDefinition, about `self`.
-    pub(crate) fn compile_value_rule(source: &str) -> Result<Self, String> {
+    pub fn compile_value_rule(source: &str) -> Result<Self, String> {
         Self::compile_as(source, ExpressionUse::ValueRule)
     }
 

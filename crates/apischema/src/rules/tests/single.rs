@@ -2,7 +2,7 @@
 
 use super::{hold, said};
 use crate::ProblemKind;
-use crate::minors::Minors;
+use windrow_plan::kubernetes::Minors;
 
 #[test]
 fn resources_that_cannot_be_shared_are_asked_for_as_they_are_limited() {

@@ -1,6 +1,6 @@
 //! Kinds, objects, `provides:` and `readiness:` of a pack.
 
-use windrow_apischema::lacks_its_group;
+use crate::kubernetes::lacks_its_group;
 use windrow_model::manifest::{
     GroupKind, Node, ObjectRef, namespace_name_error, object_name_error,
 };

@@ -10,8 +10,8 @@ use windrow_model::reasons::Code;
 
 use super::finding;
 use super::refusals::{Refusals, in_cluster};
-use crate::SourceMap;
-use crate::rke2::ServiceRanges;
+use windrow_plan::SourceMap;
+use windrow_plan::rke2::ServiceRanges;
 
 #[derive(Debug, Default)]
 pub(super) struct Taken {

@@ -6,15 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_apischema::is_built_in_group;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, PodTemplate};
 use windrow_model::object::pods;
 use windrow_model::reasons::Code;
+use windrow_plan::kubernetes::is_built_in_group;
 
 use super::finding;
-use crate::SourceMap;
-use crate::knowledge::is_platforms_namespace;
+use windrow_plan::SourceMap;
+use windrow_plan::knowledge::is_platforms_namespace;
 
 /// Kind, namespace (empty if the kind has none) and name.
 type Named = (String, String, String);

@@ -16,17 +16,12 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_apischema::is_default_cluster_role;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest;
+use windrow_plan::kubernetes::is_default_cluster_role;
 
-use crate::SourceMap;
-use crate::installer::{Installing, installing};
-use crate::knowledge::Brings;
-use crate::rke2::{PACKAGED, ServiceRanges};
-use crate::rules::Platform;
 use duplicates::Duplicates;
 use limits::Limits;
 use pod_security::PodSecurity;
@@ -34,6 +29,11 @@ use policies::Policies;
 use references::References;
 use refusals::Refusals;
 use taken::Taken;
+use windrow_plan::SourceMap;
+use windrow_plan::knowledge::Brings;
+use windrow_plan::rke2::{PACKAGED, ServiceRanges};
+use windrow_plan::rules::Platform;
+use windrow_plan::{Installing, installing};
 
 /// The references and declarations of all files, collected one object after the other.
 #[derive(Debug, Default)]

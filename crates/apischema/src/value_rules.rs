@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::rules::{EvaluationBudget, Expression};
+use windrow_plan::rules::{EvaluationBudget, Expression};
 
 /// Most steps of all rules together for one object: at most some hundred milliseconds.
 const STEPS_OF_OBJECT: u64 = 2_000_000;

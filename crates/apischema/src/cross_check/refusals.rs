@@ -7,7 +7,7 @@ use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::Code;
 
 use super::finding;
-use crate::knowledge::{NodeFacts, kubernetes_scope};
+use windrow_plan::knowledge::{NodeFacts, kubernetes_scope};
 
 /// The objects that will never exist.
 #[derive(Debug, Default)]

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use windrow_apischema::FixedFields;
+use crate::FixedFields;
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::Code;
 
 use super::finding;
 use super::refusals::in_cluster;
-use crate::SourceMap;
+use windrow_plan::SourceMap;
 
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {

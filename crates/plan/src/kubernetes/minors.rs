@@ -11,7 +11,7 @@ pub struct Minors(u8);
 impl Minors {
     pub const ALL: Self = Self((1 << (LAST - FIRST + 1)) - 1);
 
-    pub(crate) const NONE: Self = Self(0);
+    pub const NONE: Self = Self(0);
 
     /// The known minor that is nearest to 1.`minor`; the newest one if `minor` is unknown.
     pub fn nearest(minor: Option<u16>) -> Self {
@@ -24,7 +24,7 @@ impl Minors {
         Self::range(minor, minor).unwrap_or(Self::ALL)
     }
 
-    pub(crate) fn range(first: u16, last: u16) -> Option<Self> {
+    fn range(first: u16, last: u16) -> Option<Self> {
         if first < FIRST || last > LAST {
             return None;
         }
@@ -35,33 +35,38 @@ impl Minors {
         ))
     }
 
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    pub(crate) fn or(self, other: Self) -> Self {
+    pub fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    pub(crate) fn is_empty(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether this set contains all minors of the other one.
-    pub(crate) fn covers(self, other: Self) -> bool {
+    pub fn covers(self, other: Self) -> bool {
         self.and(other) == other
     }
 
-    pub(crate) fn first(self) -> u16 {
+    pub fn first(self) -> u16 {
         FIRST + self.0.trailing_zeros() as u16
     }
 
-    pub(crate) fn last(self) -> u16 {
+    pub fn last(self) -> u16 {
         FIRST + 7 - self.0.leading_zeros() as u16
     }
 
+    /// The minors at the end of a line of the data; all of them if the line does not name any.
+    pub fn read(text: Option<&str>) -> Option<Self> {
+        text.map_or(Some(Self::ALL), Self::parse)
+    }
+
     /// Parses the notation of the data, for example `31-33,35-36`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         text.split(',').try_fold(Self(0), |all, run| {
             let (first, last) = run.split_once('-')?;
             Some(all.or(Self::range(first.parse().ok()?, last.parse().ok()?)?))

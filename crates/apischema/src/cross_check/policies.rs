@@ -8,8 +8,8 @@ use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::object::{LabelSelector, plural_of};
 
 use super::refusals::{Refusals, in_cluster};
-use crate::SourceMap;
-use crate::rules::{EvaluationBudget, Expression};
+use windrow_plan::SourceMap;
+use windrow_plan::rules::{EvaluationBudget, Expression};
 
 /// Steps that one rule may take for one object.
 const STEPS: u64 = 200_000;

@@ -2,8 +2,8 @@
 //! and 1.36.
 
 use super::*;
-use crate::rke2::config::{ConfigLayer, Rke2ConfigFile};
-use crate::rke2::service_ranges;
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
+use windrow_plan::rke2::service_ranges;
 
 /// Code, lines and message of each finding, for an RKE2 with this configuration.
 fn refused(text: &str, configuration: Option<&str>) -> Vec<String> {

@@ -3,7 +3,7 @@ mod refusals;
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use super::*;
-use crate::knowledge::KnownStorageClass;
+use windrow_plan::knowledge::KnownStorageClass;
 
 fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
     let content = FileContent::Bytes(text.as_bytes().to_vec());

@@ -9,13 +9,13 @@ mod amounts;
 
 use std::collections::BTreeSet;
 
-use windrow_apischema::quantity;
+use crate::quantity;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, Object, ObjectRef};
 
 use super::refusals::{Refusals, in_cluster, shown};
-use crate::SourceMap;
 use amounts::{Amounts, Asked, Defaults, takes};
+use windrow_plan::SourceMap;
 
 #[derive(Debug, Default)]
 pub(super) struct Limits {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use windrow_apischema::PodSecurityLevel;
+use crate::PodSecurityLevel;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Object, ObjectRef, PodTemplate};
 use windrow_model::reasons::{Code, Severity};
 
 use super::finding;
 use super::refusals::Refusals;
-use crate::SourceMap;
+use windrow_plan::SourceMap;
 
 const LABEL: &str = "pod-security.kubernetes.io/enforce";
 
