@@ -4,10 +4,12 @@
 //! `cli` has a file per verb; `console` is a client of the status document; `sandbox` runs the daemon on a simulated node.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod cli;
 mod console;
 #[doc(hidden)]
 pub mod hostile;
+mod inspect;
 mod rack;
 pub mod render;
 pub mod sandbox;
@@ -15,10 +17,10 @@ pub mod sandbox;
 #[cfg(test)]
 pub(crate) use windrow_daemon::testing;
 pub use windrow_daemon::{
-    act, apiserver, archive, background, configuration, daemon, files, https, kubeconfig, layout,
-    observe, orders, report,
+    act, apiserver, background, configuration, daemon, files, https, kubeconfig, layout, observe,
+    orders, report,
 };
 pub(crate) use windrow_daemon::{
-    addresses, backoff, bounded_client, causes, exit, fs, lock, locked, panics, pinned, printable,
+    addresses, backoff, causes, exit, fs, json_values, lock, locked, panics, pinned, printable,
     token_bucket,
 };

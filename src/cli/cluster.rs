@@ -14,9 +14,10 @@ use super::inputs::{STANDARD_INPUT, is_standard_input, standard_input};
 use super::{Context, Exit};
 use crate::apiserver::ApiServer;
 use crate::fs;
+use crate::inspect::saved::{LARGEST, saved, saved_in};
 use crate::kubeconfig::KubeconfigFiles;
 use crate::layout::Layout;
-use crate::observe::objects::{LARGEST, Room, ask_by_name, reach, saved, saved_in};
+use crate::observe::objects::{Room, ask_by_name, reach};
 use crate::observe::rke2::admin_kubeconfig;
 
 /// The source of a cluster's objects.

@@ -25,8 +25,8 @@ use crate::console::{
     Extent, Host, KeyAction, KeyPress, KeyReader, OperatorView, Overlay, Scene, Theme, paint,
     render,
 };
+use crate::inspect::harvester_console::console_units;
 use crate::layout::Layout;
-use crate::observe::harvester_console::console_units;
 use crate::observe::host::read_host;
 use crate::observe::network::has_our_links;
 use crate::printable::printable;

@@ -19,8 +19,9 @@ use super::inputs::{is_standard_input, rule_files, standard_input};
 use super::out::{print_whole, write_out};
 use super::output::Output;
 use super::{Context, Exit, complain, why};
-use crate::archive::{LARGEST_FLIGHT, ValueBudget, read_flights};
+use crate::archive::{LARGEST_FLIGHT, read_flights};
 use crate::files::read_at_most;
+use crate::json_values::ValueBudget;
 
 use crate::fs;
 

@@ -21,8 +21,8 @@ use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, R
 use crate::daemon::node_findings::read_own_node;
 use crate::files::{Durability, read_text, replace};
 use crate::fs;
+use crate::inspect::collect::{Wanted, collect};
 use crate::layout::Layout;
-use crate::observe::collect::{Wanted, collect};
 use crate::observe::scan::{FileStamps, ScanResult, scan};
 use crate::render::PlanReport;
 

@@ -13,8 +13,8 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, style};
 use crate::daemon::node_findings::read_own_node;
+use crate::inspect::upgrade_check::read_nodes;
 use crate::observe::objects::{Room, ask, look_in_rounds, on_this_thread};
-use crate::observe::upgrade_check::read_nodes;
 use crate::render::upgrade_table;
 
 /// Check whether a Harvester upgrade would start and finish

@@ -13,8 +13,8 @@ use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit};
 use crate::backoff::random;
+use crate::inspect::who_has::{Claims, ask_who_has};
 use crate::observe::network::has_our_links;
-use crate::observe::who_has::{Claims, ask_who_has};
 
 const ELSEWHERE: &str =
     "the node below --root is not this host; pass the address to check it from here";

@@ -14,9 +14,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use windrow_rack::{NodeIdentity, NodeReport, read_document};
 
+use super::bounded_client::{BoundedAnswer, BoundedClient, ServerIdentity};
 use super::{Hub, NotTaken};
 use crate::backoff::Backoff;
-use crate::bounded_client::{BoundedAnswer, BoundedClient, ServerIdentity};
 use crate::files::read_text;
 
 /// How long a server is asked to wait for a change, and how much longer its answer may take.

@@ -11,6 +11,7 @@
 
 pub(crate) mod announced;
 pub(crate) mod ask;
+mod bounded_client;
 pub(crate) mod cluster;
 pub(crate) mod server;
 pub(crate) mod store;

@@ -186,10 +186,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "openat(directory.fd(), ",
     ),
     ("crates/daemon/src/act/markers.rs", "openat(place.fd(), "),
-    (
-        "crates/daemon/src/act/disk_timing.rs",
-        "tempfile_in(inside)",
-    ),
+    ("src/inspect/disk_timing.rs", "tempfile_in(inside)"),
     ("src/cli/follow.rs", "resolved.as_ref()"),
     ("crates/daemon/src/files.rs", ".tempfile_in(directory)"),
     (

@@ -34,7 +34,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
             "crates/daemon/src/observe",
             "crates/daemon/src/files",
             "crates/daemon/src/fs",
-            "crates/daemon/src/archive",
+            "src/archive",
         ],
     ),
     (
@@ -56,11 +56,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ("Texts of answers, tables and pages", &["src/render"]),
     (
         "Messages of the rack",
-        &[
-            "src/rack",
-            "crates/rack",
-            "crates/daemon/src/bounded_client",
-        ],
+        &["src/rack", "crates/rack", "src/rack/bounded_client"],
     ),
     (
         "Messages about manifests, rules and knowledge",

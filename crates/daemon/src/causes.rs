@@ -6,7 +6,7 @@ use std::io;
 use jiff::Timestamp;
 
 /// The innermost cause says most: the outer ones only say that something failed, or repeat a URL, which may be secret.
-pub(crate) fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
+pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     let mut inner = error;
     while let Some(cause) = inner.source() {
         inner = cause;

@@ -135,7 +135,7 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }
 
-pub(crate) fn statvfs(path: impl AsRef<Path>) -> io::Result<Statvfs> {
+pub fn statvfs(path: impl AsRef<Path>) -> io::Result<Statvfs> {
     let path = resolve(path.as_ref())?;
     Ok(nix::sys::statvfs::statvfs(path.as_ref())?)
 }
@@ -191,7 +191,7 @@ impl DirEntry {
         self.entry.file_type()
     }
 
-    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+    pub fn metadata(&self) -> io::Result<Metadata> {
         self.entry.metadata()
     }
 }

@@ -8,10 +8,8 @@
 pub mod act;
 pub mod addresses;
 pub mod apiserver;
-pub mod archive;
 pub mod background;
 pub mod backoff;
-pub mod bounded_client;
 pub mod causes;
 pub mod configuration;
 pub mod daemon;
@@ -19,6 +17,7 @@ pub mod exit;
 pub mod files;
 pub mod fs;
 pub mod https;
+pub mod json_values;
 pub mod kubeconfig;
 pub mod layout;
 pub mod lock;

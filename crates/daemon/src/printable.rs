@@ -86,7 +86,7 @@ fn shown(text: &str, stays: fn(char) -> bool) -> String {
 /// # Errors
 ///
 /// Those of `serde_json`: a map with keys that are not texts.
-pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+pub fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string(value).map(escaped)
 }
 

@@ -20,18 +20,19 @@ use windrow_host::{
 use super::super::cluster::runtime;
 use super::super::document::now;
 use super::Args;
-use crate::act::measure_fsync;
 use crate::backoff::random;
 use crate::causes::plain;
 use crate::fs;
-use crate::layout::Layout;
-use crate::observe::host::{
-    ask_for_time, device_behind, file_system_of, find_name, listeners, look_up, nearest_directory,
-    resolver_configuration, takes_connections,
+use crate::inspect::disk_timing::measure_fsync;
+use crate::inspect::servers::{
+    ask_for_time, find_name, look_up, resolver_configuration, takes_connections,
 };
+use crate::inspect::sockets::listeners;
+use crate::inspect::who_has::{Claims, ask_who_has};
+use crate::layout::Layout;
+use crate::observe::host::{device_behind, file_system_of, nearest_directory};
 use crate::observe::network::{has_default_route, has_our_links};
 use crate::observe::probes::clock_is_synchronised;
-use crate::observe::who_has::{Claims, ask_who_has};
 
 /// How long a measurement of 5 s may take: a disk that hangs ends no write.
 const LONGEST_WRITE: Duration = Duration::from_secs(20);

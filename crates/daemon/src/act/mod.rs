@@ -6,7 +6,6 @@
 
 mod arrivals;
 mod directory;
-mod disk_timing;
 mod executor;
 mod gates;
 mod inventory;
@@ -22,7 +21,6 @@ mod turn;
 pub mod units;
 
 pub use arrivals::Arrivals;
-pub use disk_timing::measure_fsync;
 pub use executor::{Carried, Executor};
 pub use gates::{
     GatesLock, GatesStamp, StateFile, TakenOut, WrittenAt, drop_in_written_at, forget_gates,

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use windrow_model::redact;
 
 use super::Connection;
-use crate::archive::{ValueBudget, ValueError};
 use crate::causes;
+use crate::json_values::{ValueBudget, ValueError};
 
 /// How long a request may take. Watches last longer, and are bounded in `follow`.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);
@@ -121,7 +121,7 @@ async fn begin(
 
 pub struct Reply {
     pub(crate) status: u16,
-    pub(crate) body: Bytes,
+    pub body: Bytes,
 }
 
 impl Reply {
@@ -145,7 +145,7 @@ impl Reply {
     /// # Errors
     ///
     /// The refusal.
-    pub(crate) fn granted(self) -> Result<Self, RequestFailure> {
+    pub fn granted(self) -> Result<Self, RequestFailure> {
         match self.status {
             200..300 => Ok(self),
             _ => Err(self.failure()),
@@ -267,7 +267,7 @@ impl RequestFailure {
         self.status() == Some(410)
     }
 
-    pub(crate) fn is_unanswered(&self) -> bool {
+    pub fn is_unanswered(&self) -> bool {
         !matches!(self, Self::Refused { .. }) && !self.is_too_large()
     }
 

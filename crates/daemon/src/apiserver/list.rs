@@ -33,16 +33,16 @@ impl ListForm {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ListBounds {
-    pub(crate) patience: Duration,
+pub struct ListBounds {
+    pub patience: Duration,
     /// Objects in a page. Pages of large objects are smaller.
-    pub(crate) page: usize,
-    pub(crate) longest: usize,
+    pub page: usize,
+    pub longest: usize,
 }
 
 impl ListBounds {
     /// Pages of 500 objects, as kubectl reads them.
-    pub(crate) const fn of(patience: Duration) -> Self {
+    pub const fn of(patience: Duration) -> Self {
         Self {
             patience,
             page: 500,
@@ -53,7 +53,7 @@ impl ListBounds {
 
 /// The reaction when kube-apiserver has forgotten the state of the cluster that the list began with (five minutes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WhenExpired {
+pub enum WhenExpired {
     /// The rest comes from a newer state. kube-apiserver gives the token for it with its refusal. The names come in
     /// order, so none comes twice.
     GoOn,
@@ -62,19 +62,19 @@ pub(crate) enum WhenExpired {
 }
 
 #[derive(Debug)]
-pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
+pub struct Page<T> {
+    pub items: Vec<T>,
     /// The version of the whole list: its watch begins there.
-    pub(crate) version: String,
+    pub version: String,
     /// In bytes.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
-pub(crate) struct Pages {
+pub struct Pages {
     path: String,
     query: String,
     form: ListForm,
-    pub(crate) bounds: ListBounds,
+    pub bounds: ListBounds,
     expired: WhenExpired,
     next: String,
     done: bool,
@@ -121,7 +121,7 @@ impl List<Value> {
 }
 
 impl Pages {
-    pub(crate) fn new(
+    pub fn new(
         path: &str,
         query: &str,
         form: ListForm,
@@ -141,12 +141,12 @@ impl Pages {
 
     /// Reads the list from kube-apiserver's memory, because etcd would have to read much for it. Only its first page is
     /// requested that way.
-    pub(crate) fn read_from_memory(mut self) -> Self {
+    pub fn read_from_memory(mut self) -> Self {
         "&resourceVersion=0".clone_into(&mut self.next);
         self
     }
 
-    pub(crate) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.done
     }
 
@@ -155,7 +155,7 @@ impl Pages {
     /// # Errors
     ///
     /// Why it cannot be had.
-    pub(crate) async fn next<T: DeserializeOwned>(
+    pub async fn next<T: DeserializeOwned>(
         &mut self,
         client: &Client,
     ) -> Result<Option<Page<T>>, RequestFailure> {
@@ -167,7 +167,7 @@ impl Pages {
     /// # Errors
     ///
     /// Why it cannot be had.
-    pub(crate) async fn next_values(
+    pub async fn next_values(
         &mut self,
         client: &Client,
     ) -> Result<Option<Page<Value>>, RequestFailure> {

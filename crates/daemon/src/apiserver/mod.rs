@@ -19,8 +19,8 @@ mod person_tests;
 mod plugin;
 mod presented;
 mod renewed;
-#[cfg(test)]
-pub(crate) mod served_list;
+#[cfg(any(test, feature = "testing"))]
+pub mod served_list;
 #[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
@@ -39,8 +39,7 @@ use rustls::crypto::{CryptoProvider, ring};
 
 pub use self::answer::{LONGEST, Reply, RequestFailure, answer, get, if_found, open, send, within};
 pub use self::follow::{DEAD, Followed, WATCH_SECONDS, WatchChange, WatchSink, name_of, read_line};
-pub(crate) use self::list::{ListBounds, Pages, WhenExpired};
-pub use self::list::{ListForm, escaped};
+pub use self::list::{ListBounds, ListForm, Page, Pages, WhenExpired, escaped};
 pub use self::presented::earliest_end;
 pub use self::throttle::RequestCounts;
 

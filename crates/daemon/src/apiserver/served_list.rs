@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 /// A list of objects of some size, in pages as large as requested. Their names are numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct ServedList {
-    pub(crate) objects: usize,
-    pub(crate) size: usize,
+pub struct ServedList {
+    pub objects: usize,
+    pub size: usize,
     /// How many small maps each of them has in addition.
-    pub(crate) maps: usize,
+    pub maps: usize,
     /// The object before which the token of a page is too old.
-    pub(crate) expires_at: usize,
+    pub expires_at: usize,
 }
 
 impl ServedList {
     /// Thirty objects.
-    pub(crate) fn thirty(size: usize) -> Self {
+    pub fn thirty(size: usize) -> Self {
         Self {
             objects: 30,
             size,
@@ -30,7 +30,7 @@ impl ServedList {
         }
     }
 
-    pub(crate) fn client(self) -> Client {
+    pub fn client(self) -> Client {
         let serve = tower::service_fn(move |request| async move {
             let (status, body) = self.answer(&request);
             let body = Body::from(body.to_string().into_bytes());

@@ -38,7 +38,7 @@ pub fn has_our_links(layout: &Layout) -> bool {
 }
 
 /// The Ethernet links, and how a packet socket names each.
-pub(super) fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
+pub fn links() -> nix::Result<Vec<(NetworkLink, LinkAddr)>> {
     let all = interface_addresses()?;
     let mut addresses: BTreeMap<&str, Vec<(IpAddr, u8)>> = BTreeMap::new();
     for one in &all {

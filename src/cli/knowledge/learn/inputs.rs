@@ -9,10 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use windrow_decide::flight::Flights;
 use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
 
-use crate::archive::{Archive, LARGEST_FLIGHT, Packed, ValueBudget, read_flights};
+use crate::archive::{Archive, LARGEST_FLIGHT, Packed, read_flights};
 use crate::cli::inputs::{is_standard_input, standard_input};
 use crate::files::read_at_most;
 use crate::fs;
+use crate::json_values::ValueBudget;
 
 /// Most files of all directories, and how deep they go.
 const MOST_FILES: usize = 20_000;

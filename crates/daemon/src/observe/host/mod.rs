@@ -8,8 +8,6 @@ mod inventory;
 mod links;
 mod machine;
 mod mounts;
-mod servers;
-mod sockets;
 
 use std::io;
 
@@ -26,8 +24,6 @@ pub use inventory::{UnreadInventory, read_inventory};
 pub use links::links as read_links;
 pub use machine::temperatures as read_temperatures;
 pub use mounts::{file_system_of, nearest_directory};
-pub use servers::{ask_for_time, find_name, look_up, resolver_configuration, takes_connections};
-pub use sockets::listeners;
 
 /// Reads the machine: some hundred small files. That is quick enough for a request by a user, and too slow for a loop.
 pub fn read_host(layout: &Layout, now: Timestamp) -> HostFacts {
@@ -58,12 +54,12 @@ fn is_this_machine(layout: &Layout) -> Result<(), String> {
 
 /// A small file below the root, without surrounding blanks. Firmware and operators write bytes that are not UTF-8; they
 /// are replaced.
-fn text(layout: &Layout, path: &str) -> Result<String, String> {
+pub fn text(layout: &Layout, path: &str) -> Result<String, String> {
     read(layout, path).map_err(|error| cannot_read(path, &error))
 }
 
 /// As [`text`]; `None` if there is no such file.
-fn text_if_present(layout: &Layout, path: &str) -> Result<Option<String>, String> {
+pub fn text_if_present(layout: &Layout, path: &str) -> Result<Option<String>, String> {
     match read(layout, path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if is_absent(&error) => Ok(None),

@@ -1,15 +1,12 @@
 //! The facts about this machine, compared with the output of its commands; and those about a machine made of files.
 
-mod servers;
 mod unreadable;
 
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use tempfile::TempDir;
-use windrow_host::sockets::Protocol;
 use windrow_host::{DiskKind, LinkState};
 
 use super::*;
@@ -360,32 +357,6 @@ fn firmware_hypervisor_and_kvm_are_told_by_files() {
     assert_eq!(read.firmware.known(), Some(&windrow_host::Firmware::Bios));
     assert_eq!(read.hypervisor.known().map(String::as_str), Some("none"));
     assert!(read.vendor.known().is_none());
-}
-
-#[test]
-fn who_listens_on_a_port_is_named() {
-    let layout = Layout::new("/");
-    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = |address: std::io::Result<SocketAddr>| address.unwrap().port();
-    let (tcp_port, udp_port) = (port(tcp.local_addr()), port(udp.local_addr()));
-    let wanted = [(tcp_port, Protocol::Tcp), (udp_port, Protocol::Udp)];
-    let found = listeners(&layout, &wanted).unwrap();
-    let own = format!("(pid {})", std::process::id());
-    for (port, protocol) in wanted {
-        let holder = found
-            .iter()
-            .find(|one| one.port == port && one.protocol == protocol)
-            .unwrap();
-        assert!(
-            holder.process.as_ref().unwrap().ends_with(&own),
-            "{holder:?}"
-        );
-        assert_eq!(holder.address.to_string(), "127.0.0.1");
-    }
-    // Nothing listens on port 1. Servers of other tests may have these two for a moment after they are closed here.
-    let unused = [(1, Protocol::Tcp), (1, Protocol::Udp)];
-    assert_eq!(listeners(&layout, &unused), Ok(Vec::new()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use windrow_model::redact;
 
 /// An item with its version and kind, which the API sends once for the whole list. Its managed fields, and the values
 /// in its messages, are dropped.
-pub(super) fn complete(mut item: Value, api_version: &str, kind: &str) -> Value {
+pub fn complete(mut item: Value, api_version: &str, kind: &str) -> Value {
     if let Some(object) = item.as_object_mut() {
         let text = |text: &str| Value::String(text.to_owned());
         object.entry("apiVersion").or_insert(text(api_version));

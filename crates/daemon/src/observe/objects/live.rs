@@ -13,7 +13,7 @@ use super::item::{complete, leave_out_unread};
 use crate::apiserver::{
     self, ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, WhenExpired, if_found, within,
 };
-use crate::archive::memory_of;
+use crate::json_values::memory_of;
 use crate::kubeconfig::KubeconfigFiles;
 
 /// How long an answer may take.

@@ -17,9 +17,9 @@ use crate::apiserver::ApiServer;
 use crate::archive::{Collected, OWN_NODE};
 
 use self::collection::{CollectedPart, Collection, MOST_MEMORY};
-pub use self::collection::{OnProgress, Wanted};
+pub(crate) use self::collection::{OnProgress, Wanted};
 
-pub async fn collect(
+pub(crate) async fn collect(
     api: &ApiServer,
     wanted: &Wanted,
     into: &mut Collected,

@@ -10,11 +10,11 @@ use serde_json::Value;
 use windrow_harvester::objects::{ObjectKind, Objects, items, text};
 use windrow_harvester::upgrade_check::{NodeReadings, NodeSpace};
 
-use super::objects::get_object;
 use crate::apiserver::earliest_end;
+use crate::observe::objects::get_object;
 
 /// Asks the kubelets, through kube-apiserver, and kube-apiserver at each of its addresses.
-pub async fn read_nodes(client: &Client, objects: &Objects) -> NodeReadings {
+pub(crate) async fn read_nodes(client: &Client, objects: &Objects) -> NodeReadings {
     let nodes = objects.all(ObjectKind::NODE).unwrap_or_default();
     let space = nodes.iter().map(async |node| {
         let name = text(node, "/metadata/name");

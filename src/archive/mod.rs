@@ -8,7 +8,6 @@ mod read;
 mod sources;
 #[cfg(test)]
 mod tests;
-mod values;
 
 use std::io::{self, Write};
 
@@ -22,8 +21,6 @@ use serde_json::Value;
 pub use flights::read_flights;
 pub use read::{Archive, LARGEST_FLIGHT, Packed, ReadError, items_of, read_each};
 pub(crate) use sources::matches;
-pub(crate) use values::memory_of;
-pub use values::{ValueBudget, ValueError};
 
 use windrow_model::redact::{Learner, REDACTED, Redactor};
 

@@ -592,7 +592,7 @@ mod tests {
         for (place, secret) in secrets {
             write(place, secret);
         }
-        fs::hard_link(
+        std::fs::hard_link(
             layout.path("/etc/rancher/windrow/rack.json"),
             layout.path("/etc/windrow/conf.d/60-link.yaml"),
         )

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use windrow_host::dns::{self, AddressFamily, ROOT};
 use windrow_host::{NoAnswer, Unanswered, ntp};
 
-use super::text_if_present;
 use crate::layout::Layout;
+use crate::observe::host::text_if_present;
 
 /// How often a question over UDP is sent, since packets get lost.
 const TRIES: usize = 3;
@@ -26,10 +26,10 @@ const LONGEST: usize = 4096;
 const NAME_SERVERS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ResolverConfiguration {
-    pub servers: Vec<String>,
+pub(crate) struct ResolverConfiguration {
+    pub(crate) servers: Vec<String>,
     /// The domains in which it looks for a name without a dot first.
-    pub search: Vec<String>,
+    pub(crate) search: Vec<String>,
 }
 
 /// The configuration of this machine's resolver.
@@ -37,7 +37,7 @@ pub struct ResolverConfiguration {
 /// # Errors
 ///
 /// It cannot be read.
-pub fn resolver_configuration(layout: &Layout) -> Result<ResolverConfiguration, String> {
+pub(crate) fn resolver_configuration(layout: &Layout) -> Result<ResolverConfiguration, String> {
     let text = text_if_present(layout, "/etc/resolv.conf")?.unwrap_or_default();
     let mut found = ResolverConfiguration::default();
     for line in text.lines() {
@@ -58,7 +58,7 @@ pub fn resolver_configuration(layout: &Layout) -> Result<ResolverConfiguration, 
 /// # Errors
 ///
 /// Why there is no answer.
-pub async fn find_name(
+pub(crate) async fn find_name(
     server: SocketAddr,
     name: &str,
     search: &[String],
@@ -81,7 +81,7 @@ pub async fn find_name(
 /// # Errors
 ///
 /// Why there is no answer.
-pub(super) async fn ask_name_server(
+async fn ask_name_server(
     server: SocketAddr,
     name: &str,
     id: u16,
@@ -141,7 +141,10 @@ async fn ask_over_tcp(server: SocketAddr, question: &[u8]) -> Result<Vec<u8>, Un
 /// # Errors
 ///
 /// Why there is no usable answer.
-pub async fn ask_for_time(server: SocketAddr, now: fn() -> Timestamp) -> Result<i64, Unanswered> {
+pub(crate) async fn ask_for_time(
+    server: SocketAddr,
+    now: fn() -> Timestamp,
+) -> Result<i64, Unanswered> {
     let sent = std::cell::Cell::new(now());
     let question = || {
         sent.set(now());
@@ -210,7 +213,7 @@ fn refused(error: io::Error) -> Unanswered {
 /// # Errors
 ///
 /// Why not.
-pub async fn takes_connections(server: SocketAddr) -> Result<(), Unanswered> {
+pub(crate) async fn takes_connections(server: SocketAddr) -> Result<(), Unanswered> {
     match timeout(CONNECTING, TcpStream::connect(server)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(match error.kind() {
@@ -234,7 +237,7 @@ pub async fn takes_connections(server: SocketAddr) -> Result<(), Unanswered> {
 /// # Errors
 ///
 /// Why it has no address here, which is not the server's fault.
-pub async fn look_up(name: &str, port: u16) -> Result<SocketAddr, Unanswered> {
+pub(crate) async fn look_up(name: &str, port: u16) -> Result<SocketAddr, Unanswered> {
     let found = match timeout(CONNECTING, lookup_host((name, port))).await {
         Ok(found) => found.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s", CONNECTING.as_secs())),
@@ -242,3 +245,6 @@ pub async fn look_up(name: &str, port: u16) -> Result<SocketAddr, Unanswered> {
     let found = found.and_then(|mut all| all.next().ok_or_else(|| "it has none".to_owned()));
     found.map_err(|why| Unanswered::not_asked(format!("its address is unknown here: {why}")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ const SOURCES: &[&str] = &[
     "settings.json",
     "status.json",
     "versions.json",
-    // Files of the node: `crates/daemon/src/observe/collect/files.rs`. Those of Windrow's directories have a reader (`claims.rs`).
+    // Files of the node: `src/inspect/collect/files.rs`. Those of Windrow's directories have a reader (`claims.rs`).
     "harvester/harvester.config",
     "harvester/rancherd.yaml",
     "harvester/release.yaml",
@@ -34,7 +34,7 @@ const SOURCES: &[&str] = &[
     "windrow/state/**",
     "windrow/usr/lib/windrow/**",
     "node/own.json",
-    // Commands: `crates/daemon/src/observe/collect/commands.rs`.
+    // Commands: `src/inspect/collect/commands.rs`.
     "host/addresses",
     "host/clock",
     "host/failed-units",
@@ -45,7 +45,7 @@ const SOURCES: &[&str] = &[
     "host/routes",
     "journal/*.log",
     "units.json",
-    // Requests to kube-apiserver: `crates/daemon/src/observe/collect/cluster.rs`.
+    // Requests to kube-apiserver: `src/inspect/collect/cluster.rs`.
     "cluster/*.json",
     "cluster/readyz",
 ];

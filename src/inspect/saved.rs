@@ -11,15 +11,14 @@ use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
 use windrow_model::manifest::GroupKind;
 
-use super::item::complete;
-use crate::archive::{
-    OWN_NODE, ReadError, ReportIndex, ValueBudget, ValueError, items_of, read_each,
-};
+use crate::archive::{OWN_NODE, ReadError, ReportIndex, items_of, read_each};
 use crate::files::read_at_most;
 use crate::fs;
+use crate::json_values::{ValueBudget, ValueError};
+use crate::observe::objects::complete;
 
 /// Largest saved file, in bytes: twice the size of a report's list, because of the fields that Windrow drops.
-pub const LARGEST: u64 = 256 << 20;
+pub(crate) const LARGEST: u64 = 256 << 20;
 /// Most memory that the values of a node's own findings take, in bytes.
 const MOST_OF_OWN: usize = 64 << 20;
 /// How a gzip file begins.
@@ -29,12 +28,12 @@ const NO_LIST: &str = "no list of objects in it: save them with `kubectl get KIN
 const DEEPEST: usize = 4;
 
 #[derive(Debug)]
-pub struct SavedObjects {
-    pub objects: Objects,
+pub(crate) struct SavedObjects {
+    pub(crate) objects: Objects,
     /// When it was saved; `None` without a record of it.
-    pub at: Option<Timestamp>,
+    pub(crate) at: Option<Timestamp>,
     /// Facts from the files of the reported node.
-    pub own: Option<OwnNode>,
+    pub(crate) own: Option<OwnNode>,
 }
 
 /// Reads the archive of a report, or every `.json` file at or below a path: lists and single objects. A kind that was
@@ -43,7 +42,7 @@ pub struct SavedObjects {
 /// # Errors
 ///
 /// All files that cannot be read.
-pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
+pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     match is_packed(path) {
         true => {
             let wrong = |why: String| vec![format!("{}: {why}", path.display())];
@@ -63,7 +62,7 @@ pub fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
 /// # Errors
 ///
 /// Why it cannot be read. `shown` is its name.
-pub fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String> {
+pub(crate) fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String> {
     if bytes.starts_with(&GZIP) {
         return packed(bytes).map_err(|error| format!("{shown}: {error}"));
     }

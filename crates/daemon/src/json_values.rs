@@ -57,7 +57,7 @@ impl Default for ValueBudget {
 }
 
 impl ValueBudget {
-    pub(crate) fn of(most: usize) -> Self {
+    pub fn of(most: usize) -> Self {
         Self {
             most,
             left: most,
@@ -72,7 +72,7 @@ impl ValueBudget {
 
     /// Takes the memory that a line of JSON needs when it is read into any type. A line that is not JSON is for its reader
     /// to report.
-    pub(super) fn take_line(&mut self, line: &[u8]) -> Result<(), ValueError> {
+    pub fn take_line(&mut self, line: &[u8]) -> Result<(), ValueError> {
         self.counts_unread = true;
         let parsed = self.parse(line);
         self.counts_unread = false;
@@ -120,7 +120,7 @@ impl ValueBudget {
 }
 
 /// The memory that a value takes, in bytes, by the same estimate.
-pub(crate) fn memory_of(value: &Value) -> usize {
+pub fn memory_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.capacity() + ALLOCATION,

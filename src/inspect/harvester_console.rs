@@ -14,11 +14,11 @@ const UNITS: &str = "/etc/systemd/system";
 const PROGRAM: &str = "start-installer.sh";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConsoleUnits {
+pub(crate) struct ConsoleUnits {
     /// The unit of its terminal; `None` if none of the kernel's consoles is suitable.
-    pub chosen: Option<String>,
+    pub(crate) chosen: Option<String>,
     /// Units that would start it too, because of a drop-in from before the command line was changed.
-    pub left: Vec<String>,
+    pub(crate) left: Vec<String>,
 }
 
 /// Looks at the kernel's consoles and at Harvester's drop-ins.
@@ -26,7 +26,7 @@ pub struct ConsoleUnits {
 /// # Errors
 ///
 /// The kernel's consoles are not listed.
-pub fn console_units(layout: &Layout) -> io::Result<ConsoleUnits> {
+pub(crate) fn console_units(layout: &Layout) -> io::Result<ConsoleUnits> {
     let listed = read_small(layout, &format!("{TERMINALS}/console/active"))?;
     let consoles: Vec<KernelConsole> = listed
         .split_whitespace()

@@ -30,7 +30,7 @@ const HEAD: usize = 16 << 10;
 
 /// How a server is identified.
 #[derive(Debug, Clone, Copy)]
-pub enum ServerIdentity<'i> {
+pub(crate) enum ServerIdentity<'i> {
     /// By the SHA-256 of its certificate.
     Fingerprint(&'i str),
     /// By one of these authorities, as PEM.
@@ -71,7 +71,7 @@ fn roots(pem: &str) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-pub struct BoundedClient {
+pub(crate) struct BoundedClient {
     http: legacy::Client<TimeoutConnector<HttpsConnector<HttpConnector>>, Empty<Bytes>>,
     connect: Duration,
 }
@@ -82,7 +82,7 @@ impl BoundedClient {
     /// # Errors
     ///
     /// In a line, why the server cannot be identified.
-    pub fn new(server: ServerIdentity<'_>, connect: Duration) -> Result<Self, String> {
+    pub(crate) fn new(server: ServerIdentity<'_>, connect: Duration) -> Result<Self, String> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         let https = HttpsConnectorBuilder::new()
@@ -104,7 +104,11 @@ impl BoundedClient {
     /// # Errors
     ///
     /// The reason, in a line.
-    pub async fn get(&self, url: &str, token: Option<&str>) -> Result<BoundedAnswer, String> {
+    pub(crate) async fn get(
+        &self,
+        url: &str,
+        token: Option<&str>,
+    ) -> Result<BoundedAnswer, String> {
         let mut request = Request::get(url);
         if let Some(token) = token {
             let mut bearer = HeaderValue::try_from(format!("Bearer {token}"))
@@ -136,19 +140,19 @@ impl BoundedClient {
     }
 }
 
-pub struct BoundedAnswer(Response<Incoming>);
+pub(crate) struct BoundedAnswer(Response<Incoming>);
 
 impl BoundedAnswer {
-    pub fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.0.status()
     }
 
-    pub fn headers(&self) -> &HeaderMap {
+    pub(crate) fn headers(&self) -> &HeaderMap {
         self.0.headers()
     }
 
     /// The length of the body according to the head; its pieces have no more together.
-    pub fn declared_length(&self) -> Option<u64> {
+    pub(crate) fn declared_length(&self) -> Option<u64> {
         self.0.body().size_hint().exact()
     }
 
@@ -157,7 +161,7 @@ impl BoundedAnswer {
     /// # Errors
     ///
     /// The reason, in a line.
-    pub async fn next_piece(&mut self) -> Result<Option<Bytes>, String> {
+    pub(crate) async fn next_piece(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.0.body_mut().frame().await {
             let frame = frame.map_err(|error| causes::in_words(&error))?;
             if let Ok(piece) = frame.into_data() {

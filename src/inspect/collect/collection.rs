@@ -18,26 +18,26 @@ pub(super) const LARGEST_OF_ALL: usize = 96 << 20;
 pub(super) const MOST_MEMORY: usize = 1 << 30;
 
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The node's paths, with the data directory from the settings.
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     /// Whether the layout describes the running machine. Otherwise no command is run.
-    pub live: bool,
+    pub(crate) live: bool,
     /// The kubeconfig that the user chose, if not the node's own.
-    pub kubeconfig: Option<PathBuf>,
-    pub manifests: bool,
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) manifests: bool,
     /// Files of tokens and keys that the settings name: they are learned, and never collected.
-    pub secret_files: Vec<PathBuf>,
+    pub(crate) secret_files: Vec<PathBuf>,
     /// The facts about known incidents from the node's own files.
-    pub own: OwnNode,
+    pub(crate) own: OwnNode,
     /// The SHA-256 of its manifests without a Secret. An Addon's checksum of any other file is not sent: the file may
     /// have a Secret.
-    pub plain: BTreeSet<String>,
-    pub patience: Duration,
+    pub(crate) plain: BTreeSet<String>,
+    pub(crate) patience: Duration,
 }
 
 /// The callback gets the name of each part before it is collected.
-pub type OnProgress<'a> = &'a mut dyn FnMut(&str);
+pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(&str);
 
 pub(super) struct Collection<'a> {
     pub(super) wanted: &'a Wanted,

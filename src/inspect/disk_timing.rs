@@ -29,7 +29,10 @@ const IN_MEMORY: &[&str] = &["tmpfs", "ramfs", "squashfs"];
 /// # Errors
 ///
 /// Why it was not measured.
-pub fn measure_fsync(directory: &Path, file_system: Option<&str>) -> Result<FsyncReading, String> {
+pub(crate) fn measure_fsync(
+    directory: &Path,
+    file_system: Option<&str>,
+) -> Result<FsyncReading, String> {
     let shown = directory.display().to_string();
     match file_system {
         Some(kind) if IN_MEMORY.contains(&kind) => {

@@ -3,6 +3,7 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
+use crate::json_values::{ValueBudget, ValueError};
 
 fn owner() -> ArchiveOwner {
     ArchiveOwner {
@@ -276,4 +277,18 @@ fn names_that_lead_elsewhere_are_not_read() {
     builder.append(&header, &b"x"[..]).unwrap();
     let bytes = builder.into_inner().unwrap().finish().unwrap();
     assert!(Archive::read(&bytes[..]).unwrap().files.is_empty());
+}
+
+#[test]
+fn a_copy_of_a_boot_log_that_was_cut_off_is_read_up_to_there() {
+    let lines: String = (0..4000)
+        .map(|line| format!("{{\"a\":{line}}}\n"))
+        .collect();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(lines.as_bytes()).unwrap();
+    let packed = packer.finish().unwrap();
+    let Ok(Packed::Flight(part)) = Packed::read(&packed[..packed.len() / 2], &[]) else {
+        panic!("it is not read");
+    };
+    assert!(!part.is_empty() && lines.as_bytes().starts_with(&part));
 }

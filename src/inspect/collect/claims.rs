@@ -17,7 +17,7 @@ use crate::layout::Layout;
 const LEFT_OUT: &str = "[left out: Windrow reads no such key]";
 
 /// It is written by hand.
-const KNOWLEDGE_SCHEMA: &str = include_str!("../../../data/knowledge.schema.json");
+const KNOWLEDGE_SCHEMA: &str = include_str!("../../../docs/knowledge.schema.json");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileReader {

@@ -1,14 +1,15 @@
 //! Servers on this machine that answer, refuse or stay silent.
 
-use std::net::Ipv6Addr;
+use std::fs;
+use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::thread;
 
 use windrow_host::NoAnswer;
 use windrow_host::dns::ROOT;
 
-use super::super::servers::ask_name_server;
 use super::*;
+use crate::inspect::machine;
 
 /// A server on the loopback interface that computes its answer from a question, or stays silent.
 fn server(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> SocketAddr {
@@ -208,4 +209,21 @@ fn a_name_without_a_dot_is_looked_for_in_the_domains_of_the_resolver() {
     assert_eq!(find("ntp1.corp"), here);
     assert_eq!(find("ntp2"), Ok(Vec::new()));
     assert_eq!(find("ntp1.other"), Ok(Vec::new()));
+}
+
+#[test]
+fn a_resolver_asks_the_first_three_name_servers_only() {
+    let text = "nameserver 10.0.0.1\n".repeat(3) + "nameserver 10.0.0.4\n";
+    let (_root, layout) = machine(&[("/etc/resolv.conf", &text)]);
+    let found = resolver_configuration(&layout).unwrap();
+    assert_eq!(found.servers, ["10.0.0.1"; 3]);
+}
+
+#[test]
+fn a_resolvers_configuration_that_is_not_utf8_is_read() {
+    let (_root, layout) = machine(&[("/etc/resolv.conf", "")]);
+    let latin1 = b"# f\xfcr das Netz\nnameserver 10.0.0.2\n";
+    fs::write(layout.path("/etc/resolv.conf"), latin1).unwrap();
+    let found = resolver_configuration(&layout).unwrap();
+    assert_eq!(found.servers, ["10.0.0.2"]);
 }

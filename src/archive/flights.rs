@@ -2,7 +2,7 @@
 
 use windrow_decide::flight::Flights;
 
-use super::values::ValueBudget;
+use crate::json_values::ValueBudget;
 
 /// Longest line, in bytes. Manifests take at most a quarter of a boot log of 32 MiB, and all else is shorter.
 const LONGEST_LINE: usize = 16 << 20;

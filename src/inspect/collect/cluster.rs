@@ -12,7 +12,8 @@ use super::reduce;
 use crate::apiserver::{
     ApiServer, LONGEST, ListBounds, ListForm, Pages, Reply, RequestFailure, WhenExpired, get,
 };
-use crate::archive::{memory_of, objects_path};
+use crate::archive::objects_path;
+use crate::json_values::memory_of;
 use crate::kubeconfig::{self, KubeconfigFiles};
 use crate::observe::rke2::admin_kubeconfig;
 
@@ -222,8 +223,8 @@ mod tests {
     use super::*;
     use crate::apiserver::served_list::ServedList;
     use crate::archive::{Collected, CollectedContent};
+    use crate::inspect::collect::collection::{MOST_MEMORY, Wanted};
     use crate::layout::Layout;
-    use crate::observe::collect::collection::{MOST_MEMORY, Wanted};
 
     async fn reported(served: ServedList) -> Result<(usize, bool), String> {
         reported_within(MOST_MEMORY, served).await

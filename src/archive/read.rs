@@ -14,8 +14,8 @@ use tar::EntryType;
 use thiserror::Error;
 use windrow_model::text::cut;
 
-use super::values::{ValueBudget, ValueError};
 use super::{INDEX, LARGEST_FILE, LARGEST_OF_ALL, ReportIndex};
+use crate::json_values::{ValueBudget, ValueError};
 
 /// Most files.
 const MOST: usize = 20_000;

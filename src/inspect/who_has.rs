@@ -14,15 +14,15 @@ use windrow_harvester::network::{MacAddress, NetworkLink, link_for};
 use windrow_harvester::who_has::{Claim, PROBES, claim, groups, probe};
 
 use super::link_masters::LinkMasters;
-use super::network::links;
+use crate::observe::network::links;
 
 /// Longer than any ARP frame, and than the useful part of a neighbour's message.
 const LONGEST_FRAME: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claims {
-    pub link: NetworkLink,
-    pub others: BTreeSet<Claim>,
+pub(crate) struct Claims {
+    pub(crate) link: NetworkLink,
+    pub(crate) others: BTreeSet<Claim>,
 }
 
 /// Asks on a link who has an address. For a port, it asks on the port's bridge or bond, where the kernel delivers
@@ -31,7 +31,7 @@ pub struct Claims {
 /// # Errors
 ///
 /// Why it could not be asked, as a sentence for users.
-pub fn ask_who_has(
+pub(crate) fn ask_who_has(
     address: IpAddr,
     named: Option<&str>,
     waits: [Duration; PROBES + 1],

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use windrow_host::PortHolder;
 use windrow_host::sockets::{ListeningSocket, Protocol, listening};
 
-use super::{text, text_if_present};
 use crate::fs;
 use crate::layout::Layout;
+use crate::observe::host::{text, text_if_present};
 
 /// The tables, with the protocol of each. Those of IPv6 are missing if it is switched off.
 const TABLES: [(&str, Protocol, bool); 4] = [
@@ -22,7 +22,10 @@ const TABLES: [(&str, Protocol, bool); 4] = [
 /// # Errors
 ///
 /// The kernel does not list its sockets.
-pub fn listeners(layout: &Layout, wanted: &[(u16, Protocol)]) -> Result<Vec<PortHolder>, String> {
+pub(crate) fn listeners(
+    layout: &Layout,
+    wanted: &[(u16, Protocol)],
+) -> Result<Vec<PortHolder>, String> {
     let mut found: Vec<ListeningSocket> = Vec::new();
     for (path, protocol, is_needed) in TABLES {
         let table = if is_needed {
@@ -75,4 +78,50 @@ fn processes(layout: &Layout, sockets: &[ListeningSocket]) -> BTreeMap<u64, Stri
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, UdpSocket};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::inspect::machine;
+
+    #[test]
+    fn who_listens_on_a_port_is_named() {
+        let layout = Layout::new("/");
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = |address: std::io::Result<SocketAddr>| address.unwrap().port();
+        let (tcp_port, udp_port) = (port(tcp.local_addr()), port(udp.local_addr()));
+        let wanted = [(tcp_port, Protocol::Tcp), (udp_port, Protocol::Udp)];
+        let found = listeners(&layout, &wanted).unwrap();
+        let own = format!("(pid {})", std::process::id());
+        for (port, protocol) in wanted {
+            let holder = found
+                .iter()
+                .find(|one| one.port == port && one.protocol == protocol)
+                .unwrap();
+            assert!(
+                holder.process.as_ref().unwrap().ends_with(&own),
+                "{holder:?}"
+            );
+            assert_eq!(holder.address.to_string(), "127.0.0.1");
+        }
+        // Nothing listens on port 1. Servers of other tests may have these two for a moment after they are closed here.
+        let unused = [(1, Protocol::Tcp), (1, Protocol::Udp)];
+        assert_eq!(listeners(&layout, &unused), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_table_of_sockets_that_cannot_be_read_does_not_say_that_a_port_is_free() {
+        let head = "  sl  local_address rem_address\n";
+        let (_root, layout) = machine(&[("/proc/net/tcp", head), ("/proc/net/udp", head)]);
+        let wanted = [(6443, Protocol::Tcp)];
+        assert_eq!(listeners(&layout, &wanted), Ok(Vec::new()));
+        // A link to itself: not even root can read it.
+        symlink("tcp6", layout.path("/proc/net/tcp6")).unwrap();
+        assert!(listeners(&layout, &wanted).is_err());
+    }
 }
