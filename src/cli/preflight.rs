@@ -5,8 +5,8 @@ mod wanted;
 
 use std::path::{Path, PathBuf};
 
-use windrow_host::{Preflight, preflight};
 use windrow_plan::rules::Platform;
+use windrow_preflight::{Preflight, preflight};
 
 use super::document::now;
 use super::inputs::{name_of, platform, text_of};

@@ -5,7 +5,7 @@ mod gates;
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::incidents::look;
 use windrow_harvester::objects::Objects;
-use windrow_harvester::upgrade_check::{NodeReadings, check, kinds};
+use windrow_preflight::upgrade_check::{NodeReadings, check, kinds};
 
 use self::gates::refused_gates;
 use super::cluster::{ObjectSource, runtime};

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use windrow_harvester::vip_address;
-use windrow_harvester::vip_check::{AddressClaim, AddressState, VipCheck};
-use windrow_harvester::who_has::{PROBES, waits};
 use windrow_model::manifest::yaml;
+use windrow_preflight::vip_check::{AddressClaim, AddressState, VipCheck};
+use windrow_preflight::who_has::{PROBES, waits};
 
 use super::inputs::text_of;
 use super::out::print_whole;

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use windrow_host::FsyncReading;
+use windrow_preflight::FsyncReading;
 
 use crate::fs;
 

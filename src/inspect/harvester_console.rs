@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windrow_harvester::console::{KernelConsole, console_unit};
+use windrow_preflight::console::{KernelConsole, console_unit};
 
 use crate::files::read_text;
 use crate::fs;

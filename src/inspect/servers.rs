@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket, lookup_host};
 use tokio::time::timeout;
-use windrow_host::dns::{self, AddressFamily, ROOT};
-use windrow_host::{NoAnswer, Unanswered, ntp};
+use windrow_preflight::dns::{self, AddressFamily, ROOT};
+use windrow_preflight::{NoAnswer, Unanswered, ntp};
 
 use crate::layout::Layout;
 use crate::observe::host::text_if_present;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use windrow_host::PortHolder;
-use windrow_host::sockets::{ListeningSocket, Protocol, listening};
+use windrow_preflight::PortHolder;
+use windrow_preflight::sockets::{ListeningSocket, Protocol, listening};
 
 use crate::fs;
 use crate::layout::Layout;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 use windrow_harvester::objects::{ObjectKind, Objects, items, text};
-use windrow_harvester::upgrade_check::{NodeReadings, NodeSpace};
+use windrow_preflight::upgrade_check::{NodeReadings, NodeSpace};
 
 use crate::apiserver::earliest_end;
 use crate::observe::objects::get_object;

@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{LinkAddr, MsgFlags, recvfrom, sendto};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, eth, socket_with};
 use windrow_harvester::network::{MacAddress, NetworkLink, link_for};
-use windrow_harvester::who_has::{Claim, PROBES, claim, groups, probe};
+use windrow_preflight::who_has::{Claim, PROBES, claim, groups, probe};
 
 use super::link_masters::LinkMasters;
 use crate::observe::network::links;

@@ -1,8 +1,8 @@
 //! A preflight for users.
 
-use windrow_host::{PlannedRole, Preflight};
 use windrow_model::checks::CheckOutcome;
 use windrow_plan::rules::Platform;
+use windrow_preflight::{PlannedRole, Preflight};
 
 use super::checks::{write_checks, write_verdict};
 use super::table::Style;

@@ -1,7 +1,7 @@
 //! An upgrade check for users.
 
-use windrow_harvester::upgrade_check::UpgradeCheck;
 use windrow_model::checks::CheckOutcome;
+use windrow_preflight::upgrade_check::UpgradeCheck;
 
 use super::checks::{write_checks, write_verdict};
 use super::table::Style;

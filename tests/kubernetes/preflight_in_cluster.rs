@@ -18,9 +18,9 @@ use support::objects::{
 use support::objects::{api, make, namespace, patch, status};
 use windrow::observe::objects::list;
 use windrow_harvester::HarvesterVersion;
-use windrow_harvester::upgrade_check::{NodeReadings, check, kinds};
 use windrow_model::checks::{CheckOutcome, CheckRow};
 use windrow_model::findings::Evidence;
+use windrow_preflight::upgrade_check::{NodeReadings, check, kinds};
 
 use crate::harvester_webhook_in_cluster::refusal;
 use crate::support;

@@ -169,7 +169,7 @@ fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
             schema_for!(windrow_learn::KnowledgeReport),
         ),
         ("plan", schema_for!(windrow::render::PlanReport)),
-        ("preflight", schema_for!(windrow_host::Preflight)),
+        ("preflight", schema_for!(windrow_preflight::Preflight)),
         ("rack", schema_for!(windrow_rack::RackView)),
         (
             "rehearsal",
@@ -177,11 +177,11 @@ fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
         ),
         (
             "upgrade-check",
-            schema_for!(windrow_harvester::upgrade_check::UpgradeCheck),
+            schema_for!(windrow_preflight::upgrade_check::UpgradeCheck),
         ),
         (
             "vip-check",
-            schema_for!(windrow_harvester::vip_check::VipCheck),
+            schema_for!(windrow_preflight::vip_check::VipCheck),
         ),
     ];
     for (name, schema) in schemas {

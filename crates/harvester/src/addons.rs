@@ -24,13 +24,11 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use self::installer::named_by_installer;
 pub(crate) use self::job::NOT_PULLED;
 pub use self::judge::judge;
 use crate::objects::{is_true, text};
 use crate::upgrade::time;
 
-mod installer;
 mod job;
 mod judge;
 

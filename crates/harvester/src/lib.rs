@@ -1,6 +1,6 @@
-//! Knowledge of Harvester and of the programs that run on it (Rancher, KubeVirt, Longhorn), by version. It covers the installer's
-//! configuration, the addons, and whether the parts of the platform work. It recognizes incidents in a list of objects, and
-//! answers whether a drain would finish, where a pod could run, and whether an upgrade would begin and end.
+//! Knowledge of Harvester and of the programs that run on it (Rancher, KubeVirt, Longhorn), by version. It covers the addons,
+//! and whether the parts of the platform work. It recognizes incidents in a list of objects, and answers whether a drain would finish
+//! and where a pod could run.
 //!
 //! May know: the crates `model` and `plan`.
 //!
@@ -13,24 +13,19 @@
 )]
 
 pub mod addons;
-pub mod console;
 pub mod drain;
 pub mod etcd_member;
 pub mod health;
 pub mod incidents;
-pub mod installer;
 pub mod network;
 pub mod node_condition;
 pub mod objects;
 pub mod restart;
 pub mod schedule;
-mod system_image;
+pub mod system_image;
 pub mod upgrade;
-pub mod upgrade_check;
 mod version;
 pub mod versions;
-pub mod vip_check;
-pub mod who_has;
 
 pub use system_image::{ImageFile, SystemImages, SystemPartition, boot_time, booted_image};
 pub use version::{HarvesterVersion, ReleaseStage};

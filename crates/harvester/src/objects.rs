@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use windrow_model::checks::NoFacts;
 use windrow_model::manifest::{GroupKind, group_of};
 use windrow_model::object::pods::container_statuses;
 
@@ -39,6 +40,12 @@ pub struct Unlisted {
 impl std::fmt::Display for Unlisted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} could not be listed: {}", self.kind, self.why)
+    }
+}
+
+impl From<Unlisted> for NoFacts {
+    fn from(why: Unlisted) -> Self {
+        Self::Unknown(why.to_string())
     }
 }
 

@@ -10,12 +10,12 @@ use crate::objects::text;
 
 /// An upgrade writes its new system into an image of this size, next to the existing ones (`package/upgrade/upgrade_node.sh`,
 /// `upgrade.system.size`, v1.4.0 to v1.9.0-rc6). The image is a sparse file, so less can be enough.
-pub(crate) const NEW_IMAGE: u64 = 3072 << 20;
+pub const NEW_IMAGE: u64 = 3072 << 20;
 /// The image size of an upgrade to v1.8.0 or later: `transition.img` takes 4.3 GiB (harvester#10687).
-pub(crate) const NEW_IMAGE_4300: u64 = 4608 << 20;
+pub const NEW_IMAGE_4300: u64 = 4608 << 20;
 /// A partition that the installer created with 15 GiB is not smaller than this, and one with 8 GiB is: a file system takes a part
 /// of it.
-pub(crate) const LEAST_PARTITION: u64 = 14_848 << 20;
+pub const LEAST_PARTITION: u64 = 14_848 << 20;
 /// The annotation rounds down to this, so that it seldom changes.
 const STEP: u64 = 64;
 
@@ -77,7 +77,7 @@ pub struct ImageFile {
     pub allocated: u64,
 }
 
-pub(crate) fn mebibytes(bytes: u64) -> String {
+pub fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 

@@ -6,9 +6,9 @@ use windrow_gates::{Component, TrialNote, TriedDropIn, last_refusal, metrics, po
 use windrow_harvester::drain;
 use windrow_harvester::incidents::diagnose;
 use windrow_harvester::objects::{ObjectKind, Objects};
-use windrow_harvester::upgrade_check::{NodeReadings, check};
-use windrow_host::{PlannedRole, Preflight, WantedNode, preflight};
 use windrow_plan::rules::Platform;
+use windrow_preflight::upgrade_check::{NodeReadings, check};
+use windrow_preflight::{PlannedRole, Preflight, WantedNode, preflight};
 
 use crate::{check_messages, text};
 

@@ -4,8 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use jiff::Timestamp;
 use windrow_harvester::network::neighbours;
-use windrow_harvester::who_has;
-use windrow_host::{dns, ntp, smbios, sockets};
+use windrow_host::smbios;
+use windrow_preflight::who_has;
+use windrow_preflight::{dns, ntp, sockets};
 use windrow_rack::{Heartbeat, read_document, read_event, read_node};
 
 use crate::{check_messages, text};

@@ -1,11 +1,11 @@
 //! Facts in the inputs about the node, other than its manifests.
 
-use windrow_harvester::addons;
 use windrow_model::findings::Location;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rke2::config::Rke2ConfigFile;
 use windrow_plan::rke2::{ServiceRanges, chart_selections, service_ranges};
 use windrow_plan::rules::Platform;
+use windrow_preflight::named_by_installer;
 
 use super::destinations::rke2_files;
 use super::gathered::Inputs;
@@ -37,7 +37,7 @@ pub(super) fn node_facts(inputs: &Inputs, platform: Option<Platform>) -> NodeFac
     let by_marker = inputs.markers.iter().filter_map(ForeignMarker::disables);
     let by_marker: Vec<String> = by_marker.map(|(name, _)| name).collect();
     let texts = inputs.carriers.iter().map(|(_, text)| text.as_str());
-    let addons = texts.flat_map(addons::named_by_installer);
+    let addons = texts.flat_map(named_by_installer);
     let enabled = addons.filter_map(|(name, is_enabled)| is_enabled.then_some(name));
     NodeFacts::from(platform)
         .with_rke2_files(&rke2_configuration(inputs))

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use windrow_harvester::HarvesterVersion;
-use windrow_host::{Preflight, hardware_class};
+use windrow_host::hardware_class;
 use windrow_model::findings::Finding;
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
+use windrow_preflight::Preflight;
 use windrow_simulate::rehearse::modelled::{self, UnreadVersion};
 
 use super::facts::node_facts;
@@ -141,7 +142,7 @@ impl Versions {
             })
         };
         let found = carriers.iter().flat_map(|(shown, text)| {
-            windrow_harvester::installer::findings(shown, text, self.named_harvester)
+            windrow_preflight::installer::findings(shown, text, self.named_harvester)
         });
         found.filter(|finding| !is_said(finding)).collect()
     }

@@ -9,12 +9,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use windrow_harvester::vip_check::{AddressClaim, VipCheck};
-use windrow_harvester::who_has::waits;
-use windrow_host::minimums::PublishedMinimums;
-use windrow_host::{
-    ConfiguredValue, DeviceReading, DnsReading, FsyncReading, HostFacts, JoinReading, NtpReading,
-    PlannedRole, Reading, Surroundings, Unanswered, VipReading, WantedNode, dns, host_of, ntp,
+use windrow_host::{HostFacts, Reading};
+use windrow_preflight::minimums::PublishedMinimums;
+use windrow_preflight::vip_check::{AddressClaim, VipCheck};
+use windrow_preflight::who_has::waits;
+use windrow_preflight::{
+    ConfiguredValue, DeviceReading, DnsReading, FsyncReading, JoinReading, NtpReading, PlannedRole,
+    Surroundings, Unanswered, VipReading, WantedNode, dns, host_of, ntp,
 };
 
 use super::super::cluster::runtime;
@@ -346,9 +347,10 @@ mod tests {
     use std::net::{TcpListener, UdpSocket};
     use std::thread;
 
-    use windrow_host::{ConfiguredValue, HostLink};
+    use windrow_host::HostLink;
     use windrow_model::findings::Location;
     use windrow_plan::rules::Platform;
+    use windrow_preflight::ConfiguredValue;
 
     use super::*;
 

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use windrow_harvester::{HarvesterVersion, installer};
-use windrow_host::{
-    ConfiguredValue, PlannedRole, Preflight, WantedNode, cloud_init_node, harvester_node,
-};
+use windrow_harvester::HarvesterVersion;
 use windrow_model::findings::Location;
 use windrow_model::manifest::file_kind::{FileKind, kind_of};
 use windrow_model::manifest::yaml;
 use windrow_plan::rke2::config::Rke2ConfigFile;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
+use windrow_preflight::{
+    ConfiguredValue, PlannedRole, Preflight, WantedNode, cloud_init_node, harvester_node, installer,
+};
 
 use super::super::inputs::{name_of, text_of};
 use super::super::{Context, Exit};

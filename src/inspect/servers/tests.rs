@@ -5,8 +5,8 @@ use std::net::UdpSocket;
 use std::sync::mpsc;
 use std::thread;
 
-use windrow_host::NoAnswer;
-use windrow_host::dns::ROOT;
+use windrow_preflight::NoAnswer;
+use windrow_preflight::dns::ROOT;
 
 use super::*;
 use crate::inspect::machine;

@@ -12,7 +12,7 @@ use crate::objects::Condition;
 
 pub use self::fleet::{bundle_faults, chart_fault, provisioned};
 pub use self::longhorn::usable_disks;
-pub(crate) use self::node::DRAIN_TAINT;
+pub use self::node::DRAIN_TAINT;
 pub use self::node::{draining, plan_at_work, promoting};
 
 /// A condition that has to be True; `None` if the object has no condition of this type.

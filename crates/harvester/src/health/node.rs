@@ -6,7 +6,7 @@ use crate::objects::{ObjectKind, items, text};
 use crate::upgrade::has_ended;
 
 /// The taint that Harvester sets before Rancher drains a node.
-pub(crate) const DRAIN_TAINT: &str = "kubevirt.io/drain";
+pub const DRAIN_TAINT: &str = "kubevirt.io/drain";
 
 /// The Plan whose Job is running, among the Jobs that system-upgrade-controller created for the node. Users can create Jobs in
 /// other namespaces, so the labels of those prove nothing.

@@ -1,0 +1,85 @@
+//! Finds the values of a configuration that Harvester's installer rejects or ignores, by release. The keys that it reads are data
+//! (`data/installer.yaml`); its checks are in `rules`.
+//!
+//! ```text
+//!   the caller names a version    the most similar release that was read is checked
+//!   no version                    all are checked: a common answer is certain, others depend on the version
+//! ```
+//!
+//! Findings never repeat a value that may be a secret: the token, passwords, addresses with a user.
+
+mod addresses;
+mod bond;
+mod cluster;
+mod disks;
+mod embedded;
+mod known;
+mod networks;
+mod preset;
+mod remark;
+mod rules;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+
+use windrow_model::findings::Finding;
+use windrow_model::manifest::extract::{FileKind, kind_of};
+use windrow_model::manifest::yaml;
+
+pub use self::values::MTU;
+
+use self::known::{KnownConfiguration, as_read};
+use self::remark::{AskedReleases, Remark, Remarks};
+use self::shape::Shape;
+use windrow_harvester::versions::HarvesterVersions;
+use windrow_harvester::{HarvesterVersion, ReleaseStage};
+
+/// The findings of the installer of a version; without a version, of all known versions. A text that is not a
+/// configuration or cannot be read has no findings here: the caller that reads it reports that.
+pub fn findings(shown: &str, text: &str, version: Option<HarvesterVersion>) -> Vec<Finding> {
+    if kind_of(text) != FileKind::HarvesterConfig {
+        return Vec::new();
+    }
+    let Ok(Some(root)) = yaml::installers(text) else {
+        return Vec::new();
+    };
+    let asked = asked(version);
+    let mut said: BTreeMap<Remark, Vec<HarvesterVersion>> = BTreeMap::new();
+    for release in &asked.releases {
+        let mut remarks = Remarks::new();
+        let mut shape = Shape {
+            release: *release,
+            remarks: &mut remarks,
+        };
+        shape.walk(&root);
+        rules::check(&as_read(&root, *release), *release, &mut remarks);
+        remarks.sort_unstable();
+        remarks.dedup();
+        for remark in remarks {
+            said.entry(remark).or_default().push(*release);
+        }
+    }
+    remark::findings(shown, &asked, said)
+}
+
+fn asked(version: Option<HarvesterVersion>) -> AskedReleases {
+    let known = KnownConfiguration::shipped();
+    let turns = known.turns();
+    let Some(version) = version else {
+        return AskedReleases {
+            releases: turns,
+            unread: None,
+        };
+    };
+    let versions = HarvesterVersions::shipped();
+    // Windrow cannot tell which candidate introduced a change.
+    let is_candidate = version.stage != ReleaseStage::Release && turns.contains(&version.release());
+    let is_read = versions.covers(version) && version.release() <= known.read.to && !is_candidate;
+    AskedReleases {
+        releases: vec![versions.like(version)],
+        unread: (!is_read).then_some(version),
+    }
+}
