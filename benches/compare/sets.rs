@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use windrow_model::manifest::extract::extract;
+use windrow_inputs::extract::extract;
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use crate::requests::Object;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use tokio::sync::watch;
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::extract::{self, FileKind, kind_of};
+use windrow_inputs::extract::{self, FileKind, kind_of};
 use windrow_model::manifest::{ManifestPath, ReadLimits};
 use windrow_simulate::{FIRST_VM, Setup};
 

@@ -14,7 +14,7 @@ use support::objects::{
 };
 use support::objects::{api, create, make, namespace, resource, serve_published, status};
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::extract::extract;
+use windrow_inputs::extract::extract;
 use windrow_model::manifest::{ReadLimits, yaml};
 use windrow_preflight::installer::findings;
 use windrow_simulate::{FIRST_VM, Setup};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windrow_model::manifest::extract::{FileKind, extract, kind_of};
+use windrow_inputs::extract::{FileKind, extract, kind_of};
 use windrow_model::manifest::{self, FileContent, GroupKind, ObjectRef, ReadLimits};
 
 /// A boot: one or more directories, none of which names an object of another.

@@ -1,6 +1,6 @@
 //! The addons that an installer's configuration enables.
 
-use windrow_model::manifest::extract::{FileKind, INSTALLER_ADDONS, field, kind_of};
+use windrow_inputs::extract::{FileKind, INSTALLER_ADDONS, field, kind_of};
 use windrow_model::manifest::{Node, yaml};
 
 /// The addons in an installer's configuration, and whether it enables each. Empty for any other text.

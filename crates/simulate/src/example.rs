@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windrow_harvester::HarvesterVersion;
+use windrow_inputs::extract;
 use windrow_model::manifest::file_kind::installer_reads;
-use windrow_model::manifest::{Node, ReadLimits, extract, yaml};
+use windrow_model::manifest::{Node, ReadLimits, yaml};
 use windrow_plan::rules::RuleSet;
 
 use super::files::SimulatedDirectory;
@@ -26,7 +27,7 @@ impl Setup {
         )
     }
 
-    /// A node that is installed with this Harvester configuration. [`windrow_model::manifest::extract::extract`] reports its
+    /// A node that is installed with this Harvester configuration. [`windrow_inputs::extract::extract`] reports its
     /// errors; here the wrong parts are left out.
     pub fn harvester_config(
         source: &str,

@@ -10,9 +10,10 @@ use windrow_decide::settings::{ConfigFile, ConfigFileRole, ConfigFiles, add_inst
 use windrow_decide::{Ledger, Mark};
 use windrow_gates::Trial;
 use windrow_harvester::HarvesterVersion;
+use windrow_inputs::extract;
+use windrow_inputs::user_data::{self, OpenedFile};
 use windrow_learn::{BootSet, KnowledgeFile, Summary};
-use windrow_model::manifest::user_data::{self, OpenedFile};
-use windrow_model::manifest::{self, FileContent, MarkerPath, ReadLimits, extract, yaml};
+use windrow_model::manifest::{self, FileContent, MarkerPath, ReadLimits, yaml};
 use windrow_model::quantity::milli;
 use windrow_model::redact;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigError, ConfigFile, ConfigFileRole, ConfigFiles};
 use windrow_harvester as harvester;
+use windrow_inputs::extract::{Extraction, FileKind, kind_of};
+use windrow_inputs::user_data::{self, OpenedFile, Wrapped};
 use windrow_model::findings::Location;
-use windrow_model::manifest::extract::{Extraction, FileKind, kind_of};
-use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped};
 use windrow_model::manifest::{Problem, ReadLimits};
 use windrow_model::reasons::{Code, Severity};
 use windrow_simulate::rehearse::check::acceptance::Acceptances;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use windrow_decide::settings::{self, ConfigFileRole, ConfigFiles};
 use windrow_gates::{DROP_IN, GateRequest};
-use windrow_model::manifest::extract::{Extracted, Extraction, FileKind, kind_of};
-use windrow_model::manifest::user_data::{self, OpenedFile};
+use windrow_inputs::extract::{Extracted, Extraction, FileKind, kind_of};
+use windrow_inputs::user_data::{self, OpenedFile};
 use windrow_model::manifest::{Problem, ReadLimits, yaml};
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::KubeletFiles;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use windrow_inputs::extract::{FileBeside, FileKind, FilesBeside, kind_of};
 use windrow_model::manifest::ReadLimits;
-use windrow_model::manifest::extract::{FileBeside, FileKind, FilesBeside, kind_of};
 
 use super::sources::STANDARD_INPUT;
 use crate::files::read_bytes;

@@ -1,9 +1,9 @@
 //! The contents of a text: manifests, a configuration, or an envelope around configurations.
 
 use windrow_harvester as harvester;
+use windrow_inputs::extract::{self, Extraction, FileKind, InnerLines, recognise};
+use windrow_inputs::user_data::{self, OpenedFile, Wrapped, stand_in};
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::extract::{self, Extraction, FileKind, InnerLines, recognise};
-use windrow_model::manifest::user_data::{self, OpenedFile, Wrapped, stand_in};
 use windrow_model::manifest::{FileContent, ManifestPath, Problem, ReadLimits, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;

@@ -1,9 +1,10 @@
 //! Files that a configuration writes into directories that this node's RKE2 does not read.
 
 use windrow_decide::settings::ConfigFileRole;
+use windrow_inputs::extract::Extracted;
+use windrow_inputs::manifest_path::{is_never_read, not_read};
 use windrow_model::findings::Finding;
-use windrow_model::manifest::extract::Extracted;
-use windrow_model::manifest::manifest_path::{DATA_DIR, is_never_read, not_read};
+use windrow_model::manifest::DATA_DIR;
 use windrow_model::manifest::yaml;
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, layer, merge};

@@ -1,8 +1,8 @@
 //! The result of reading a verb's inputs.
 
 use windrow_decide::settings::ConfigFile;
+use windrow_inputs::extract::Extracted;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{self, FileContent, ManifestFile, ManifestPath, ReadLimits};
 use windrow_plan::SourceMap;
 use windrow_plan::rke2::config::Rke2ConfigFile;

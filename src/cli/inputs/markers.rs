@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use windrow_decide::Mark;
+use windrow_inputs::extract::Extracted;
 use windrow_model::findings::Location;
-use windrow_model::manifest::extract::Extracted;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_plan::rke2;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use windrow_decide::settings::{
     ConfigError, ConfigFile, ConfigFileRole, ConfigFiles, Loaded, rule_sources,
 };
+use windrow_inputs::extract::{Extracted, InnerLines};
 use windrow_model::findings::Location;
-use windrow_model::manifest::extract::{Extracted, InnerLines};
 use windrow_plan::rules::{RuleError, RuleSet};
 
 use super::gathered::Inputs;

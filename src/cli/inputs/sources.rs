@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use windrow_model::manifest::user_data::is_configuration;
+use windrow_inputs::user_data::is_configuration;
 
 use crate::files::{LARGEST_TEXT, read_bytes, read_text};
 use crate::fs;

@@ -187,7 +187,8 @@ fn the_marker_of_a_machine_outlives_its_file_for_a_while_and_any_other_goes_with
 
 #[test]
 fn what_the_plan_shows_as_held_is_what_the_daemon_holds_on_a_fresh_node() {
-    use windrow_model::manifest::{ReadLimits, extract};
+    use windrow_inputs::extract;
+    use windrow_model::manifest::ReadLimits;
     let example = include_str!("../../../../examples/first-vm/harvester-config.yaml");
     let extraction = extract::extract("config.yaml", example, &ReadLimits::default());
     let mut files: BTreeMap<String, String> = extraction

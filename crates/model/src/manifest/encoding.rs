@@ -33,7 +33,7 @@ pub fn decode_base64(text: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// The bytes as text, with U+FFFD for each byte that is not UTF-8, as Go writes it into JSON.
-pub(super) fn lossy(bytes: &[u8]) -> String {
+pub fn lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -43,12 +43,12 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Whether the bytes begin like gzip (RFC 1952).
-pub(super) fn is_gzip(bytes: &[u8]) -> bool {
+pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
 /// Unpacks at most `limit` bytes of gzip: a small file can hold a very large one.
-pub(super) fn gunzip(packed: &[u8], limit: u64) -> Result<Vec<u8>, String> {
+pub fn gunzip(packed: &[u8], limit: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut decoder = flate2::read::MultiGzDecoder::new(packed);
     decoder

@@ -65,7 +65,7 @@ const HARVESTER: &[(&str, KeyEvidence)] = &[
 ];
 
 /// The keys of cloud-init whose files or commands Windrow checks.
-pub(super) const CLOUD_INIT_READ: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
+pub const CLOUD_INIT_READ: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
 
 /// cloud-init's other keys: `cloudinit/config/schemas/schema-cloud-config-v1.json`.
 const CLOUD_INIT: &str = "allow_public_ssh_keys ansible apk_repos apt apt_pipelining \
@@ -116,7 +116,7 @@ impl RecognisedKind {
     }
 
     /// The line with which it could also be another kind.
-    pub(super) fn tie(&self) -> Option<u32> {
+    pub fn tie(&self) -> Option<u32> {
         let (_, _, line) = self.rival.as_ref().filter(|_| self.tie)?;
         Some(*line)
     }
@@ -274,32 +274,32 @@ fn of_other_tools(keys: &[(String, u32)]) -> Option<RecognisedKind> {
     }
 }
 
-pub(super) fn cloud_init_keys() -> impl Iterator<Item = &'static str> {
+pub fn cloud_init_keys() -> impl Iterator<Item = &'static str> {
     CLOUD_INIT_READ
         .into_iter()
         .chain(CLOUD_INIT.split_ascii_whitespace())
 }
 
-pub(super) fn is_cloud_inits(key: &str) -> bool {
+pub fn is_cloud_inits(key: &str) -> bool {
     cloud_init_keys().any(|known| known == key)
 }
 
 /// Whether the key is `write-files`, `writeFiles` or similar: unknown to cloud-init, but probably meant as
 /// `write_files`.
-pub(super) fn meant_write_files(key: &str) -> bool {
+pub fn meant_write_files(key: &str) -> bool {
     nearest(key, ["write_files"].into_iter()).is_some()
 }
 
 /// Whether cloud-init accepts this text as a cloud-config. It compares the beginning of the text, without blank space
 /// and in any case (`cloudinit/handlers/__init__.py`, `type_from_starts_with`).
-pub(super) fn is_cloud_config(text: &str) -> bool {
+pub fn is_cloud_config(text: &str) -> bool {
     begins_with(text, "#cloud-config")
         && !begins_with(text, "#cloud-config-archive")
         && !begins_with(text, "#cloud-config-jsonp")
 }
 
 /// Whether a text begins like this, as cloud-init compares.
-pub(super) fn begins_with(text: &str, beginning: &str) -> bool {
+pub fn begins_with(text: &str, beginning: &str) -> bool {
     let text = text.trim_start().as_bytes();
     text.get(..beginning.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(beginning.as_bytes()))

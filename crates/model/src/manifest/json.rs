@@ -11,7 +11,7 @@ use crate::reasons::Code;
 
 /// Reads exactly one JSON value. Lines are counted from `first_line`. `taken` is the memory that the documents before
 /// it take.
-pub(super) fn parse(
+pub fn parse(
     text: &str,
     first_line: u32,
     limits: &ReadLimits,

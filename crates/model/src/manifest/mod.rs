@@ -5,13 +5,11 @@
 //! (`docs/reading-manifests.md`).
 
 mod budget;
-mod data_url;
 mod digest;
-mod encoding;
-pub mod extract;
+pub mod encoding;
 pub mod file_kind;
-mod json;
-pub mod manifest_path;
+pub mod json;
+mod lines;
 mod name;
 mod node;
 mod object;
@@ -19,23 +17,23 @@ mod objects;
 mod paths;
 mod read;
 mod scalar;
-mod split;
+pub mod split;
 mod template;
 #[cfg(test)]
 mod tests;
-pub mod user_data;
 pub mod yaml;
 
 pub use budget::{MOST_PROBLEMS, memory_of_node};
 pub use digest::{sha256, sha256_hex};
 pub use encoding::decode_base64;
+pub use lines::{InnerLines, OuterLines, inner_lines};
 pub use name::object_name_refusal;
 pub use name::{namespace_name_error, object_name_error};
 pub use node::{MapEntry, Node, NodeValue};
 pub use object::{GroupKind, Object, ObjectRef, PodTemplate, group_of};
 pub use paths::{
-    APPLIED_BY_IMAGE_BUILDER, AddonName, BaseName, MARKER_SUFFIX, ManifestPath, MarkerPath,
-    is_manifest_name,
+    APPLIED_BY_IMAGE_BUILDER, AddonName, BaseName, DATA_DIR, MARKER_SUFFIX, ManifestPath,
+    MarkerPath, is_manifest_name,
 };
 pub use read::{nodes, nodes_and_problems};
 pub use read::{read, read_each};

@@ -20,6 +20,8 @@ use smol_str::SmolStr;
 /// The suffix of a marker's name: `x.yaml.skip` keeps RKE2 from applying every `x.yaml`.
 pub const MARKER_SUFFIX: &str = ".skip";
 
+/// RKE2's default data directory (`k3s pkg/datadir`).
+pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
 /// The directory from which Edge Image Builder creates manifests itself (`extract/image_builder.rs`). A path with this
 /// prefix is not in RKE2's directory.
 pub const APPLIED_BY_IMAGE_BUILDER: &str = "/opt/eib-k8s/manifests/";

@@ -6,23 +6,23 @@ use std::ops::Range;
 use super::MOST_PROBLEMS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chunk {
+pub struct Chunk {
     /// Line of its first character, counted from 1.
-    pub(super) line: u32,
-    pub(super) range: Range<usize>,
+    pub line: u32,
+    pub range: Range<usize>,
 }
 
 /// A `---` with text after it that is not a comment: the reader refuses the whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BadSeparator {
+pub struct BadSeparator {
     /// Its line, counted from 1.
-    pub(super) line: u32,
-    pub(super) behind: AfterSeparator,
+    pub line: u32,
+    pub behind: AfterSeparator,
 }
 
 /// The text after a `---`. It may itself be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AfterSeparator {
+pub enum AfterSeparator {
     /// `-----BEGIN …`, a certificate's or key's first line.
     CertificateBegin,
     /// `-----END …`, its last one.
@@ -33,7 +33,7 @@ pub(super) enum AfterSeparator {
 
 /// Splits a text into documents, without the empty ones. After `most` of them, or more bad separators than are
 /// reported, the rest is not split.
-pub(super) fn split(text: &str, most: usize) -> (Vec<Chunk>, Vec<BadSeparator>) {
+pub fn split(text: &str, most: usize) -> (Vec<Chunk>, Vec<BadSeparator>) {
     let mut chunks = Vec::new();
     let mut bad = Vec::new();
     let mut start = 0;
@@ -89,7 +89,7 @@ fn is_empty(text: &str) -> bool {
 }
 
 /// Line breaks in a text.
-pub(super) fn count_lines(text: &str) -> u32 {
+pub fn count_lines(text: &str) -> u32 {
     let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
     u32::try_from(breaks).unwrap_or(u32::MAX)
 }

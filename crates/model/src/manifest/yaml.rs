@@ -61,7 +61,7 @@ pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
 
 /// Reads user-data or another file that writes files: the first document, the written form of each `!!binary`, and the
 /// repeated keys. Other documents may follow it, but no text without a separator.
-pub(super) fn input(
+pub fn input(
     text: &str,
     limits: &ReadLimits,
 ) -> Result<(Option<Node>, Vec<RepeatedKey>), Vec<Problem>> {
@@ -101,12 +101,12 @@ pub(super) struct ReadKey {
 
 /// A key that appears twice in one map; the last one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RepeatedKey {
-    pub(super) key: String,
+pub struct RepeatedKey {
+    pub key: String,
     /// Its last line.
-    pub(super) line: u32,
+    pub line: u32,
     /// The previous line with the same key.
-    pub(super) earlier: u32,
+    pub earlier: u32,
 }
 
 /// Details of a document's text that its value does not have.

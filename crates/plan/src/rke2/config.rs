@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::extract::InnerLines;
+use windrow_model::manifest::InnerLines;
 use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 

@@ -11,8 +11,8 @@ pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use paths::{data_dir, write_kubeconfig};
 pub use service_ranges::{Network, ServiceRanges, service_ranges};
 
+pub use windrow_model::manifest::DATA_DIR;
 use windrow_model::manifest::ManifestPath;
-pub use windrow_model::manifest::manifest_path::DATA_DIR;
 
 /// Manifests that RKE2 writes into its own directory at every start (`charts/chart_versions.yaml`
 /// of RKE2 1.35 and 1.36, without the ending). Windrow never touches them.

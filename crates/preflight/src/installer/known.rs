@@ -302,7 +302,7 @@ fn parse(text: &str) -> Result<KnownConfiguration, String> {
 
 #[cfg(test)]
 mod tests {
-    use windrow_model::manifest::extract::INSTALLER_ADDONS;
+    use windrow_inputs::extract::INSTALLER_ADDONS;
 
     use super::*;
 

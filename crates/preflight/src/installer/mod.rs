@@ -25,8 +25,8 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use windrow_inputs::extract::{FileKind, kind_of};
 use windrow_model::findings::Finding;
-use windrow_model::manifest::extract::{FileKind, kind_of};
 use windrow_model::manifest::yaml;
 
 pub use self::values::MTU;

@@ -1,8 +1,8 @@
 //! Finds errors in a configuration that contains manifests, apart from the manifests themselves, and corrects those that allow a
 //! mechanical correction.
 
+use windrow_inputs::extract::{Extraction, FileKind, InnerLines, extract};
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::extract::{Extraction, FileKind, InnerLines, extract};
 use windrow_model::manifest::{ReadLimits, yaml};
 use windrow_model::reasons::Code;
 
@@ -84,9 +84,7 @@ fn misspelt(text: &str, extraction: &Extraction) -> Option<(String, u32)> {
 }
 
 /// The parts that yip renders: Harvester's installer converts its own configuration into a yip file.
-fn rendered(
-    extraction: &Extraction,
-) -> impl Iterator<Item = &windrow_model::manifest::extract::Extracted> {
+fn rendered(extraction: &Extraction) -> impl Iterator<Item = &windrow_inputs::extract::Extracted> {
     let by_yip = matches!(extraction.kind, FileKind::HarvesterConfig | FileKind::Yip);
     let files = extraction.files.iter().chain(&extraction.configuration);
     files.filter(move |_| by_yip)

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
+use windrow_inputs::extract::{FileKind, field, kind_of};
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::extract::{FileKind, field, kind_of};
 use windrow_model::manifest::{Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 

@@ -1,8 +1,8 @@
 //! Reads the place of a node in its cluster from a configuration: whether it creates or joins a cluster, and whether it is an
 //! agent.
 
+use windrow_inputs::extract::{Extracted, FileKind, field, kind_of};
 use windrow_model::findings::Location;
-use windrow_model::manifest::extract::{Extracted, FileKind, field, kind_of};
 use windrow_model::manifest::{Node, NodeValue, yaml};
 
 /// The systemctl commands that lead to a running unit.
@@ -223,8 +223,8 @@ fn starts(command: &str, unit: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windrow_inputs::extract::extract;
     use windrow_model::manifest::ReadLimits;
-    use windrow_model::manifest::extract::extract;
 
     use super::*;
 

@@ -12,7 +12,9 @@ use super::unread::resource_keys;
 use super::{
     FileKind, InnerLines, Node, NodeValue, inner_lines, key_not_read, named, not_looked_at,
 };
-use crate::manifest::{data_url, encoding};
+use windrow_model::manifest::encoding;
+
+use crate::data_url;
 
 /// The keys that refer to content. Ignition has only the first.
 const SOURCES: [&str; 3] = ["source", "inline", "local"];

@@ -5,7 +5,7 @@ use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as 
 use super::{
     LAUNCH_INDEX, MERGE_HEADERS, ONE_MACHINE, Payload, Wrapped, below, part_name, take, type_of,
 };
-use crate::manifest::{ReadLimits, encoding};
+use windrow_model::manifest::{ReadLimits, encoding};
 
 /// More than any platform provides; every few bytes could be a part or a header with its own cost.
 const LONGEST: usize = 4 << 20;

@@ -10,7 +10,7 @@ use super::taker::Extractor;
 use super::{
     FileKind, InnerLines, Node, NodeValue, Problem, inner_lines, key_not_read, not_looked_at,
 };
-use crate::manifest::encoding;
+use windrow_model::manifest::encoding;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Encoding {

@@ -5,7 +5,7 @@
 //! configuration (`harv-install`, `save_configs`). v1.4.0 to v1.8.1.
 
 use super::{Node, Problem, field};
-use crate::reasons::Code;
+use windrow_model::reasons::Code;
 
 const MIB: usize = 1 << 20;
 /// Leaves room for the rest of an installation and for later upgrades.
@@ -38,8 +38,8 @@ fn judge(bytes: usize) -> Option<Code> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::ReadLimits;
-    use crate::manifest::extract::extract;
+    use crate::extract::extract;
+    use windrow_model::manifest::ReadLimits;
 
     #[test]
     fn what_fits_onto_the_partition_twice_is_fine_and_what_does_not_is_told() {

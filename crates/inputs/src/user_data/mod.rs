@@ -12,12 +12,12 @@ mod tests;
 pub use jinja::stand_in;
 pub(super) use merge::{NOTHING, takes_nothing};
 
-use super::extract::{
+use crate::extract::{
     Extraction, InnerLines, OuterLines, as_input_problem, extract_parts, inner_lines, named,
 };
-use super::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
-use super::{Node, NodeValue, Problem, ReadLimits, encoding, yaml};
-use crate::reasons::Code;
+use windrow_model::manifest::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
+use windrow_model::manifest::{Node, NodeValue, Problem, ReadLimits, encoding, yaml};
+use windrow_model::reasons::Code;
 
 /// The type of a file.
 #[derive(Debug, Clone, PartialEq)]

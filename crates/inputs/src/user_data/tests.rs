@@ -6,7 +6,7 @@ mod wrappings;
 use std::io::Write as _;
 
 use super::*;
-use crate::manifest::extract::extract;
+use crate::extract::extract;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 

@@ -1,7 +1,7 @@
 //! Commands, scripts, and files that are fetched onto a node. Windrow cannot tell their effects. They count if they
 //! contain the name of a directory whose files Windrow checks.
 
-use super::lines::inner_lines;
+use super::inner_lines;
 use super::taker::Extractor;
 use super::{InnerLines, Node};
 
@@ -18,7 +18,7 @@ const WHOLE: [&str; 3] = [
 const KUBECONFIG: &str = "/etc/rancher/rke2/rke2.yaml";
 
 /// The first line with the name of such a directory, counted from 1, and the directory.
-pub(in crate::manifest) fn named(text: &str) -> Option<(u32, &'static str)> {
+pub(crate) fn named(text: &str) -> Option<(u32, &'static str)> {
     let mut lines = (1..).zip(text.lines());
     lines.find_map(|(number, line)| {
         let line = line.replace(KUBECONFIG, "");

@@ -1,7 +1,7 @@
 //! Tests of the last writer of a path, of content from elsewhere, and of misspelt keys.
 
 use super::*;
-use crate::reasons::Code;
+use windrow_model::reasons::Code;
 
 const FILE: &str = "/var/lib/rancher/rke2/server/manifests/a.yaml";
 

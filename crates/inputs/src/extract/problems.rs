@@ -1,10 +1,10 @@
 //! Problems of the outer file.
 
-use crate::manifest::Problem;
-use crate::reasons::Code;
+use windrow_model::manifest::Problem;
+use windrow_model::reasons::Code;
 
 /// A problem of the outer file, which is not a manifest.
-pub(in crate::manifest) fn as_input_problem(mut problem: Problem) -> Problem {
+pub(crate) fn as_input_problem(mut problem: Problem) -> Problem {
     if problem.code == Code::FileRefused {
         problem.code = Code::InputRefused;
     }

@@ -2,8 +2,8 @@
 
 use super::ignition_tests::Beside;
 use super::*;
-use crate::manifest::{APPLIED_BY_IMAGE_BUILDER, ManifestPath};
-use crate::reasons::Code;
+use windrow_model::manifest::{APPLIED_BY_IMAGE_BUILDER, ManifestPath};
+use windrow_model::reasons::Code;
 
 const DEFINITION: &str = "apiVersion: 1.3
 image:

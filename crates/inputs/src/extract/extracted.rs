@@ -1,9 +1,11 @@
 //! The files and problems that were extracted from a file.
 
-use super::lines::InnerLines;
+use super::InnerLines;
 use super::write_time::WriteTime;
-use crate::manifest::file_kind::FileKind;
-use crate::manifest::{FileContent, ManifestFile, Node, NodeValue, Problem, ReadLimits, read};
+use windrow_model::manifest::file_kind::FileKind;
+use windrow_model::manifest::{
+    FileContent, ManifestFile, Node, NodeValue, Problem, ReadLimits, read,
+};
 
 /// The files that a configuration writes below a `server/manifests` directory.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,10 +3,10 @@
 
 use percent_encoding::percent_decode;
 
-use super::encoding::decode_base64;
+use windrow_model::manifest::encoding::decode_base64;
 
 /// The content; `None` for any other address.
-pub(super) fn decode(address: &str) -> Option<Result<Vec<u8>, String>> {
+pub(crate) fn decode(address: &str) -> Option<Result<Vec<u8>, String>> {
     let (kind, data) = match address.strip_prefix("data:")?.split_once(',') {
         Some(parts) => parts,
         None => return Some(Err("it has no `,` in front of its content".to_owned())),

@@ -38,8 +38,8 @@ pub(super) fn misspelt(root: &Node) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::yaml;
-    use crate::reasons::Code;
+    use windrow_model::manifest::yaml;
+    use windrow_model::reasons::Code;
 
     #[test]
     fn an_addon_under_its_own_name_is_enabled_by_nothing() {

@@ -6,8 +6,8 @@ use super::{
     Extracted, Extraction, FileKind, FilesBeside, InnerLines, Node, NodeValue, OuterLines, Problem,
     ReadLimits, field, not_looked_at,
 };
-use crate::manifest::manifest_path::{ManifestPlace, configuration, manifest_place};
-use crate::reasons::Code;
+use crate::manifest_path::{ManifestPlace, configuration, manifest_place};
+use windrow_model::reasons::Code;
 
 pub(super) struct Extractor<'t> {
     pub(super) source: &'t str,

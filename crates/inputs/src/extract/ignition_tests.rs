@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use super::*;
-use crate::reasons::Code;
+use windrow_model::reasons::Code;
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::manifest::{Node, yaml};
+use windrow_model::manifest::{Node, yaml};
 
 /// The charts that come with a cluster's address, and their namespaces (`pkg/combustion/helm.go`).
 pub(super) const ADDRESS_CHARTS: [(&str, &str); 2] = [

@@ -10,7 +10,6 @@ mod content;
 mod extracted;
 mod ignition;
 mod image_builder;
-mod lines;
 mod oem;
 mod order;
 mod problems;
@@ -21,17 +20,17 @@ mod write_time;
 
 pub use addons::INSTALLER_ADDONS;
 pub use beside::{FileBeside, FilesBeside, NothingBeside};
-pub(in crate::manifest) use commands::named;
+pub(crate) use commands::named;
 pub use extracted::{Extracted, Extraction};
-pub use lines::InnerLines;
-pub(in crate::manifest) use lines::{OuterLines, inner_lines};
-pub(in crate::manifest) use problems::as_input_problem;
+pub(crate) use problems::as_input_problem;
+pub use windrow_model::manifest::InnerLines;
+pub(crate) use windrow_model::manifest::{OuterLines, inner_lines};
 
 use self::problems::{key_not_read, not_looked_at};
 use self::taker::Extractor;
-pub use super::file_kind::field;
-pub use super::file_kind::{FileKind, kind_of, recognise};
-use super::{Node, NodeValue, Problem, ReadLimits, json, split, yaml};
+pub use windrow_model::manifest::file_kind::field;
+pub use windrow_model::manifest::file_kind::{FileKind, kind_of, recognise};
+use windrow_model::manifest::{Node, NodeValue, Problem, ReadLimits, json, split, yaml};
 
 /// Extracts the manifests from a file. `source` is the file's name, for messages. A file of plain manifests gives an
 /// empty result: it is a manifest itself.

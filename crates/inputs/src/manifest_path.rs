@@ -1,18 +1,16 @@
 //! Recognises where a file is written on a node: into a manifests directory, into RKE2's or Windrow's own
 //! configuration, into a misspelt manifests directory, or anywhere else.
 
-use super::is_manifest_name;
-use crate::suggest::nearest;
+use windrow_model::manifest::{DATA_DIR, is_manifest_name};
+use windrow_model::suggest::nearest;
 
-/// RKE2's default data directory (`k3s pkg/datadir`).
-pub const DATA_DIR: &str = "/var/lib/rancher/rke2";
 /// The data directory of k3s.
 const K3S: &str = "/var/lib/rancher/k3s";
 /// The deploy controller's directory, below the data directory.
 const DIRECTORY: [&str; 2] = ["server", "manifests"];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ManifestPlace {
+pub(crate) enum ManifestPlace {
     /// Into a `server/manifests` directory.
     Below {
         /// The data directory above it.
@@ -39,7 +37,7 @@ fn parts(written: &str) -> Vec<&str> {
 }
 
 /// The place of a path in its written form. `..` is resolved, as the writer of the file does.
-pub(super) fn manifest_place(written: &str) -> Result<ManifestPlace, String> {
+pub(crate) fn manifest_place(written: &str) -> Result<ManifestPlace, String> {
     let parts = parts(written);
     let Some(at) = parts.windows(2).position(|pair| pair == DIRECTORY) else {
         return Ok(match meant(&parts) {
@@ -119,7 +117,7 @@ const CONFIGURATION: [&str; 5] = [
 const KUBELET: &str = "/agent/etc/kubelet.conf.d/";
 
 /// The path on the node, if RKE2, its kubelet or Windrow reads it as its configuration.
-pub(super) fn configuration(written: &str) -> Option<String> {
+pub(crate) fn configuration(written: &str) -> Option<String> {
     let path = format!("/{}", parts(written).join("/"));
     let mut directories = CONFIGURATION.iter();
     let is_one = directories.any(|directory| path.starts_with(directory));
@@ -127,7 +125,7 @@ pub(super) fn configuration(written: &str) -> Option<String> {
 }
 
 /// Whether a path with this beginning may be one whose file Windrow checks. The rest of the path is unknown.
-pub(super) fn could_be_looked_at(beginning: &str) -> bool {
+pub(crate) fn could_be_looked_at(beginning: &str) -> bool {
     let manifests = format!("{DATA_DIR}/server/manifests/");
     let mut directories = CONFIGURATION.into_iter().chain([manifests.as_str()]);
     directories.any(|directory| directory != beginning && directory.starts_with(beginning))

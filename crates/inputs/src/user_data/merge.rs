@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use super::{ConfigPart, Wrapped};
-use crate::manifest::{MapEntry, Node, NodeValue, ReadLimits, yaml};
-use crate::reasons::Code;
+use windrow_model::manifest::{MapEntry, Node, NodeValue, ReadLimits, yaml};
+use windrow_model::reasons::Code;
 
 /// The lists that Windrow checks.
 const LISTS: [&str; 3] = ["write_files", "runcmd", "bootcmd"];
@@ -150,11 +150,11 @@ fn blank(part: &mut ConfigPart, lines: &Range<usize>) {
 }
 
 /// Why a part is ignored, after the key that requests its merging.
-pub(in crate::manifest) const NOTHING: &str = "cloud-init ignores a part without a merger for maps, or with one \
+pub(crate) const NOTHING: &str = "cloud-init ignores a part without a merger for maps, or with one \
      that it does not know; write `dict(recurse_list)+list(append)`";
 
 /// The key with which a cloud-config requests mergers that ignore it, and its line.
-pub(in crate::manifest) fn takes_nothing(root: &Node) -> Option<(&str, u32)> {
+pub(crate) fn takes_nothing(root: &Node) -> Option<(&str, u32)> {
     let asked = asked(root)?;
     let nothing = how_of(&mergers(&asked.value)) == ListMerge::Nothing;
     nothing.then_some((&asked.key, asked.line))

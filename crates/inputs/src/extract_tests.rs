@@ -5,7 +5,7 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
-use crate::reasons::Code;
+use windrow_model::reasons::Code;
 
 const HARVESTER: &str = r#"schemeVersion: 1
 token: example

@@ -2,7 +2,7 @@
 
 use super::taker::Extractor;
 use super::{Extracted, InnerLines, Problem};
-use crate::manifest::manifest_path::{ManifestPlace, configuration, manifest_place};
+use crate::manifest_path::{ManifestPlace, configuration, manifest_place};
 
 /// The path of a file, and its lines.
 pub(super) struct WrittenTo<'n> {

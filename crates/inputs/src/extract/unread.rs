@@ -2,14 +2,14 @@
 
 use super::addons::misspelt as misspelt_addons;
 use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
-use crate::manifest::file_kind::{
+use crate::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
+use windrow_model::manifest::file_kind::{
     CLOUD_INIT_READ, RecognisedKind, cloud_init_keys, installer_reads, is_cloud_config,
     is_cloud_inits, meant_write_files,
 };
-use crate::manifest::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
-use crate::manifest::yaml::RepeatedKey;
-use crate::reasons::Code;
-use crate::suggest::nearest;
+use windrow_model::manifest::yaml::RepeatedKey;
+use windrow_model::reasons::Code;
+use windrow_model::suggest::nearest;
 
 /// The keys of a written file: cloud-init's schema of `write_files` (26.2), which includes those that the installer and
 /// yip read. A misspelling of the last two changes nothing that Windrow checks.

@@ -30,20 +30,20 @@ impl InnerLines {
 }
 
 /// The lines of a configuration.
-pub(in crate::manifest) struct OuterLines<'t> {
+pub struct OuterLines<'t> {
     text: &'t str,
     /// Their offsets; computed when the first line is requested.
     starts: OnceCell<Vec<u32>>,
 }
 
 impl<'t> OuterLines<'t> {
-    pub(in crate::manifest) fn new(text: &'t str) -> Self {
+    pub fn new(text: &'t str) -> Self {
         let starts = OnceCell::new();
         Self { text, starts }
     }
 
     /// A line, counted from 1.
-    pub(super) fn get(&self, line: u32) -> Option<&'t str> {
+    pub fn get(&self, line: u32) -> Option<&'t str> {
         let starts = self.starts.get_or_init(|| {
             let breaks = self.text.match_indices('\n');
             let starts = breaks.map(|(at, _)| u32::try_from(at + 1).unwrap_or(u32::MAX));
@@ -57,11 +57,7 @@ impl<'t> OuterLines<'t> {
 
 /// A literal block begins in the line after its `|`. The outer text shows whether the value is one, and this counts
 /// only if the first line of the content is there.
-pub(in crate::manifest) fn inner_lines(
-    outer: &OuterLines<'_>,
-    content: &Node,
-    text: &str,
-) -> InnerLines {
+pub fn inner_lines(outer: &OuterLines<'_>, content: &Node, text: &str) -> InnerLines {
     let first = content.line.saturating_add(1);
     let opens_block = outer.get(content.line).is_some_and(|line| {
         let code = line.split(" #").next().unwrap_or(line).trim_end();
