@@ -1,6 +1,6 @@
 //! Boot logs (flights) from elsewhere, read within bounds.
 
-use windrow_decide::flight::Flights;
+use windrow_replay::Flights;
 
 use crate::json_values::ValueBudget;
 

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use windrow_decide::flight::{BootState, BootTimeline, Flights, boots};
+use windrow_replay::{BootState, BootTimeline, Flights, boots};
 
 use super::inputs::{is_standard_input, standard_input};
 use super::out::print_whole;

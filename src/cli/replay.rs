@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windrow_decide::Status;
-use windrow_decide::flight::{
-    ChangedTimes, Difference, Flights, RecordedDecision, Replay, ReplayedDecision, Segment,
-    changes, recorded_times,
-};
+use windrow_decide::flight::RecordedDecision;
 use windrow_plan::rules::{RuleSet, parse_duration};
+use windrow_replay::{
+    ChangedTimes, Difference, Flights, Replay, ReplayedDecision, Segment, changes, recorded_times,
+};
 
 use super::inputs::{is_standard_input, rule_files, standard_input};
 use super::out::{print_whole, write_out};
@@ -364,7 +364,7 @@ impl Show<'_> {
             return self.say("\nWith these rules, every file is held and released as recorded.");
         }
         self.say("\nWith these rules, and the recorded cluster:")?;
-        let times = |times: &windrow_decide::flight::FileTimes| {
+        let times = |times: &windrow_replay::FileTimes| {
             let at = |at: Option<Timestamp>| at.map(|at| self.time(at).trim().to_owned());
             let code = times
                 .code

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use windrow_decide::flight::{
+use windrow_decide::{Cause, ExpectationSource};
+use windrow_replay::{
     BootState, BootTimeline, ChainStep, FileTime, MedianTime, PhaseStay, WaitedOn,
 };
-use windrow_decide::{Cause, ExpectationSource};
 
 use super::rehearsal::clock;
 use super::table::Style;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-pub(super) use windrow_decide::flight::clock;
 use windrow_model::reasons::Severity;
+pub(super) use windrow_replay::clock;
 use windrow_simulate::rehearse::{
     Delay, Ending, NodeRehearsal, Prediction, Rehearsal, Side, Span, Weight,
 };

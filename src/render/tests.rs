@@ -1,7 +1,7 @@
 //! Tests of the renderers with artificial plans.
 
 use serde_json::json;
-use windrow_decide::flight::BootTimeline;
+use windrow_replay::BootTimeline;
 
 use super::samples::{broken, first_vm, wide};
 use super::{PlanReport, Style, blame_table, boot_picture, dot, mermaid, svg, table};

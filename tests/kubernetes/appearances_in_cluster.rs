@@ -17,8 +17,9 @@ use support::cluster::{AuditLog, Cluster, DEADLINE, HelmVersion, Spec, Who, even
 use support::helm::Helm;
 use support::objects::{CHART, DEFINITION, Gvk, NAMESPACE, api, served};
 use windrow_decide::flight::{
-    Appeared, FlightLine, Flights, Provenance, RecordedAppearance, RecordedRelease,
+    Appeared, FlightLine, Provenance, RecordedAppearance, RecordedRelease,
 };
+use windrow_replay::Flights;
 
 use super::daemon_in_cluster::Node;
 use crate::support;

@@ -11,9 +11,10 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use support::{Daemon, Node};
 use windrow_decide::flight::{
-    Appeared, FlightLine, Flights, Provenance, RecordedAppearance, RecordedRelease, Replay,
+    Appeared, FlightLine, Provenance, RecordedAppearance, RecordedRelease,
 };
 use windrow_model::manifest::GroupKind;
+use windrow_replay::{Flights, Replay};
 
 use crate::support::apiserver;
 use crate::support::daemon as support;

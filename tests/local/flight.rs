@@ -9,7 +9,8 @@ use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
 use support::Node;
-use windrow_decide::flight::{FlightLine, Flights, Replay};
+use windrow_decide::flight::FlightLine;
+use windrow_replay::{Flights, Replay};
 
 use crate::support::daemon as support;
 

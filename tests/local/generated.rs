@@ -142,10 +142,7 @@ fn the_page_of_harvesters_versions_is_current() {
 #[test]
 fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
     let schemas = [
-        (
-            "boot-timeline",
-            schema_for!(windrow_decide::flight::BootTimeline),
-        ),
+        ("boot-timeline", schema_for!(windrow_replay::BootTimeline)),
         (
             "check",
             schema_for!(windrow_simulate::rehearse::check::CheckReport),

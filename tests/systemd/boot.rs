@@ -5,7 +5,7 @@
 
 use machine::{Builder, Machine, say, skipped};
 use serde_json::Value;
-use windrow_decide::flight::{Flights, Replay};
+use windrow_replay::{Flights, Replay};
 
 use crate::support::machine;
 

@@ -59,6 +59,7 @@ pub use observation::{
     Addon, Api, ApplyFailure, ClusterEvent, Detail, Directory, FileChange, Interests, Marker,
     MarkerTrouble, Observation, ProbeInterest,
 };
+pub use outcome::on_purpose;
 pub use staging_state::{OrderError, StagingState};
 pub use status::{
     Blocker, CertificateSource, DeliveryState, ExpectationSource, FailedFile, FileStatus, HeldFile,

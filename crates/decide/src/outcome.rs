@@ -512,7 +512,7 @@ fn relies_on_pass(entry: &LedgerEntry) -> bool {
 }
 
 /// Does a user or an annotation hold it, rather than a missing object?
-pub(super) fn on_purpose(code: Code) -> bool {
+pub fn on_purpose(code: Code) -> bool {
     matches!(
         code,
         Code::HeldByAnnotation | Code::HeldByHand | Code::HeldAppliedOnce

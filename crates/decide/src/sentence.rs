@@ -30,7 +30,7 @@ pub fn word(status: &Status) -> &'static str {
 }
 
 /// The same without a document.
-pub(crate) fn word_of(readiness: Readiness, pace: Option<Pace>) -> &'static str {
+pub fn word_of(readiness: Readiness, pace: Option<Pace>) -> &'static str {
     match readiness {
         Readiness::Ready => "Ready",
         Readiness::Degraded => "Ready, degraded",

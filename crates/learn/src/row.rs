@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use windrow_decide::flight::{Appeared, BootState};
+use windrow_decide::flight::Appeared;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::Platform;
+use windrow_replay::BootState;
 
 /// The format of the rows that this program writes.
 pub const ROW_FORMAT: u32 = 1;

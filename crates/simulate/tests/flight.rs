@@ -2,13 +2,14 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow_decide::flight::{
-    BootState, BootTimeline, Difference, DigestKey, FlightLine, Flights, RecordedFile, Replay,
-    Segment, WaitedOn, boots, changes, recorded_times,
-};
+use windrow_decide::flight::{DigestKey, FlightLine, RecordedFile};
 use windrow_model::manifest::{FileContent, ReadLimits, read as read_manifest, sha256_hex};
 use windrow_plan::rules::RuleSet;
 use windrow_plan::{SourceMap, examine};
+use windrow_replay::{
+    BootState, BootTimeline, Difference, Flights, Replay, Segment, WaitedOn, boots, changes,
+    recorded_times,
+};
 use windrow_simulate::{FIRST_VM, Faults, Run, Setup, recorded};
 
 fn start() -> Timestamp {

@@ -5,7 +5,6 @@ use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use windrow_decide::flight::{Flights, boots};
 use windrow_decide::settings::{ConfigFile, ConfigFileRole, ConfigFiles, add_installer, merge};
 use windrow_decide::{Ledger, Mark};
 use windrow_gates::Trial;
@@ -21,6 +20,7 @@ use windrow_plan::rules::{Expression, RuleSet, parse_duration};
 use windrow_plan::version::{Version, When};
 use windrow_plan::{SourceMap, examine_content, link, rke2};
 use windrow_rack::Inventory;
+use windrow_replay::{Flights, boots};
 
 use crate::{check_messages, text};
 

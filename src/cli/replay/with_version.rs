@@ -1,8 +1,8 @@
 //! `windrow replay --with VERSION`: the recorded files are simulated with another version.
 
-use windrow_decide::flight::Segment;
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::version::Version;
+use windrow_replay::Segment;
 use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
 
 use super::super::out::print_whole;

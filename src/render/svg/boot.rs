@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use windrow_decide::flight::{BootTimeline, ChainStep, FileTime, FileWait, PhaseStay, WaitedOn};
+use windrow_replay::{BootTimeline, ChainStep, FileTime, FileWait, PhaseStay, WaitedOn};
 
 use super::super::blame::{end_words, span, step_subject, usual, usual_of_phase};
 use super::super::markup::escaped;

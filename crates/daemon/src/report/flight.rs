@@ -459,10 +459,11 @@ mod tests {
     use std::fs;
     use std::sync::mpsc;
 
-    use windrow_decide::flight::{Flights, Tap};
+    use windrow_decide::flight::Tap;
     use windrow_decide::settings::Settings;
     use windrow_decide::{Readiness, StagingState};
     use windrow_plan::rules::RuleSet;
+    use windrow_replay::Flights;
 
     use super::file::COPY;
     use super::*;

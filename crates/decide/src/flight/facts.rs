@@ -147,7 +147,7 @@ impl RecordedAnswer {
 
 /// The facts of an observation that the lines of a flight have recorded so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct RecordedFacts {
+pub(crate) struct RecordedFacts {
     /// Only a digest of each fact: the digest shows whether it changed, and the value is in the line.
     digests: BTreeMap<String, FactDigest>,
 }
@@ -157,7 +157,7 @@ type FactDigest = [u8; 32];
 
 /// The changes that a line has to record.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct FactChanges {
+pub(crate) struct FactChanges {
     /// Facts that are new or different.
     pub(super) changed: BTreeMap<String, Value>,
     /// Names of facts that no longer exist.
@@ -330,7 +330,7 @@ impl FactComparison<'_> {
 /// # Errors
 ///
 /// The name of the first fact that this program does not know, and why.
-pub(super) fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, String> {
+pub fn restore(facts: &BTreeMap<String, Value>) -> Result<Observation, String> {
     let mut observation = Observation::default();
     let mut probes = BTreeMap::new();
     for (name, value) in facts {

@@ -10,24 +10,20 @@
 //! ```
 //!
 //! Each line holds only the changes since the line before. A replay gives the same values to the same function, so a
-//! decision from a node can be repeated anywhere. A last line that is incomplete after a power cut is ignored.
+//! decision from a node can be repeated anywhere (crate `replay`). A last line that is incomplete after a power cut is ignored.
 //!
 //! Digests are written under a [`DigestKey`] of the process, so that no short secret can be guessed from its digest.
 //!
 //! Pure: converts values to lines and back. `report::flight` writes the lines to disk.
 
 mod appearance;
-mod boots;
-mod facts;
+pub mod facts;
 mod key;
 mod manifests;
 mod provenance;
-mod read;
 mod redact;
-mod replay;
 mod site_names;
 mod tap;
-mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,22 +40,12 @@ use crate::{Action, Decision, Event, FileStage, Ledger, Observation, Phase, Read
 use crate::{Status, StatusReason};
 
 pub use appearance::{Appeared, Provenance, RecordedAppearance, RecordedMachine, RecordedRelease};
-pub use boots::{RecordedBoot, boots};
 use facts::{FactChanges, RecordedFacts};
 pub use key::DigestKey;
 pub use manifests::RecordedFile;
 pub use provenance::{FieldManager, ObjectMetadata, OwnerReference, provenance};
-pub use read::{Flights, Segment};
-pub use replay::restore;
-pub use replay::{
-    ChangedTimes, Difference, FileTimes, Replay, ReplayedDecision, changes, recorded_times,
-};
 pub use site_names::hashed_name;
 pub use tap::Tap;
-pub use timeline::{
-    BootEnd, BootState, BootTimeline, ChainStep, FileTime, FileWait, MedianTime, PhaseStay,
-    WaitedOn, clock,
-};
 
 /// The format that this program writes.
 pub const VERSION: u32 = 1;
@@ -378,7 +364,7 @@ pub fn file_stages(ledger: &Ledger) -> BTreeMap<ManifestPath, RecordedStage> {
 }
 
 /// All of them not yet carried out.
-fn recorded_actions(decision: &Decision) -> Vec<RecordedAction> {
+pub fn recorded_actions(decision: &Decision) -> Vec<RecordedAction> {
     decision
         .actions
         .iter()
@@ -421,7 +407,7 @@ fn recorded_events<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Recor
 }
 
 /// The markers that a decision changes: a replay has to change the same ones. The ledger is compared separately.
-fn marker_changes(actions: &[RecordedAction]) -> BTreeSet<(ActionKind, MarkerPath)> {
+pub fn marker_changes(actions: &[RecordedAction]) -> BTreeSet<(ActionKind, MarkerPath)> {
     actions
         .iter()
         .filter_map(|action| Some((action.what, action.path.clone()?)))

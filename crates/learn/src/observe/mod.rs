@@ -8,12 +8,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_decide::FileStage;
-use windrow_decide::flight::{
-    BootTimeline, FlightLine, Flights, RecordedBoot, RecordedConfiguration, RecordedMachine,
-    RecordedStage, boots,
-};
+use windrow_decide::flight::{FlightLine, RecordedConfiguration, RecordedMachine, RecordedStage};
 use windrow_model::manifest::{ManifestPath, sha256_hex};
 use windrow_plan::readiness::node::Phase;
+use windrow_replay::{BootTimeline, Flights, RecordedBoot, boots};
 
 use self::refusals::Refusals;
 use self::who::Bringers;

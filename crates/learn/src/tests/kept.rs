@@ -1,7 +1,7 @@
 //! Objects that an earlier version of a chart left in the cluster.
 
 use serde_json::{Value, json};
-use windrow_decide::flight::Flights;
+use windrow_replay::Flights;
 
 use super::flight_lines::BootScript;
 use crate::row::thing_words;

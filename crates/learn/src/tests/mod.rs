@@ -7,9 +7,9 @@ mod properties;
 mod providers;
 
 use serde_json::json;
-use windrow_decide::flight::{BootState, Flights};
 use windrow_model::manifest::{GroupKind, sha256_hex};
 use windrow_plan::rules::RuleSet;
+use windrow_replay::{BootState, Flights};
 
 use self::flight_lines::BootScript;
 use crate::row::thing_words;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use windrow_decide::flight::Flights;
 use windrow_plan::readiness::node::NodeRole;
+use windrow_replay::Flights;
 
 use super::flight_lines::BootScript;
 use super::{loaded, rows};

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use windrow_decide::flight::{Appeared, BootState};
+use windrow_decide::flight::Appeared;
 use windrow_model::manifest::{GroupKind, ObjectRef};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rules::Platform;
+use windrow_replay::BootState;
 
 use super::loaded;
 use crate::bounds::complaint;

@@ -1,7 +1,7 @@
 //! How an object's own metadata proves its provider, and its limits.
 
 use serde_json::{Value, json};
-use windrow_decide::flight::Flights;
+use windrow_replay::Flights;
 
 use super::flight_lines::BootScript;
 use super::loaded;

@@ -1,6 +1,6 @@
 //! The time breakdown of one simulated bootstrap, as `windrow blame` would show it for the node.
 
-use windrow_decide::flight::{BootTimeline, Flights, boots};
+use windrow_replay::{BootTimeline, Flights, boots};
 
 use crate::{Faults, Setup, recorded};
 

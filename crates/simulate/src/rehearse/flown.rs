@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_decide::flight::{FlightLine, RecordedFile, Segment, restore};
+use windrow_decide::flight::{FlightLine, RecordedFile};
 use windrow_decide::settings::Settings;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::FileContent;
 use windrow_plan::rules::{Platform, RuleSet};
+use windrow_replay::{Segment, restore};
 
 use crate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
@@ -116,7 +117,7 @@ fn content(file: &RecordedFile) -> FileContent {
 
 #[cfg(test)]
 mod tests {
-    use windrow_decide::flight::Flights;
+    use windrow_replay::Flights;
 
     use super::*;
     use crate::rehearse::{Ending, rehearse};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windrow_decide::flight::BootTimeline;
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{ManifestPath, MarkerPath};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::Origin;
+use windrow_replay::BootTimeline;
 
 use super::delay::Delay;
 use super::prediction::{Prediction, SeenPhase, UsedTimes};

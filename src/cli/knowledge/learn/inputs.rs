@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use windrow_decide::flight::Flights;
 use windrow_learn::{BootSet, KnowledgeFile, ObservedBoot, observe};
+use windrow_replay::Flights;
 
 use crate::archive::{Archive, LARGEST_FLIGHT, Packed, read_flights};
 use crate::cli::inputs::{is_standard_input, standard_input};

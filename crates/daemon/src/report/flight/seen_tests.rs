@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use windrow_decide::flight::{Appeared, Flights, Provenance, RecordedAppearance, Tap};
+use windrow_decide::flight::{Appeared, Provenance, RecordedAppearance, Tap};
 use windrow_decide::settings::Settings;
 use windrow_decide::{NodeRole, StagingState};
 use windrow_model::manifest::ObjectRef;
 use windrow_plan::rules::RuleSet;
+use windrow_replay::Flights;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{FlightHead, FlightLine, VERSION};
+use windrow_decide::flight::{FlightHead, FlightLine, VERSION};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flights {

@@ -15,13 +15,14 @@ use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::{self as plan, Examined, Plan, SourceMap};
 
-use super::{
-    FlightLine, RecordedConfiguration, RecordedDecision, RecordedFiles, RecordedStage, Segment,
-    facts, file_stages, marker_changes, recorded_actions,
+use crate::Segment;
+use windrow_decide::flight::{
+    FlightLine, RecordedConfiguration, RecordedDecision, RecordedFiles, RecordedStage, facts,
+    file_stages, marker_changes, recorded_actions,
 };
-use crate::sentence::word_of;
-use crate::settings::{self, Settings};
-use crate::{Action, Decision, FileStage, Ledger, Marker, Observation, Phase, decide};
+use windrow_decide::sentence::word_of;
+use windrow_decide::settings::{self, Settings};
+use windrow_decide::{Action, Decision, FileStage, Ledger, Marker, Observation, Phase, decide};
 
 /// The maximum number of decisions that follow only from deadlines between two recorded ones.
 const ROUNDS: usize = 100;
@@ -425,7 +426,9 @@ pub fn changes(
         .collect()
 }
 
-fn list(markers: impl IntoIterator<Item = (super::ActionKind, MarkerPath)>) -> String {
+fn list(
+    markers: impl IntoIterator<Item = (windrow_decide::flight::ActionKind, MarkerPath)>,
+) -> String {
     let words: Vec<String> = markers
         .into_iter()
         .map(|(what, path)| format!("{what} {path}"))

@@ -5,7 +5,7 @@ use windrow_model::manifest::ManifestPath;
 use super::course::{BootCourse, NodePeriod};
 use super::files::{FileCourse, FileCourses, Followed};
 use super::{ChainStep, FileWait, WaitedOn};
-use crate::Cause;
+use windrow_decide::Cause;
 
 /// In seconds. A shorter step is not shown.
 const LEAST: f64 = 0.05;

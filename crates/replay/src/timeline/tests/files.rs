@@ -1,9 +1,9 @@
 //! The course of each file, with the reasons from repeated decisions.
 
 use super::*;
-use crate::StagingState;
-use crate::settings::Settings;
-use crate::status::{FailedFile, HeldFile, Holder, StagingStatus};
+use windrow_decide::StagingState;
+use windrow_decide::settings::Settings;
+use windrow_decide::{FailedFile, HeldFile, Holder, StagingStatus};
 use windrow_plan::rules::RuleSet;
 
 fn staging(held: &[(&str, Code, &str)]) -> StagingStatus {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::flight::boots::is_same_process;
+use crate::boots::is_same_process;
 
 /// A smaller step is caused by slewing or rounding.
 const JUMP: SignedDuration = SignedDuration::from_secs(5);

@@ -7,7 +7,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{FlightLine, Flights, RecordedDecision, Segment};
+use crate::{Flights, Segment};
+use windrow_decide::flight::{FlightLine, RecordedDecision};
 
 /// Two times of the same process differ only by rounding.
 const SAME: SignedDuration = SignedDuration::from_secs(1);
@@ -26,7 +27,7 @@ impl RecordedBoot<'_> {
     }
 
     /// The oldest first. The boolean is true for the first decision of a segment.
-    pub(super) fn decisions(&self) -> impl Iterator<Item = (&Segment, bool, &RecordedDecision)> {
+    pub(crate) fn decisions(&self) -> impl Iterator<Item = (&Segment, bool, &RecordedDecision)> {
         self.segments.iter().flat_map(|segment| {
             let decisions = decisions(segment).enumerate();
             decisions.map(move |(number, decision)| (*segment, number == 0, decision))

@@ -17,10 +17,9 @@ use super::course::BootCourse;
 use super::files::{FileCourse, FileCourses, StagingMoment};
 use super::usual::add_expected;
 use super::{BootState, BootTimeline, FileWait, WaitedOn};
-use crate::flight::{
-    FlightHead, FlightLine, Flights, RecordedDecision, RecordedStage, Segment, VERSION, boots,
-};
-use crate::{
+use crate::{Flights, Segment, boots};
+use windrow_decide::flight::{FlightHead, FlightLine, RecordedDecision, RecordedStage, VERSION};
+use windrow_decide::{
     Cause, ExpectationSource, FileStage, Ledger, LedgerEntry, Phase, PhaseExpectation, Readiness,
     StatusReason, UsualTime,
 };

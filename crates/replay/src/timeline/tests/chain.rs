@@ -1,7 +1,7 @@
 //! The chain, read from handmade courses of files.
 
 use super::*;
-use crate::flight::timeline::ChainStep;
+use crate::timeline::ChainStep;
 
 /// A course with kube-apiserver from `api` on, up to `end`: Staged, or not yet ended.
 fn course(api: i64, end: i64, is_staged: bool) -> BootCourse {

@@ -5,9 +5,9 @@ use windrow_model::reasons::Code;
 
 use super::axis::{Axis, ClockNews};
 use super::{BootEnd, BootState, PhaseStay};
-use crate::flight::RecordedStage;
-use crate::flight::boots::{RecordedBoot, first_reachable, started};
-use crate::{Phase, Readiness};
+use crate::boots::{RecordedBoot, first_reachable, started};
+use windrow_decide::flight::RecordedStage;
+use windrow_decide::{Phase, Readiness};
 
 /// If a flight begins this long after its process, its file was begun again during the boot.
 const CUT: SignedDuration = SignedDuration::from_secs(30);

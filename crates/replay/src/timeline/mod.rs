@@ -25,10 +25,10 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::boots::RecordedBoot;
-use crate::{Cause, ExpectationSource, Phase};
 use course::BootCourse;
 pub use course::clock;
 use files::FileCourses;
+use windrow_decide::{Cause, ExpectationSource, Phase};
 
 /// The time course of one boot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

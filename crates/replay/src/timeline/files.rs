@@ -13,9 +13,10 @@ use windrow_model::reasons::Code;
 use super::axis::Axis;
 use super::course::BootCourse;
 use super::{FileTime, FileWait};
-use crate::flight::boots::{RecordedBoot, started};
-use crate::flight::{RecordedDecision, RecordedStage, Replay, ReplayedDecision};
-use crate::{Cause, Ledger, LedgerEntry, Phase, PhaseExpectation, StagingStatus};
+use crate::boots::{RecordedBoot, started};
+use crate::{Replay, ReplayedDecision};
+use windrow_decide::flight::{RecordedDecision, RecordedStage};
+use windrow_decide::{Cause, Ledger, LedgerEntry, Phase, PhaseExpectation, StagingStatus};
 
 /// One file, as far as the boot covers it.
 #[derive(Debug, Clone, Default)]
@@ -169,7 +170,7 @@ impl FileCourses {
         self.waits_for = held.and_then(|held| {
             let waiting = || {
                 held.iter()
-                    .filter(|one| !crate::outcome::on_purpose(one.code))
+                    .filter(|one| !windrow_decide::on_purpose(one.code))
             };
             let root = waiting().min_by_key(|one| {
                 let mut blockers = one.blockers.iter();
@@ -220,7 +221,7 @@ struct EntryBefore(Arc<LedgerEntry>);
 
 impl EntryBefore {
     fn stage_before(&self) -> RecordedStage {
-        use crate::FileStage;
+        use windrow_decide::FileStage;
         match &self.0.state {
             FileStage::Held { code, .. } => without_code(RecordedStage::Held { code: *code }),
             FileStage::Released { .. } => RecordedStage::Released,
