@@ -596,6 +596,19 @@ fn a_second_daemon_on_the_same_root_ends_at_once_and_touches_nothing() {
 }
 
 #[test]
+fn its_help_may_be_closed_before_it_is_read() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let help = Command::new(env!("CARGO_BIN_EXE_windrowd"))
+        .arg("--help")
+        .stdout(writer)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&help.stderr);
+    assert_eq!((help.status.code(), &*said), (Some(0), ""));
+}
+
+#[test]
 fn nothing_but_its_own_directories_is_touched() {
     let node = Node::with(&[("a.yaml", WIDGET)]);
     let daemon = node.ready();

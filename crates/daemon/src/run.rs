@@ -1,6 +1,7 @@
 //! `windrowd`: the daemon as a program. systemd starts it; it ends on SIGTERM and leaves every hold in place.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -60,10 +61,7 @@ pub fn main() -> ExitCode {
     print_no_caught_panics();
     let root = match parse(std::env::args_os().skip(1)) {
         Ok(Command::Run { root }) => root,
-        Ok(Command::Print(text)) => {
-            print!("{text}");
-            return Exit::Ok.into();
-        }
+        Ok(Command::Print(text)) => return print_text(&text).into(),
         Err(error) => {
             eprintln!("windrowd: {error}\n\n{USAGE}");
             return Exit::Usage.into();
@@ -87,6 +85,18 @@ pub fn main() -> ExitCode {
             eprintln!("windrowd: {error:#}");
             Exit::Failure.into()
         }
+    }
+}
+
+/// Writes to standard output. If it has no reader any more (`windrowd --help | true`), the rest is not written.
+#[expect(clippy::disallowed_methods, reason = "the text is our own")]
+fn print_text(text: &str) -> Exit {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("windrowd: standard output: {error}");
+            Exit::Failure
+        }
+        _ => Exit::Ok,
     }
 }
 

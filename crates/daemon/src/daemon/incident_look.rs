@@ -6,11 +6,13 @@
 use std::future::pending;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::timeout;
 use windrow_harvester::incidents::{
     DetectorResult, OwnNode, add_own, found_of, kinds_of, look, look_at_own, look_by_rules,
 };
@@ -19,6 +21,9 @@ use windrow_model::reasons::Code;
 use windrow_plan::rules::FindingRule;
 
 use crate::observe::objects::{Room, ask_by_name, look_in_rounds};
+
+/// How long a look may take; incidents that it has not examined by then are not judged.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The place for a look. Nothing can interrupt a judgement: it keeps a thread, and the objects of its look, until it has
 /// ended, even if the look was given up. No other look begins before.
@@ -54,6 +59,22 @@ pub(super) async fn look_at_cluster(
         looked
     })
     .await
+}
+
+/// Like [`look_at_cluster`] for a repair, which must end: the diagnosis waits for it.
+///
+/// # Errors
+///
+/// In a line, that the look took too long.
+pub(super) async fn look_within(
+    patience: Duration,
+    client: &Client,
+    place: &LookPlace,
+    now: fn() -> Timestamp,
+) -> Result<Vec<DetectorResult>, String> {
+    let own = OwnNode::default();
+    let looked = timeout(patience, look_at_cluster(client, place, now, &own)).await;
+    looked.map_err(|_| format!("a look took longer than {} s", patience.as_secs()))
 }
 
 /// Examines only this node, when another server examines the cluster.
@@ -126,14 +147,12 @@ pub(super) async fn look_by_rules_at_cluster(
 /// # Errors
 ///
 /// In a line, that it lasts, or that this is unknown.
-pub(super) async fn is_over(
-    client: &Client,
-    place: &LookPlace,
-    now: fn() -> Timestamp,
+pub(super) fn is_over(
+    looked: Result<Vec<DetectorResult>, String>,
     code: Code,
     subject: &str,
 ) -> Result<(), String> {
-    let looked = look_at_cluster(client, place, now, &OwnNode::default()).await;
+    let looked = looked.map_err(|why| format!("it cannot be judged again: {why}"))?;
     let found =
         found_of(&looked, code).map_err(|why| format!("it cannot be judged again: {why}"))?;
     match found.into_iter().find(|one| one.subject == subject) {
@@ -168,6 +187,19 @@ mod tests {
             Vec::new()
         })
         .await;
+    }
+
+    #[tokio::test]
+    async fn a_repair_does_not_wait_forever_for_a_look_that_does_not_end() {
+        let place = LookPlace::default();
+        let _other_look = place.take().await;
+        let (client, now) = (client(), || Timestamp::UNIX_EPOCH);
+        let looked = look_within(Duration::ZERO, &client, &place, now).await;
+        let judged = is_over(looked, Code::AddonStuck, "Addon a");
+        assert_eq!(
+            judged,
+            Err("it cannot be judged again: a look took longer than 0 s".to_owned())
+        );
     }
 
     #[test]

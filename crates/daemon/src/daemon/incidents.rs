@@ -14,7 +14,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -29,7 +28,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::Plan;
 use windrow_plan::rules::FindingRule;
 
-use super::incident_look::{look_at_cluster, look_at_own_node, look_by_rules_at_cluster};
+use super::incident_look::{PATIENCE, look_at_cluster, look_at_own_node, look_by_rules_at_cluster};
 use super::look_turn::{LookBasis, LookTurn, LookTurns};
 use super::node_findings::read_without_manifests;
 use super::repairs::Repairer;
@@ -45,8 +44,6 @@ use crate::observe::rke2::admin_kubeconfig;
 use crate::report::journal;
 use crate::report::publish::StatusWatch;
 
-/// How long a look may take; incidents that it has not examined by then are not judged.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// How many times as often it looks while the node is not Ready; less and less often if there is nothing new.
 const SOONER: u32 = 5;
 

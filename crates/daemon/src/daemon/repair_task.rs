@@ -9,11 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use serde::{Deserialize, Serialize};
-use windrow_harvester::incidents::{IncidentFinding, OwnNode, found_of};
+use windrow_harvester::incidents::{IncidentFinding, found_of};
 use windrow_model::reasons::Code;
 use windrow_model::text::cut;
 
-use super::incident_look::{LookPlace, is_over, look_at_cluster};
+use super::incident_look::{LookPlace, PATIENCE, is_over, look_within};
 use super::repairs::{fingerprint, fingerprint_of, report_to_daemon};
 use crate::act::repair::{
     BegunCure, Record, Records, RepairOutcome, RequestOutcome, RestoreEntry, RestoreNote,
@@ -244,9 +244,7 @@ impl RepairTask {
         turn: &mut Turn<'_>,
         code: Code,
     ) -> Result<Vec<IncidentFinding>, String> {
-        let own = OwnNode::default();
-        let look =
-            async { Ok(look_at_cluster(&self.client, &self.look_place, self.now, &own).await) };
+        let look = look_within(PATIENCE, &self.client, &self.look_place, self.now);
         let looked = turn.during(look).await?;
         Ok(found_of(&looked, code)?.into_iter().cloned().collect())
     }
@@ -423,7 +421,10 @@ impl RepairTask {
                 report_to_daemon(&self.layout, undone, &name, (BY, what), now());
                 return None;
             }
-            Ok(()) => is_over(&self.client, &self.look_place, now, code, &record.subject).await,
+            Ok(()) => {
+                let looked = look_within(PATIENCE, &self.client, &self.look_place, now).await;
+                is_over(looked, code, &record.subject)
+            }
             Err(_) if is_unwanted => Err(why_stopped(&record)),
             // Another client was faster, or only waiting is left.
             Err(why) if !record.is_open() => Err(why),
