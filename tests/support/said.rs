@@ -35,6 +35,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
             "crates/daemon/src/files",
             "crates/daemon/src/fs",
             "src/archive",
+            "src/inspect",
         ],
     ),
     (
@@ -56,11 +57,11 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ("Texts of answers, tables and pages", &["src/render"]),
     (
         "Messages of the rack",
-        &["src/rack", "crates/rack", "src/rack/bounded_client"],
+        &["src/rack", "crates/rack"],
     ),
     (
         "Messages about manifests, rules and knowledge",
-        &["crates/model", "crates/plan"],
+        &["crates/model", "crates/inputs", "crates/plan"],
     ),
     ("Messages about decisions and settings", &["crates/decide"]),
     ("Messages about feature gates", &["crates/gates"]),
@@ -68,8 +69,8 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         "Messages about add-ons, incidents, drains and upgrades",
         &["crates/harvester"],
     ),
-    ("Messages about a host", &["crates/host"]),
-    ("Messages about earlier boots", &["crates/learn"]),
+    ("Messages about a host", &["crates/host", "crates/preflight"]),
+    ("Messages about earlier boots", &["crates/learn", "crates/replay"]),
     (
         "Messages about a simulation",
         &["crates/simulate/src/rehearse", "src/sandbox"],
