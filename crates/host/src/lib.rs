@@ -1,7 +1,7 @@
 //! The host machine: its facts ([`HostFacts`]), its health ([`health`]), and the completeness of its hardware
 //! ([`HardwareInventory`]).
 //!
-//! May know: the crates `model`, `plan` and `harvester`. The crate `preflight` judges whether the machine can become a node; the
+//! May know: the crate `harvester`. The crate `preflight` judges whether the machine can become a node; the
 //! console and the probes need the facts without this verdict.
 //!
 //! Invariants: readings are the input, a document is the output. A fact that could not be read is unknown with its reason, and
