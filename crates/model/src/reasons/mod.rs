@@ -8,7 +8,8 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How much a reason matters.
 #[derive(
@@ -59,13 +60,10 @@ pub struct Reason {
 macro_rules! reasons {
     ($($section:literal { $($code:ident $id:literal $severity:ident $(in $page:literal $([$curable:ident])?)? $template:literal $advice:literal $message_id:literal;)+ })+) => {
         /// A stable reason code.
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-        )]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code {
             $($(
                 #[doc = $template]
-                #[serde(rename = $id)]
                 $code,
             )+)+
         }
@@ -149,6 +147,35 @@ impl Code {
     }
 }
 
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Reads the table. Derived code would compare a text with each code separately, which takes 70 KB of the daemon.
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CodeText;
+
+        impl Visitor<'_> for CodeText {
+            type Value = Code;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a reason code")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Code, E> {
+                let row = REASONS.iter().find(|reason| reason.id == text);
+                row.map(|reason| reason.code)
+                    .ok_or_else(|| E::custom(format_args!("unknown reason code `{text}`")))
+            }
+        }
+
+        deserializer.deserialize_str(CodeText)
+    }
+}
+
 /// In a schema, any text in the form of a code: a reader with an older schema accepts a document with a newer code.
 impl JsonSchema for Code {
     fn schema_name() -> Cow<'static, str> {
@@ -172,7 +199,7 @@ impl std::fmt::Display for Code {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::{BTreeMap, HashSet};
 
     use super::*;
 
@@ -224,6 +251,30 @@ mod tests {
         assert_eq!(
             Code::Held.say(&[("file", "a.yaml"), ("why", "because")]),
             "a.yaml held: because"
+        );
+    }
+
+    #[test]
+    fn every_code_is_read_as_it_is_written_also_as_a_key() {
+        for reason in REASONS {
+            let counts = BTreeMap::from([(reason.code, reason.code)]);
+            let text = serde_json::to_string(&counts).unwrap();
+            assert_eq!(text, format!(r#"{{"{0}":"{0}"}}"#, reason.id));
+            assert_eq!(
+                serde_json::from_str::<BTreeMap<Code, Code>>(&text).unwrap(),
+                counts
+            );
+            let value = serde_json::to_value(reason.code).unwrap();
+            assert_eq!(serde_json::from_value::<Code>(value).unwrap(), reason.code);
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_is_refused_by_its_name() {
+        let refused = serde_json::from_str::<Code>(r#""of-a-newer-windrow""#).unwrap_err();
+        assert!(
+            refused.to_string().contains("`of-a-newer-windrow`"),
+            "{refused}"
         );
     }
 }

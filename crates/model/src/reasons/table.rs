@@ -1,8 +1,6 @@
 //! The table, by section of `docs/reasons.md`: code, severity, for an incident its page and whether Windrow has a cure, template,
 //! advice and MESSAGE_ID of each reason. The module above explains these columns.
 
-use serde::{Deserialize, Serialize};
-
 use super::{Reason, Severity, first};
 
 reasons! {
