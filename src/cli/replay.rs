@@ -21,9 +21,8 @@ use super::output::Output;
 use super::{Context, Exit, complain, why};
 use crate::archive::{LARGEST_FLIGHT, read_flights};
 use crate::files::read_at_most;
-use crate::json_values::ValueBudget;
-
 use crate::fs;
+use crate::json_values::ValueBudget;
 
 /// Replay recorded decisions, and compare the results
 #[derive(Debug, clap::Args)]

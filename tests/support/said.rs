@@ -55,10 +55,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Texts of answers, tables and pages", &["src/render"]),
-    (
-        "Messages of the rack",
-        &["src/rack", "crates/rack"],
-    ),
+    ("Messages of the rack", &["src/rack", "crates/rack"]),
     (
         "Messages about manifests, rules and knowledge",
         &["crates/model", "crates/inputs", "crates/plan"],
@@ -69,8 +66,14 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         "Messages about add-ons, incidents, drains and upgrades",
         &["crates/harvester"],
     ),
-    ("Messages about a host", &["crates/host", "crates/preflight"]),
-    ("Messages about earlier boots", &["crates/learn", "crates/replay"]),
+    (
+        "Messages about a host",
+        &["crates/host", "crates/preflight"],
+    ),
+    (
+        "Messages about earlier boots",
+        &["crates/learn", "crates/replay"],
+    ),
     (
         "Messages about a simulation",
         &["crates/simulate/src/rehearse", "src/sandbox"],

@@ -10,14 +10,14 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_plan::kubernetes::{Minors, is_built_in_group};
-
-use crate::cross_check::CrossCheck;
-use crate::value_rules::ValueRules;
-use crate::{CustomKind, Problem, ProblemKind, check};
 use windrow_plan::rke2::ServiceRanges;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, SourceMap};
+
+use crate::cross_check::CrossCheck;
+use crate::value_rules::ValueRules;
+use crate::{CustomKind, Problem, ProblemKind, check};
 
 /// Most findings of one file.
 const MOST_FINDINGS: usize = 100;

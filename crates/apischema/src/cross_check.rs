@@ -16,12 +16,6 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, Object, ObjectRef};
-use windrow_model::reasons::{Code, Severity};
-use windrow_model::suggest;
-use windrow_plan::kubernetes::is_default_cluster_role;
-
 use duplicates::Duplicates;
 use limits::Limits;
 use pod_security::PodSecurity;
@@ -29,8 +23,13 @@ use policies::Policies;
 use references::References;
 use refusals::Refusals;
 use taken::Taken;
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_model::reasons::{Code, Severity};
+use windrow_model::suggest;
 use windrow_plan::SourceMap;
 use windrow_plan::knowledge::Brings;
+use windrow_plan::kubernetes::is_default_cluster_role;
 use windrow_plan::rke2::{PACKAGED, ServiceRanges};
 use windrow_plan::rules::Platform;
 use windrow_plan::{Installing, installing};

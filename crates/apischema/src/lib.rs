@@ -47,10 +47,9 @@ pub use problem::{Problem, ProblemKind};
 pub use schedule::error as schedule_problem;
 pub use value_rules::ValueRules;
 
+use kinds::Found;
 use windrow_model::manifest::Object;
 use windrow_plan::kubernetes::Minors;
-
-use kinds::Found;
 
 /// The errors for which kube-apiserver would reject an object of a built-in kind, and the fields that it would drop. Empty for
 /// other kinds.

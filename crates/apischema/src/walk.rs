@@ -4,6 +4,7 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue, Object, decode_base64};
 use windrow_model::quantity::is_quantity;
 use windrow_model::redact::REDACTED;
 use windrow_model::suggest::{self, Slip};
+use windrow_plan::kubernetes::Minors;
 
 use crate::catalogue::{CATALOGUE, Field};
 use crate::path::Path;
@@ -11,7 +12,6 @@ use crate::problem::{Problem, ProblemKind, Reason};
 use crate::refused_again::is_refused_again;
 use crate::shape::Shape;
 use crate::{enforced, formats, parts, values};
-use windrow_plan::kubernetes::Minors;
 
 /// The errors in an object of a built-in kind, as far as its definition shows them.
 pub(crate) fn walk(object: &Object, definition: &'static str, minors: Minors) -> Vec<Problem> {

@@ -2,7 +2,6 @@
 //! (`github.com/vincent-petithory/dataurl`, which v2.26 vendors).
 
 use percent_encoding::percent_decode;
-
 use windrow_model::manifest::encoding::decode_base64;
 
 /// The content; `None` for any other address.

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use proptest::prelude::*;
+use windrow_model::reasons::Code;
 
 use super::*;
-use windrow_model::reasons::Code;
 
 const HARVESTER: &str = r#"schemeVersion: 1
 token: example

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_host::HostFacts;
 use windrow_model::checks::CheckList;
 use windrow_plan::rules::Platform;
 
 use crate::{PlannedRole, Surroundings};
-use windrow_host::HostFacts;
 
 /// Output of `windrow preflight -o json`. The names of its fields are stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,12 +3,12 @@
 
 use std::net::IpAddr;
 
-use crate::vip_check::AddressClaim;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_host::Reading;
 
 use crate::sockets::Protocol;
-use windrow_host::Reading;
+use crate::vip_check::AddressClaim;
 
 /// Requests and their results. An absent field was not requested.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

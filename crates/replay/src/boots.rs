@@ -6,9 +6,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use windrow_decide::flight::{FlightLine, RecordedDecision};
 
 use crate::{Flights, Segment};
-use windrow_decide::flight::{FlightLine, RecordedDecision};
 
 /// Two times of the same process differ only by rounding.
 const SAME: SignedDuration = SignedDuration::from_secs(1);

@@ -1,7 +1,6 @@
 //! Reads flights back: lines, the flights that they form, and damage.
 
 use serde::Deserialize;
-
 use windrow_decide::flight::{FlightHead, FlightLine, VERSION};
 
 #[derive(Debug, Clone, PartialEq)]

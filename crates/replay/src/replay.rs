@@ -9,13 +9,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
-use windrow_model::reasons::Code;
-use windrow_plan::knowledge::NodeFacts;
-use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{self as plan, Examined, Plan, SourceMap};
-
-use crate::Segment;
 use windrow_decide::flight::{
     FlightLine, RecordedConfiguration, RecordedDecision, RecordedFiles, RecordedStage, facts,
     file_stages, marker_changes, recorded_actions,
@@ -23,6 +16,13 @@ use windrow_decide::flight::{
 use windrow_decide::sentence::word_of;
 use windrow_decide::settings::{self, Settings};
 use windrow_decide::{Action, Decision, FileStage, Ledger, Marker, Observation, Phase, decide};
+use windrow_model::manifest::{BaseName, ManifestPath, MarkerPath};
+use windrow_model::reasons::Code;
+use windrow_plan::knowledge::NodeFacts;
+use windrow_plan::rules::{Platform, RuleSet};
+use windrow_plan::{self as plan, Examined, Plan, SourceMap};
+
+use crate::Segment;
 
 /// The maximum number of decisions that follow only from deadlines between two recorded ones.
 const ROUNDS: usize = 100;

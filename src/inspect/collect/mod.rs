@@ -13,11 +13,10 @@ mod reduce;
 
 use tokio::time::Instant;
 
-use crate::apiserver::ApiServer;
-use crate::archive::{Collected, OWN_NODE};
-
 use self::collection::{CollectedPart, Collection, MOST_MEMORY};
 pub(crate) use self::collection::{OnProgress, Wanted};
+use crate::apiserver::ApiServer;
+use crate::archive::{Collected, OWN_NODE};
 
 pub(crate) async fn collect(
     api: &ApiServer,

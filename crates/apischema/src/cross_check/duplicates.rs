@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::FixedFields;
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::Code;
+use windrow_plan::SourceMap;
 
 use super::finding;
 use super::refusals::in_cluster;
-use windrow_plan::SourceMap;
+use crate::FixedFields;
 
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {

@@ -9,13 +9,13 @@ mod amounts;
 
 use std::collections::BTreeSet;
 
-use crate::quantity;
+use amounts::{Amounts, Asked, Defaults, takes};
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node, Object, ObjectRef};
+use windrow_plan::SourceMap;
 
 use super::refusals::{Refusals, in_cluster, shown};
-use amounts::{Amounts, Asked, Defaults, takes};
-use windrow_plan::SourceMap;
+use crate::quantity;
 
 #[derive(Debug, Default)]
 pub(super) struct Limits {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::PodSecurityLevel;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Object, ObjectRef, PodTemplate};
 use windrow_model::reasons::{Code, Severity};
+use windrow_plan::SourceMap;
 
 use super::finding;
 use super::refusals::Refusals;
-use windrow_plan::SourceMap;
+use crate::PodSecurityLevel;
 
 const LABEL: &str = "pod-security.kubernetes.io/enforce";
 

@@ -6,10 +6,10 @@
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::object::{LabelSelector, plural_of};
-
-use super::refusals::{Refusals, in_cluster};
 use windrow_plan::SourceMap;
 use windrow_plan::rules::{EvaluationBudget, Expression};
+
+use super::refusals::{Refusals, in_cluster};
 
 /// Steps that one rule may take for one object.
 const STEPS: u64 = 200_000;

@@ -10,11 +10,11 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, PodTemplate};
 use windrow_model::object::pods;
 use windrow_model::reasons::Code;
+use windrow_plan::SourceMap;
+use windrow_plan::knowledge::is_platforms_namespace;
 use windrow_plan::kubernetes::is_built_in_group;
 
 use super::finding;
-use windrow_plan::SourceMap;
-use windrow_plan::knowledge::is_platforms_namespace;
 
 /// Kind, namespace (empty if the kind has none) and name.
 type Named = (String, String, String);

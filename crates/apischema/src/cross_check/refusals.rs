@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::Code;
+use windrow_plan::knowledge::{NodeFacts, kubernetes_scope};
 
 use super::finding;
-use windrow_plan::knowledge::{NodeFacts, kubernetes_scope};
 
 /// The objects that will never exist.
 #[derive(Debug, Default)]

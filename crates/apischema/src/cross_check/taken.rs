@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Object, ObjectRef};
 use windrow_model::reasons::Code;
+use windrow_plan::SourceMap;
+use windrow_plan::rke2::ServiceRanges;
 
 use super::finding;
 use super::refusals::{Refusals, in_cluster};
-use windrow_plan::SourceMap;
-use windrow_plan::rke2::ServiceRanges;
 
 #[derive(Debug, Default)]
 pub(super) struct Taken {

@@ -1,9 +1,9 @@
 mod refusals;
 
 use windrow_model::manifest::{self, FileContent, ReadLimits};
+use windrow_plan::knowledge::KnownStorageClass;
 
 use super::*;
-use windrow_plan::knowledge::KnownStorageClass;
 
 fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
     let content = FileContent::Bytes(text.as_bytes().to_vec());

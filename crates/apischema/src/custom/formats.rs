@@ -7,9 +7,9 @@ use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use windrow_plan::kubernetes::Minors;
 
 use crate::formats;
-use windrow_plan::kubernetes::Minors;
 
 /// Whether a text has the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,10 +26,10 @@ mod validate;
 use std::sync::LazyLock;
 
 use windrow_model::manifest::{self, FileContent, GroupKind, Node, Object, ReadLimits};
+use windrow_plan::kubernetes::Minors;
 
 use crate::path::Path;
 use crate::problem::{self, Problem, ProblemKind};
-use windrow_plan::kubernetes::Minors;
 
 pub(crate) use prepare::prune_default;
 pub(crate) use schema::{is_true, items_of};

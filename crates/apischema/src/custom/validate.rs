@@ -5,13 +5,13 @@
 use regex::Regex;
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::suggest::Slip;
+use windrow_plan::kubernetes::Minors;
 
 use super::formats::{self, Verdict};
 use super::schema::{Others, expected_type, has_type, is_true, items_of, json_type, others};
 use crate::formats::is_dns_1035_label;
 use crate::path::Path;
 use crate::problem::{Problem, ProblemKind, Reason};
-use windrow_plan::kubernetes::Minors;
 
 pub(crate) struct Validator {
     minors: Minors,

@@ -21,10 +21,10 @@ mod webhooks;
 mod workloads;
 
 use windrow_model::manifest::{Node, Object};
+use windrow_plan::kubernetes::Minors;
 
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
-use windrow_plan::kubernetes::Minors;
 
 /// Adds the validation errors of kube-apiserver for an object that can be decoded.
 pub(crate) fn check(object: &Object, minors: Minors, problems: &mut Vec<Problem>) {

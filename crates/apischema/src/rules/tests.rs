@@ -3,7 +3,6 @@
 mod single;
 
 use windrow_model::manifest::{self, FileContent, ReadLimits};
-
 use windrow_plan::kubernetes::Minors;
 
 /// The messages about a text: line, field and message.

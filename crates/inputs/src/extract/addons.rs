@@ -37,9 +37,10 @@ pub(super) fn misspelt(root: &Node) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use windrow_model::manifest::yaml;
     use windrow_model::reasons::Code;
+
+    use super::*;
 
     #[test]
     fn an_addon_under_its_own_name_is_enabled_by_nothing() {

@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
+use windrow_model::manifest::encoding;
+
 use super::taker::Extractor;
 use super::{
     FileKind, InnerLines, Node, NodeValue, Problem, inner_lines, key_not_read, not_looked_at,
 };
-use windrow_model::manifest::encoding;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Encoding {

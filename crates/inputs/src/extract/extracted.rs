@@ -1,11 +1,12 @@
 //! The files and problems that were extracted from a file.
 
-use super::InnerLines;
-use super::write_time::WriteTime;
 use windrow_model::manifest::file_kind::FileKind;
 use windrow_model::manifest::{
     FileContent, ManifestFile, Node, NodeValue, Problem, ReadLimits, read,
 };
+
+use super::InnerLines;
+use super::write_time::WriteTime;
 
 /// The files that a configuration writes below a `server/manifests` directory.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use windrow_model::manifest::encoding;
+
 use super::put::{ContentError, FoundContent, WrittenTo};
 use super::taker::Extractor;
 use super::unread::resource_keys;
 use super::{
     FileKind, InnerLines, Node, NodeValue, inner_lines, key_not_read, named, not_looked_at,
 };
-use windrow_model::manifest::encoding;
-
 use crate::data_url;
 
 /// The keys that refer to content. Ignition has only the first.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-use super::*;
 use windrow_model::reasons::Code;
+
+use super::*;
 
 const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n";

@@ -17,10 +17,11 @@
 
 mod objects;
 
+use windrow_model::manifest::{APPLIED_BY_IMAGE_BUILDER, is_manifest_name};
+
 use super::put::{ContentError, FoundContent, WrittenTo};
 use super::taker::Extractor;
 use super::{InnerLines, Node, NodeValue, named, yaml};
-use windrow_model::manifest::{APPLIED_BY_IMAGE_BUILDER, is_manifest_name};
 
 /// The supported versions of definitions.
 const VERSIONS: [&str; 4] = ["1.0", "1.1", "1.2", "1.3"];

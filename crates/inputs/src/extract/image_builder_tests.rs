@@ -1,9 +1,10 @@
 //! Definitions of Edge Image Builder.
 
-use super::ignition_tests::Beside;
-use super::*;
 use windrow_model::manifest::{APPLIED_BY_IMAGE_BUILDER, ManifestPath};
 use windrow_model::reasons::Code;
+
+use super::ignition_tests::Beside;
+use super::*;
 
 const DEFINITION: &str = "apiVersion: 1.3
 image:

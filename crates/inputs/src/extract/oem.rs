@@ -4,8 +4,9 @@
 //! `os.writeFiles` is written there twice, unchanged: in yip's file (`pkg/config/cos.go`) and in the copy of the
 //! configuration (`harv-install`, `save_configs`). v1.4.0 to v1.8.1.
 
-use super::{Node, Problem, field};
 use windrow_model::reasons::Code;
+
+use super::{Node, Problem, field};
 
 const MIB: usize = 1 << 20;
 /// Leaves room for the rest of an installation and for later upgrades.
@@ -37,9 +38,10 @@ fn judge(bytes: usize) -> Option<Code> {
 
 #[cfg(test)]
 mod tests {
+    use windrow_model::manifest::ReadLimits;
+
     use super::*;
     use crate::extract::extract;
-    use windrow_model::manifest::ReadLimits;
 
     #[test]
     fn what_fits_onto_the_partition_twice_is_fine_and_what_does_not_is_told() {

@@ -1,5 +1,7 @@
 //! Extracts the files that one configuration writes, as its reader would: Harvester's installer, cloud-init or yip.
 
+use windrow_model::reasons::Code;
+
 use super::unread::entry_keys;
 use super::write_time::{WriteTime, is_early};
 use super::{
@@ -7,7 +9,6 @@ use super::{
     ReadLimits, field, not_looked_at,
 };
 use crate::manifest_path::{ManifestPlace, configuration, manifest_place};
-use windrow_model::reasons::Code;
 
 pub(super) struct Extractor<'t> {
     pub(super) source: &'t str,

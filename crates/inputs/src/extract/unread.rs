@@ -1,8 +1,5 @@
 //! Keys that are probably meant to write files but are never read, and user-data that is not read at all.
 
-use super::addons::misspelt as misspelt_addons;
-use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
-use crate::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
 use windrow_model::manifest::file_kind::{
     CLOUD_INIT_READ, RecognisedKind, cloud_init_keys, installer_reads, is_cloud_config,
     is_cloud_inits, meant_write_files,
@@ -10,6 +7,10 @@ use windrow_model::manifest::file_kind::{
 use windrow_model::manifest::yaml::RepeatedKey;
 use windrow_model::reasons::Code;
 use windrow_model::suggest::nearest;
+
+use super::addons::misspelt as misspelt_addons;
+use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
+use crate::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
 
 /// The keys of a written file: cloud-init's schema of `write_files` (26.2), which includes those that the installer and
 /// yip read. A misspelling of the last two changes nothing that Windrow checks.

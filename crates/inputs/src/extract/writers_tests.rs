@@ -1,7 +1,8 @@
 //! Tests of the last writer of a path, of content from elsewhere, and of misspelt keys.
 
-use super::*;
 use windrow_model::reasons::Code;
+
+use super::*;
 
 const FILE: &str = "/var/lib/rancher/rke2/server/manifests/a.yaml";
 

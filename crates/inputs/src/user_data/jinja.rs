@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::manifest_path::could_be_looked_at;
 use windrow_model::manifest::{Node, ReadLimits, yaml};
 use windrow_model::text::one_line;
+
+use crate::manifest_path::could_be_looked_at;
 
 /// A template with a word in place of each expression.
 #[derive(Debug, Default)]

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
-use super::{ConfigPart, Wrapped};
 use windrow_model::manifest::{MapEntry, Node, NodeValue, ReadLimits, yaml};
 use windrow_model::reasons::Code;
+
+use super::{ConfigPart, Wrapped};
 
 /// The lists that Windrow checks.
 const LISTS: [&str; 3] = ["write_files", "runcmd", "bootcmd"];

@@ -1,11 +1,11 @@
 //! Multipart user-data: a MIME message whose parts are cloud-configs, scripts and more.
 
 use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use windrow_model::manifest::{ReadLimits, encoding};
 
 use super::{
     LAUNCH_INDEX, MERGE_HEADERS, ONE_MACHINE, Payload, Wrapped, below, part_name, take, type_of,
 };
-use windrow_model::manifest::{ReadLimits, encoding};
 
 /// More than any platform provides; every few bytes could be a part or a header with its own cost.
 const LONGEST: usize = 4 << 20;

@@ -12,12 +12,13 @@ mod tests;
 pub use jinja::stand_in;
 pub(super) use merge::{NOTHING, takes_nothing};
 
-use crate::extract::{
-    Extraction, InnerLines, OuterLines, as_input_problem, extract_parts, inner_lines, named,
-};
 use windrow_model::manifest::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
 use windrow_model::manifest::{Node, NodeValue, Problem, ReadLimits, encoding, yaml};
 use windrow_model::reasons::Code;
+
+use crate::extract::{
+    Extraction, InnerLines, OuterLines, as_input_problem, extract_parts, inner_lines, named,
+};
 
 /// The type of a file.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,10 +5,11 @@ mod wrappings;
 
 use std::io::Write as _;
 
-use super::*;
-use crate::extract::extract;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+
+use super::*;
+use crate::extract::extract;
 
 const FILE: &str = "/var/lib/rancher/rke2/server/manifests";
 

@@ -1,16 +1,15 @@
 //! Checks the disks, each by its use.
 
 use windrow_harvester::versions::Fact;
-use windrow_plan::rules::Platform;
-
-use super::machine::gib;
+use windrow_host::{BlockDevice, DiskKind, Reading};
 use windrow_model::checks::NoFacts::NotChecked;
 use windrow_model::checks::{CheckFacts, CheckResult};
+use windrow_plan::rules::Platform;
 
 use super::Judged;
+use super::machine::gib;
 use crate::minimums::{Figure, PublishedMinimum};
 use crate::{ConfiguredValue, PlannedRole};
-use windrow_host::{BlockDevice, DiskKind, Reading};
 
 const GIB: u64 = 1 << 30;
 /// The same limits as in the probes `disk-space` and `disk-inodes`.

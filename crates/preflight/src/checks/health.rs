@@ -1,10 +1,10 @@
 //! Checks the temperatures of the machine and the errors of its links.
 
+use windrow_host::health::{ERRORS_PER_MILLION, LinkCounts, MARGIN, too_hot, too_many_errors};
 use windrow_model::checks::NoFacts::NotChecked;
 use windrow_model::checks::{CheckFacts, CheckResult};
 
 use super::Judged;
-use windrow_host::health::{ERRORS_PER_MILLION, LinkCounts, MARGIN, too_hot, too_many_errors};
 
 pub(super) fn temperatures(judged: &Judged<'_>) -> CheckResult {
     let sensors = match judged.host.temperatures.get() {

@@ -1,16 +1,15 @@
 //! Checks processors, memory, firmware, identity and host name.
 
 use windrow_harvester::versions::Fact;
-use windrow_model::grammars::is_subdomain;
-use windrow_model::reasons::Severity;
-
+use windrow_host::Firmware;
 use windrow_model::checks::NoFacts::NotChecked;
 use windrow_model::checks::{CheckFacts, CheckResult};
+use windrow_model::grammars::is_subdomain;
+use windrow_model::reasons::Severity;
 
 use super::Judged;
 use crate::PlannedRole;
 use crate::minimums::Figure;
-use windrow_host::Firmware;
 
 const GIB: u64 = 1 << 30;
 /// The share that the kernel reserves. The installer allows for the same (harvester-installer pkg/preflight/checks.go).
@@ -186,7 +185,8 @@ pub(super) fn virtualisation(judged: &Judged<'_>) -> CheckResult {
 pub(super) fn identity(judged: &Judged<'_>) -> CheckResult {
     let machine = &judged.host.machine;
     let mut facts = CheckFacts::default();
-    let name = |reading: &windrow_host::Reading<String>| reading.known().cloned().unwrap_or_default();
+    let name =
+        |reading: &windrow_host::Reading<String>| reading.known().cloned().unwrap_or_default();
     let called = format!("{} {}", name(&machine.vendor), name(&machine.product));
     if !called.trim().is_empty() {
         facts.found.push(called.trim().to_owned());

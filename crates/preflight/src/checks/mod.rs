@@ -12,6 +12,7 @@ mod tests;
 
 use jiff::Timestamp;
 use windrow_harvester::versions::Fact;
+use windrow_host::{HostFacts, hardware_class};
 use windrow_model::checks::NoFacts::NotChecked;
 use windrow_model::checks::{CheckFacts, CheckList, CheckOutcome, CheckResult, CheckRow};
 use windrow_plan::rules::Platform;
@@ -20,7 +21,6 @@ use self::table::{ROWS, Row};
 use crate::minimums::{Figure, PublishedMinimum, PublishedMinimums};
 use crate::report::Preflight;
 use crate::{ConfiguredValue, Surroundings, WantedNode};
-use windrow_host::{HostFacts, hardware_class};
 
 /// Requirements that Windrow cannot check from the machine.
 const NOT_CHECKED: &[&str] = &[

@@ -1,15 +1,14 @@
 //! Checks links, addresses and ports.
 
-use crate::installer::MTU;
-
-use super::place::on_vlan;
+use windrow_host::{HostLink, LinkState};
 use windrow_model::checks::NoFacts::NotChecked;
 use windrow_model::checks::{CheckFacts, CheckResult};
 
 use super::Judged;
+use super::place::on_vlan;
 use crate::WantedLink;
+use crate::installer::MTU;
 use crate::minimums::Figure;
-use windrow_host::{HostLink, LinkState};
 
 /// The links of the management network with their descriptions. Without a configuration these are the links with a carrier, or
 /// those that may have one.

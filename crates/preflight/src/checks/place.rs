@@ -4,12 +4,12 @@
 
 use std::net::IpAddr;
 
+use windrow_host::HostLink;
 use windrow_model::addresses::is_in_network;
 use windrow_model::checks::CheckFacts;
 
 use super::Judged;
 use crate::WantedLink;
-use windrow_host::HostLink;
 
 impl Judged<'_> {
     /// The reason why this machine is not yet on the network of the configuration. `None` if it is, or if Windrow cannot tell.

@@ -1,9 +1,8 @@
 //! Checks name servers, time servers and the cluster to join.
 
-use windrow_model::span;
-
 use windrow_model::checks::NoFacts::NotChecked;
 use windrow_model::checks::{CheckFacts, CheckResult};
+use windrow_model::span;
 
 use super::{Judged, OFFLINE};
 use crate::dns::ROOT;

@@ -4,21 +4,21 @@ mod machine;
 mod network;
 mod reach;
 
-use crate::vip_check::AddressClaim;
 use windrow_harvester::HarvesterVersion;
-use windrow_model::manifest::yaml;
-
-use super::*;
-use crate::sockets::Protocol;
-use crate::{
-    DeviceReading, DnsReading, FsyncReading, JoinReading, NtpReading, PlannedRole, PortHolder,
-    VipReading, harvester_node,
-};
 use windrow_host::{
     BlockDevice, Cpus, DirectoryRole, DirectorySpace, DiskKind, Firmware, HostLink, LinkState,
     MachineIdentity, Memory, Reading, Temperature,
 };
 use windrow_model::checks::CheckOutcome::{Fail, NotChecked, Pass, Unknown, Warn};
+use windrow_model::manifest::yaml;
+
+use super::*;
+use crate::sockets::Protocol;
+use crate::vip_check::AddressClaim;
+use crate::{
+    DeviceReading, DnsReading, FsyncReading, JoinReading, NtpReading, PlannedRole, PortHolder,
+    VipReading, harvester_node,
+};
 
 const GIB: u64 = 1 << 30;
 

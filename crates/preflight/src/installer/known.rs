@@ -3,11 +3,10 @@
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use windrow_model::manifest::file_kind::installer_reads;
-use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
-
 use windrow_harvester::HarvesterVersion;
 use windrow_harvester::versions::ReadVersions;
+use windrow_model::manifest::file_kind::installer_reads;
+use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -31,11 +31,12 @@ use windrow_model::manifest::yaml;
 
 pub use self::values::MTU;
 
+use windrow_harvester::versions::HarvesterVersions;
+use windrow_harvester::{HarvesterVersion, ReleaseStage};
+
 use self::known::{KnownConfiguration, as_read};
 use self::remark::{AskedReleases, Remark, Remarks};
 use self::shape::Shape;
-use windrow_harvester::versions::HarvesterVersions;
-use windrow_harvester::{HarvesterVersion, ReleaseStage};
 
 /// The findings of the installer of a version; without a version, of all known versions. A text that is not a
 /// configuration or cannot be read has no findings here: the caller that reads it reports that.

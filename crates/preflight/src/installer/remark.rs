@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use windrow_harvester::HarvesterVersion;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
-
-use windrow_harvester::HarvesterVersion;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RemarkKind {

@@ -4,6 +4,8 @@
 //! The kernel's command line overrides the file, and can add missing values. These checks assume that a value in the file is in
 //! force.
 
+use windrow_harvester::HarvesterVersion;
+use windrow_harvester::versions::Fact;
 use windrow_model::grammars::{is_subdomain, label_key_error, label_value_error};
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::Slip;
@@ -12,8 +14,6 @@ use super::bond;
 use super::disks;
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
-use windrow_harvester::HarvesterVersion;
-use windrow_harvester::versions::Fact;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {

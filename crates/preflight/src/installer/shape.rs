@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::file_kind::snake_case;
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
 use super::known::{ConfigurationType, KnownConfiguration, Spelling, ValueKind, is_renamed};
 use super::remark::{Remark, Remarks};
-use windrow_harvester::HarvesterVersion;
 
 pub(super) struct Shape<'r> {
     pub(super) release: HarvesterVersion,

@@ -2,15 +2,15 @@
 
 use jiff::SignedDuration;
 use serde_json::Value;
+use windrow_harvester::drain::{PodFate, check_all, stale_engines};
+use windrow_harvester::etcd_member::{self, Vote, is_member};
+use windrow_harvester::incidents::diagnose;
+use windrow_harvester::objects::{ObjectKind, named};
 use windrow_model::reasons::Severity;
 
 use super::machines::is_stopped;
 use super::preflight::{NO_TARGET, seen_in};
 use super::{CheckFacts, CheckResult, Cluster, NoFacts};
-use windrow_harvester::drain::{PodFate, check_all, stale_engines};
-use windrow_harvester::etcd_member::{self, Vote, is_member};
-use windrow_harvester::incidents::diagnose;
-use windrow_harvester::objects::{ObjectKind, named};
 
 /// How long a member may be without a vote, for any reason. A restarted member is back sooner, and k3s removes a learner
 /// that makes no progress for five minutes.

@@ -1,12 +1,12 @@
 //! Leftovers of an earlier upgrade: annotations, settings and files that the next one mistakes for its own.
 
 use serde_json::Value;
+use windrow_harvester::health::DRAIN_TAINT;
+use windrow_harvester::objects::{ObjectKind, items, named, text, texts};
 use windrow_model::findings::Evidence;
 
 use super::preflight::{is, seen_in, upgrades};
 use super::{CheckFacts, CheckResult, Cluster, NoFacts};
-use windrow_harvester::health::DRAIN_TAINT;
-use windrow_harvester::objects::{ObjectKind, items, named, text, texts};
 
 /// The annotations of Rancher when it requests a drain, and of Harvester when it answers (Rancher `pkg/capr/common.go`, Harvester
 /// `pkg/controller/master/upgrade/upgrade_controller.go`).

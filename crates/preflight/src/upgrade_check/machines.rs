@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use super::preflight::{is, or_absent, seen_in};
-use super::{CheckFacts, CheckResult, Cluster, NoFacts, is_witness};
 use windrow_harvester::objects::{ObjectKind, items, named, text, texts};
 use windrow_harvester::schedule::NodeSelector;
 use windrow_harvester::versions::{Fact, Holds};
+
+use super::preflight::{is, or_absent, seen_in};
+use super::{CheckFacts, CheckResult, Cluster, NoFacts, is_witness};
 
 pub(super) fn running(cluster: &Cluster<'_>) -> CheckResult {
     Ok(of_fleet(cluster)?

@@ -1,12 +1,12 @@
 //! The checks of Harvester's webhook, except those for machines, volumes and space.
 
 use serde_json::Value;
-use windrow_model::findings::Evidence;
-
-use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 use windrow_harvester::addons::is_settled;
 use windrow_harvester::objects::{Condition, ObjectKind, named, text, texts};
 use windrow_harvester::versions::HarvesterVersions;
+use windrow_model::findings::Evidence;
+
+use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 
 const NAMESPACE: &str = "harvester-system";
 const FLEET: &str = "fleet-local";

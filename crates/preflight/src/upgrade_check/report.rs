@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_harvester::HarvesterVersion;
 use windrow_model::checks::{CheckList, CheckOutcome, CheckRow};
 use windrow_model::findings::Evidence;
 
 use super::is_covered;
-use windrow_harvester::HarvesterVersion;
 
 /// The section of the checks of Harvester's preflight: Harvester refuses the upgrade if one fails.
 pub(super) const PREFLIGHT: &str = "preflight";

@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 
 use jiff::{Span, Timestamp};
-use windrow_model::findings::Evidence;
-
-use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::node_condition::ANNOTATION;
 use windrow_harvester::objects::{text, texts};
@@ -13,6 +10,9 @@ use windrow_harvester::system_image::{
     LEAST_PARTITION, NEW_IMAGE, NEW_IMAGE_4300, SystemPartition, mebibytes,
 };
 use windrow_harvester::versions::Fact;
+use windrow_model::findings::Evidence;
+
+use super::{CheckFacts, CheckResult, Cluster, NoFacts};
 
 const GIB: u64 = 1 << 30;
 /// The size of the new images (validator.go defaultNewImageSize).

@@ -1,11 +1,11 @@
 //! The checks of Harvester's webhook for volumes.
 
 use serde_json::Value;
+use windrow_harvester::objects::{ObjectKind, text};
+use windrow_harvester::versions::{Fact, Holds};
 
 use super::preflight::{or_absent, seen_in};
 use super::{CheckFacts, CheckResult, Cluster};
-use windrow_harvester::objects::{ObjectKind, text};
-use windrow_harvester::versions::{Fact, Holds};
 
 /// Fewer nodes cannot have three replicas, and a volume is degraded without.
 const NODES_FOR_WHOLE_VOLUMES: usize = 3;

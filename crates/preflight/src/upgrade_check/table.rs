@@ -1,12 +1,12 @@
 //! The checks before an upgrade, who makes them, and in which releases. Harvester's rows are in the order of its webhook
 //! (`pkg/webhook/resources/upgrade/validator.go`, v1.4.0 to v1.8.2).
 
+use windrow_harvester::objects::ObjectKind;
+use windrow_harvester::versions::Fact;
 use windrow_model::checks::CheckOutcome::{self, Fail, Warn};
 
 use super::report::{PREFLIGHT, UPGRADE};
 use super::{CheckResult, Cluster, beyond, leftovers, machines, preflight, space, storage};
-use windrow_harvester::objects::ObjectKind;
-use windrow_harvester::versions::Fact;
 
 pub(super) struct Row {
     /// A stable name, which users may rely on.

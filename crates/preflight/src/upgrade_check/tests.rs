@@ -1,9 +1,9 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use super::*;
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{KindListing, text};
+
+use super::*;
 
 mod drains;
 mod leftovers;

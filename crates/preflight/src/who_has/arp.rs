@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::Claim;
 use windrow_harvester::network::MacAddress;
+
+use super::Claim;
 
 const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 /// Ethernet's type of ARP, then hardware (Ethernet), protocol (IPv4) and the lengths of their addresses.

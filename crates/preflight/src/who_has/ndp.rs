@@ -5,8 +5,9 @@
 
 use std::net::Ipv6Addr;
 
-use super::Claim;
 use windrow_harvester::network::MacAddress;
+
+use super::Claim;
 
 /// Every node of the link.
 pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);

@@ -1,11 +1,11 @@
 //! The chain that decided when a boot ended, read backwards from the end.
 
+use windrow_decide::Cause;
 use windrow_model::manifest::ManifestPath;
 
 use super::course::{BootCourse, NodePeriod};
 use super::files::{FileCourse, FileCourses, Followed};
 use super::{ChainStep, FileWait, WaitedOn};
-use windrow_decide::Cause;
 
 /// In seconds. A shorter step is not shown.
 const LEAST: f64 = 0.05;

@@ -1,13 +1,13 @@
 //! The node's part of a boot: its phases with their reasons, and its arrival.
 
 use jiff::{SignedDuration, Timestamp};
+use windrow_decide::flight::RecordedStage;
+use windrow_decide::{Phase, Readiness};
 use windrow_model::reasons::Code;
 
 use super::axis::{Axis, ClockNews};
 use super::{BootEnd, BootState, PhaseStay};
 use crate::boots::{RecordedBoot, first_reachable, started};
-use windrow_decide::flight::RecordedStage;
-use windrow_decide::{Phase, Readiness};
 
 /// If a flight begins this long after its process, its file was begun again during the boot.
 const CUT: SignedDuration = SignedDuration::from_secs(30);

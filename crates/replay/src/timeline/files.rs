@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use windrow_decide::flight::{RecordedDecision, RecordedStage};
+use windrow_decide::{Cause, Ledger, LedgerEntry, Phase, PhaseExpectation, StagingStatus};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
@@ -15,8 +17,6 @@ use super::course::BootCourse;
 use super::{FileTime, FileWait};
 use crate::boots::{RecordedBoot, started};
 use crate::{Replay, ReplayedDecision};
-use windrow_decide::flight::{RecordedDecision, RecordedStage};
-use windrow_decide::{Cause, Ledger, LedgerEntry, Phase, PhaseExpectation, StagingStatus};
 
 /// One file, as far as the boot covers it.
 #[derive(Debug, Clone, Default)]

@@ -18,6 +18,7 @@ mod files;
 mod tests;
 mod usual;
 
+use course::BootCourse;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,6 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
 use super::boots::RecordedBoot;
-use course::BootCourse;
 pub use course::clock;
 use files::FileCourses;
 use windrow_decide::{Cause, ExpectationSource, Phase};

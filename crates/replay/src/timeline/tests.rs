@@ -8,6 +8,11 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
+use windrow_decide::flight::{FlightHead, FlightLine, RecordedDecision, RecordedStage, VERSION};
+use windrow_decide::{
+    Cause, ExpectationSource, FileStage, Ledger, LedgerEntry, Phase, PhaseExpectation, Readiness,
+    StatusReason, UsualTime,
+};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
 
@@ -18,11 +23,6 @@ use super::files::{FileCourse, FileCourses, StagingMoment};
 use super::usual::add_expected;
 use super::{BootState, BootTimeline, FileWait, WaitedOn};
 use crate::{Flights, Segment, boots};
-use windrow_decide::flight::{FlightHead, FlightLine, RecordedDecision, RecordedStage, VERSION};
-use windrow_decide::{
-    Cause, ExpectationSource, FileStage, Ledger, LedgerEntry, Phase, PhaseExpectation, Readiness,
-    StatusReason, UsualTime,
-};
 
 /// 2026-01-01T00:00:00Z
 const START: i64 = 1_767_225_600;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use windrow_decide::{Phase, PhaseExpectation};
 use windrow_plan::readiness::node::median;
 
 use super::course::BootCourse;
 use super::{MedianTime, PhaseStay};
 use crate::boots::RecordedBoot;
-use windrow_decide::{Phase, PhaseExpectation};
 
 /// Compares a boot with earlier boots of the same sort that ended. A boot in which RKE2 had to apply files takes longer
 /// than one without.

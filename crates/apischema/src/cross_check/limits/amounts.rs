@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::quantity;
 use windrow_model::manifest::{MapEntry, Node, Object};
 use windrow_model::object::{plural_of, pods};
+use windrow_plan::knowledge::{NodeFacts, kubernetes_scope};
 
 use crate::cross_check::refusals::shown;
-use windrow_plan::knowledge::{NodeFacts, kubernetes_scope};
+use crate::quantity;
 
 /// The value 1 in billionths, the unit of quantities.
 const ONE: i128 = 1_000_000_000;

@@ -1,9 +1,10 @@
 //! Tests of objects that are refused because of other objects of the files. Each was confirmed with kube-apiserver 1.31
 //! and 1.36.
 
-use super::*;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile};
 use windrow_plan::rke2::service_ranges;
+
+use super::*;
 
 /// Code, lines and message of each finding, for an RKE2 with this configuration.
 fn refused(text: &str, configuration: Option<&str>) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! Tests the rules about one kind each. kube-apiserver 1.31 and 1.36 rejected all of these objects, unless a test names a minor.
 
+use windrow_plan::kubernetes::Minors;
+
 use super::{hold, said};
 use crate::ProblemKind;
-use windrow_plan::kubernetes::Minors;
 
 #[test]
 fn resources_that_cannot_be_shared_are_asked_for_as_they_are_limited() {

@@ -1,7 +1,6 @@
 //! The objects that Edge Image Builder makes from a definition.
 
 use serde_json::{Value, json};
-
 use windrow_model::manifest::{Node, yaml};
 
 /// The charts that come with a cluster's address, and their namespaces (`pkg/combustion/helm.go`).

@@ -1,7 +1,8 @@
 //! Leftovers of an earlier upgrade, and the files on a node's own disk.
 
-use super::*;
 use windrow_harvester::system_image::{ImageFile, SystemImages};
+
+use super::*;
 
 /// Rancher's notation of the options of the drain that Harvester requests.
 const OPTIONS: &str = r#"{"deleteEmptyDirData":true,"disableEviction":false,"enabled":true,"force":true,"gracePeriod":0,"ignoreDaemonSets":true,"postDrainHooks":[{"annotation":"harvesterhci.io/post-hook"}],"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}],"skipWaitForDeleteTimeoutSeconds":0,"timeout":0}"#;

@@ -1,10 +1,11 @@
 //! The course of each file, with the reasons from repeated decisions.
 
-use super::*;
 use windrow_decide::StagingState;
 use windrow_decide::settings::Settings;
 use windrow_decide::{FailedFile, HeldFile, Holder, StagingStatus};
 use windrow_plan::rules::RuleSet;
+
+use super::*;
 
 fn staging(held: &[(&str, Code, &str)]) -> StagingStatus {
     let (settings, rules) = (Settings::default(), RuleSet::default());
