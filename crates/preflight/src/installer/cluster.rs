@@ -10,7 +10,7 @@ use super::networks::misfits;
 use super::remark::{Remark, RemarkKind};
 use super::rules::{Checker, Mode, entry, is_true, text};
 use super::values;
-use crate::version::HarvesterVersion;
+use windrow_harvester::HarvesterVersion;
 
 impl Checker<'_, '_> {
     pub(super) fn settings(&mut self, release: HarvesterVersion) {

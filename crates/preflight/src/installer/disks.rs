@@ -4,8 +4,8 @@ use windrow_model::manifest::Node;
 
 use super::remark::{Remark, RemarkKind};
 use super::rules::is_true;
-use crate::version::HarvesterVersion;
-use crate::versions::Fact;
+use windrow_harvester::HarvesterVersion;
+use windrow_harvester::versions::Fact;
 
 pub(super) fn remarks(install: Option<&Node>, release: HarvesterVersion) -> Vec<Remark> {
     let mut found = Vec::new();
