@@ -58,7 +58,12 @@ const SPEAKERS: &[(&str, &[&str])] = &[
     ("Messages of the rack", &["src/rack", "crates/rack"]),
     (
         "Messages about manifests, rules and knowledge",
-        &["crates/model", "crates/inputs", "crates/plan"],
+        &[
+            "crates/model",
+            "crates/inputs",
+            "crates/plan",
+            "crates/apischema",
+        ],
     ),
     ("Messages about decisions and settings", &["crates/decide"]),
     ("Messages about feature gates", &["crates/gates"]),
@@ -93,6 +98,12 @@ const ELSEWHERE: &[&str] = &[
     "crates/daemon/src/act/testing",
     "src/render/samples",
     "crates/gates/src/testing",
+];
+/// What Windrow says itself in those parts.
+const OUR_OWN: &[&str] = &[
+    "crates/apischema/src/api",
+    "crates/apischema/src/cross_check",
+    "crates/simulate/src/rehearse",
 ];
 /// A field of a text.
 static FIELD: LazyLock<Regex> =
@@ -230,7 +241,7 @@ fn of_directory(directory: &str) -> Vec<(String, PathBuf)> {
 
 fn is_elsewhere(file: &str) -> bool {
     let mut elsewhere = ELSEWHERE.iter().filter(|begin| file.starts_with(**begin));
-    elsewhere.any(|_| !file.starts_with("crates/simulate/src/rehearse"))
+    elsewhere.any(|_| !OUR_OWN.iter().any(|begin| file.starts_with(begin)))
 }
 
 /// Every source below a directory but tests.
