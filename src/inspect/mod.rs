@@ -10,18 +10,7 @@ mod link_masters;
 pub(crate) mod saved;
 pub(crate) mod servers;
 pub(crate) mod sockets;
+#[cfg(test)]
+mod testing;
 pub(crate) mod upgrade_check;
 pub(crate) mod who_has;
-
-/// A machine made of files.
-#[cfg(test)]
-fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, crate::layout::Layout) {
-    let root = tempfile::TempDir::new().unwrap();
-    let layout = crate::layout::Layout::new(root.path());
-    for (path, text) in files {
-        let path = layout.path(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-    (root, layout)
-}

@@ -86,7 +86,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::inspect::machine;
+    use crate::inspect::testing::machine;
 
     #[test]
     fn who_listens_on_a_port_is_named() {

@@ -33,6 +33,7 @@ const SPEAKERS: &[(&str, &[&str])] = &[
         &[
             "crates/daemon/src/observe",
             "crates/daemon/src/files",
+            "crates/daemon/src/json_values",
             "crates/daemon/src/fs",
             "src/archive",
             "src/inspect",

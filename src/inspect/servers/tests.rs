@@ -9,7 +9,7 @@ use windrow_preflight::NoAnswer;
 use windrow_preflight::dns::ROOT;
 
 use super::*;
-use crate::inspect::machine;
+use crate::inspect::testing::machine;
 
 /// A server on the loopback interface that computes its answer from a question, or stays silent.
 fn server(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> SocketAddr {

@@ -324,9 +324,9 @@ impl<'n> Addresses<'n> {
             }
             for other in self.vip.iter().chain(&self.names) {
                 if cluster.contains(other.address) {
+                    let (called, address) = (other.called, other.address);
                     let why = format!(
-                        "`{}` {} is in the cluster's network of {whose}, {cluster}, and no node reaches it there",
-                        other.called, other.address
+                        "`{called}` {address} is in the cluster's network of {whose}, {cluster}, and no node reaches it there"
                     );
                     say(Some(other.line), why);
                 }
