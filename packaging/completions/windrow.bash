@@ -284,7 +284,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
+            opts="-h -V --root --help --version installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -874,7 +874,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help"
+            opts="installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -27,33 +27,37 @@ end
 complete -c windrow -n "__fish_windrow_needs_command" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_needs_command" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_needs_command" -s V -l version -d 'Print version'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "check" -d 'Validate a node\'s configuration and simulate its boot'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "plan" -d 'Show the order in which manifests are applied, and why'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "preflight" -d 'Check CPU, memory, disks and network before installing'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "rehearse" -d 'Simulate a node\'s boot, with and without Windrow'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "sandbox" -d 'Boot a simulated node in a directory, with the real daemon'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "preflight" -d 'Check CPU, memory, disks and network before installing'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "sandbox" -d 'Boot a simulated node with the real daemon'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "status" -d 'Show the node\'s state and its causes'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "why" -d 'Explain a held file, object, probe, code or state'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "wait" -d 'Wait until the node or a file reaches a state'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "stage" -d 'Add manifests to a running node without a race'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "stage" -d 'Add manifests to a running node without a race'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "gates" -d 'Check, show, try and roll back feature gates'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "drain-check" -d 'Check whether a drain of a node would finish'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "upgrade-check" -d 'Check whether a Harvester upgrade would start and finish'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "vip-check" -d 'Check whether another host uses the VIP'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Replay recorded decisions, and compare the results'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "blame" -d 'Show where the boot spent its time'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "knowledge" -d 'Show which programs provide what and after how long, or learn it from recorded boots'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "rack" -d 'Show many nodes on one page'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Remove Windrow\'s changes from this node and the cluster'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "report" -d 'Collect the node\'s state in one archive, without secrets'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "upgrade-check" -d 'Check whether a Harvester upgrade would start and finish'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "drain-check" -d 'Check whether a drain of a node would finish'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "vip-check" -d 'Check whether another host uses the VIP'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "rack" -d 'Show many nodes on one page'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "knowledge" -d 'Show or learn what programs provide, and after how long'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "replay" -d 'Replay recorded decisions, and compare the results'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "cleanup" -d 'Remove Windrow\'s changes from this node and the cluster'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -l host -d 'The node\'s root' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'The image\'s directory with `install` and `tree`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
@@ -92,22 +96,6 @@ complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'Th
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform [default: the platform of the configuration, of the --host file, or of this node]' -r -f -a "harvester\t''
-rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'The version of Harvester or RKE2 [default: the version in the --host file, then the image\'s version, then the newest known one]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role [default: the role in the configuration or in the --host file]' -r -f -a "server\t''
-worker\t''
-witness\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The interface for the check of free addresses [default: the first one of the configuration]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a host from its saved output (`-o json`), and read nothing from this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Require the published values for production, or the recommended ones'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Send nothing to the network'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
@@ -124,12 +112,28 @@ yaml\t''
 html\t'A single page for your browser'"
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform [default: the platform of the configuration, of the --host file, or of this node]' -r -f -a "harvester\t''
+rke2\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'The version of Harvester or RKE2 [default: the version in the --host file, then the image\'s version, then the newest known one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role [default: the role in the configuration or in the --host file]' -r -f -a "server\t''
+worker\t''
+witness\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The interface for the check of free addresses [default: the first one of the configuration]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a host from its saved output (`-o json`), and read nothing from this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Require the published values for production, or the recommended ones'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Send nothing to the network'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l speed -d 'Speed of the node\'s clock, as a multiple of real time' -r
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l config -d 'Harvester configuration of the node, or `-` [default: a configuration with a VM and a preset storage network]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l pause-at -d 'Stop the clock at this phase, or once this file waits for its dependencies, until you press Enter (can be repeated). Windrow keeps answering' -r
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l seed -d 'Seed of the simulated timing: each seed gives another course of events' -r
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
@@ -138,7 +142,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Pri
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything, including applied files and passing probes'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document: the same as `-o json`'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
-complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
@@ -149,27 +153,27 @@ complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Pr
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -d 'The state: ready (or degraded), staged, released=FILE or applied=FILE. FILE must exist when the command starts' -r
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l timeout -d 'Maximum time to wait, for example 90s, 15m or 2h [default: no limit]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand wait" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l once -d 'Print one line of at most 65 characters and exit'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l stay -d 'Ignore the key q, because this terminal shows nothing else'
 complete -c windrow -n "__fish_windrow_using_subcommand console" -l unit -d 'Print the unit of the terminal with Harvester\'s own console, and exit'
-complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l name -d 'The file name for standard input' -r
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Also add files that RKE2 would refuse'
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with different content'
-complete -c windrow -n "__fish_windrow_using_subcommand stage" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand console" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -l reason -d 'The reason; Windrow records it with your name and the time' -r
 complete -c windrow -n "__fish_windrow_using_subcommand hold" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand hold" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l reason -d 'The reason; Windrow records it with your name and the time' -r
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l all -d 'Release everything that Windrow holds'
 complete -c windrow -n "__fish_windrow_using_subcommand release" -l failsafe -d 'Lift all holds that may be lifted without the daemon; works without the daemon and without a configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand release" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l name -d 'The file name for standard input' -r
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l force -d 'Also add files that RKE2 would refuse'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -l replace -d 'Replace files of the same name with different content'
+complete -c windrow -n "__fish_windrow_using_subcommand stage" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Check whether every component would start, and print all problems'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show all gates and the source of each'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try the configured gates on this running server'
@@ -203,15 +207,34 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig [default: its current one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Check every node, each as if you drained only this one'
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo this repair (default: the newest): restore all values that nothing else has changed since' -r
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l context -d 'The context of the kubeconfig [default: its current one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would accept those that it can dry-run'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask for confirmation'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s b -l boot -d 'The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''
+svg\t'A picture'"
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand blame" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'The archive to write; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l kubeconfig -d 'The cluster\'s kubeconfig [default: the node\'s own]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'Maximum time to collect, at most 1h; the archive omits anything that takes longer. A number without a unit is in seconds' -r
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Also include the manifests, not only a list of their objects; Secrets without their data'
+complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it, Windrow skips the checks that depend on it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
@@ -221,6 +244,15 @@ json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Check every node, each as if you drained only this one'
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s i -l interface -d 'The network interface to use [default: the interface in the address\'s network]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s c -l config -d 'The Harvester configuration [default: this node\'s own]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s o -l output -d 'Output format' -r -f -a "table\t''
@@ -228,71 +260,6 @@ json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand vip-check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig [default: its current one]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo this repair (default: the newest): restore all values that nothing else has changed since' -r
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l context -d 'The context of the kubeconfig [default: its current one]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would accept those that it can dry-run'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask for confirmation'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the effective configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and list all errors'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Show the file and line that set each value'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the effective configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and list all errors'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several recordings in the file, counted from 1; each start of the daemon begins a new one' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time or this duration since the recording began (`2026-01-01T00:05:00Z`, `4m30s`), and show the state' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object in its state at the end, or at the time of --until' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Show the holds and releases with these rule packs instead (a file or directory; can be repeated); a pack replaces the recorded pack of the same name. Or simulate the recorded files with this version of Harvester (of RKE2 on a node without Harvester)' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop after each decision until you press Enter (q quits)'
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand blame" -s b -l boot -d 'The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
-complete -c windrow -n "__fish_windrow_using_subcommand blame" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''
-svg\t'A picture'"
-complete -c windrow -n "__fish_windrow_using_subcommand blame" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand blame" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "learn" -d 'Learn providers and durations from recorded boots'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "show" -d 'Show everything that is known'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -s o -l output -d 'The knowledge file to write [default: standard output]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "learn" -d 'Learn providers and durations from recorded boots'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show everything that is known'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Accept events (POST /events) and serve the page here: over HTTP on loopback, otherwise over HTTPS and with a token' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l nodes -d 'The expected nodes: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory objects of Harvester\'s Seeder' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l from -d 'Poll this status server (https://node:9346/status); can be repeated' -r
@@ -315,45 +282,78 @@ complete -c windrow -n "__fish_windrow_using_subcommand rack" -l root -d 'Use th
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l plain-http -d 'Serve over HTTP on any address: for an HTTPS proxy, or a network where no one else can listen'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l once -d 'Print the nodes and exit: from the rack that listens at this address, otherwise after polling once'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the effective configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and list all errors'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -l origin -d 'Show the file and line that set each value'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the effective configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and list all errors'
+complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "learn" -d 'Learn providers and durations from recorded boots'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -s o -l output -d 'The knowledge file to write [default: standard output]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "learn" -d 'Learn providers and durations from recorded boots'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several recordings in the file, counted from 1; each start of the daemon begins a new one' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time or this duration since the recording began (`2026-01-01T00:05:00Z`, `4m30s`), and show the state' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object in its state at the end, or at the time of --until' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Show the holds and releases with these rule packs instead (a file or directory; can be repeated); a pack replaces the recorded pack of the same name. Or simulate the recorded files with this version of Harvester (of RKE2 on a node without Harvester)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "table\t''
+json\t''
+yaml\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop after each decision until you press Enter (q quits)'
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'The archive to write; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l kubeconfig -d 'The cluster\'s kubeconfig [default: the node\'s own]. With --root, Windrow only contacts the cluster if you set this option' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'Maximum time to collect, at most 1h; the archive omits anything that takes longer. A number without a unit is in seconds' -r
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Also include the manifests, not only a list of their objects; Secrets without their data'
-complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -l host -d 'The node\'s root' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'The image\'s directory with `install` and `tree`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "check" -d 'Validate a node\'s configuration and simulate its boot'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "plan" -d 'Show the order in which manifests are applied, and why'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "preflight" -d 'Check CPU, memory, disks and network before installing'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "rehearse" -d 'Simulate a node\'s boot, with and without Windrow'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "sandbox" -d 'Boot a simulated node in a directory, with the real daemon'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "status" -d 'Show the node\'s state and its causes'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "why" -d 'Explain a held file, object, probe, code or state'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "wait" -d 'Wait until the node or a file reaches a state'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "stage" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "gates" -d 'Check, show, try and roll back feature gates'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "drain-check" -d 'Check whether a drain of a node would finish'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "upgrade-check" -d 'Check whether a Harvester upgrade would start and finish'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "vip-check" -d 'Check whether another host uses the VIP'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "config" -d 'Show and check the configuration'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "replay" -d 'Replay recorded decisions, and compare the results'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "blame" -d 'Show where the boot spent its time'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "knowledge" -d 'Show which programs provide what and after how long, or learn it from recorded boots'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "rack" -d 'Show many nodes on one page'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "cleanup" -d 'Remove Windrow\'s changes from this node and the cluster'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "report" -d 'Collect the node\'s state in one archive, without secrets'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from check plan preflight rehearse sandbox status why wait console stage hold release gates drain-check upgrade-check vip-check diagnose repair config replay blame knowledge rack cleanup report installer help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "check" -d 'Validate a node\'s configuration and simulate its boot'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "plan" -d 'Show the order in which manifests are applied, and why'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "rehearse" -d 'Simulate a node\'s boot, with and without Windrow'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "preflight" -d 'Check CPU, memory, disks and network before installing'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "sandbox" -d 'Boot a simulated node with the real daemon'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "status" -d 'Show the node\'s state and its causes'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "why" -d 'Explain a held file, object, probe, code or state'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "wait" -d 'Wait until the node or a file reaches a state'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "console" -d 'Show the node\'s state full-screen, for tty1'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "stage" -d 'Add manifests to a running node without a race'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "gates" -d 'Check, show, try and roll back feature gates'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "blame" -d 'Show where the boot spent its time'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "report" -d 'Collect the node\'s state in one archive, without secrets'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "upgrade-check" -d 'Check whether a Harvester upgrade would start and finish'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "drain-check" -d 'Check whether a drain of a node would finish'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "vip-check" -d 'Check whether another host uses the VIP'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "rack" -d 'Show many nodes on one page'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "config" -d 'Show and check the configuration'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "knowledge" -d 'Show or learn what programs provide, and after how long'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "replay" -d 'Replay recorded decisions, and compare the results'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "cleanup" -d 'Remove Windrow\'s changes from this node and the cluster'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check whether every component would start, and print all problems'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show all gates and the source of each'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the configured gates on this running server'

@@ -14,7 +14,7 @@ use crate::configuration;
 use crate::printable::printable_colours;
 use crate::render::knowledge_table;
 
-/// Show which programs provide what and after how long, or learn it from recorded boots
+/// Show or learn what programs provide, and after how long
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

@@ -18,6 +18,7 @@ mod document;
 mod drain_check;
 mod follow;
 mod gates;
+pub mod help;
 mod hold;
 mod inputs;
 mod installer;
@@ -75,29 +76,29 @@ struct Cli {
 enum Verb {
     Check(check::Args),
     Plan(plan::Args),
-    Preflight(preflight::Args),
     Rehearse(rehearse::Args),
+    Preflight(preflight::Args),
     Sandbox(sandbox::Args),
     Status(status::Args),
     Why(why::Args),
     Wait(wait::Args),
     Console(console::Args),
-    Stage(stage::Args),
     Hold(hold::Args),
     Release(release::Args),
+    Stage(stage::Args),
     Gates(gates::Args),
-    DrainCheck(drain_check::Args),
-    UpgradeCheck(upgrade_check::Args),
-    VipCheck(vip_check::Args),
     Diagnose(diagnose::Args),
     Repair(repair::Args),
-    Config(config::Args),
-    Replay(replay::Args),
     Blame(blame::Args),
-    Knowledge(knowledge::Args),
-    Rack(rack::Args),
-    Cleanup(cleanup::Args),
     Report(report::Args),
+    UpgradeCheck(upgrade_check::Args),
+    DrainCheck(drain_check::Args),
+    VipCheck(vip_check::Args),
+    Rack(rack::Args),
+    Config(config::Args),
+    Knowledge(knowledge::Args),
+    Replay(replay::Args),
+    Cleanup(cleanup::Args),
     #[command(hide = true)]
     Installer(installer::Args),
 }
@@ -170,16 +171,17 @@ pub fn main() -> ExitCode {
 }
 
 pub fn command() -> clap::Command {
-    Cli::command()
+    help::with_help(Cli::command(), "windrow")
 }
 
 /// As [`command`], under the name of the program: as `kubectl-windrow` it is a plugin, and its help speaks of `kubectl
 /// windrow`.
 fn command_as(called: &OsStr) -> clap::Command {
-    let command = command();
     match Path::new(called).file_name() {
-        Some(name) if name == "kubectl-windrow" => command.bin_name("kubectl windrow"),
-        _ => command,
+        Some(name) if name == "kubectl-windrow" => {
+            help::with_help(Cli::command(), "kubectl windrow").bin_name("kubectl windrow")
+        }
+        _ => command(),
     }
 }
 

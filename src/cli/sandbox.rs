@@ -24,7 +24,7 @@ use crate::printable::shell_word;
 use crate::report::journal;
 use crate::sandbox::{Ends, NodeTime, PausePoint, Sandbox, lay_out};
 
-/// Boot a simulated node in a directory, with the real daemon
+/// Boot a simulated node with the real daemon
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Empty directory for the node's files; nothing else is needed or changed [default: a new temporary directory]

@@ -12,12 +12,13 @@ use std::process::Command;
 
 use manual::{Page, from_markdown, inline};
 use schemars::schema_for;
+use windrow::cli::help::GROUPS;
 use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
 use crate::support::messages_page::messages_page;
 use crate::support::pages;
-use crate::support::verb_pages::{VERB_PAGES, rest_of_page};
+use crate::support::verb_pages::rest_of_page;
 use crate::support::versions_page::versions_page;
 
 fn here(path: &str) -> PathBuf {
@@ -241,7 +242,9 @@ fn the_manual_pages_are_current() {
 fn page(command: &clap::Command, name: &str) {
     // clap wants names that live forever.
     let forever: &'static str = name.to_owned().leak();
-    let command = command.clone().name(forever).display_name(forever);
+    // The examples follow the exit status.
+    let command = command.clone().after_long_help(None);
+    let command = command.name(forever).display_name(forever);
     let man = clap_mangen::Man::new(command)
         .title(name.to_uppercase())
         .source(format!("windrow {}", env!("CARGO_PKG_VERSION")));
@@ -256,10 +259,10 @@ fn page(command: &clap::Command, name: &str) {
 
 #[test]
 fn every_example_of_a_manual_page_is_a_command_line_that_is_taken() {
-    for page in VERB_PAGES {
-        for (command, _) in page.examples {
+    for help in GROUPS.iter().flat_map(|group| group.verbs) {
+        for (command, _) in help.examples {
             let words: Vec<&str> = command.split(' ').collect();
-            assert_eq!(words[..2], ["windrow", page.verb]);
+            assert_eq!(words[..2], ["windrow", help.verb]);
             let taken = windrow::cli::command().try_get_matches_from(words);
             assert!(taken.is_ok(), "{command}: {taken:?}");
         }

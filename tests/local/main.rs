@@ -32,6 +32,7 @@ mod gates_without_room;
 mod generated;
 mod guide;
 mod hardening;
+mod help;
 mod hostile_manifests;
 mod inputs;
 mod installers;

@@ -1,16 +1,16 @@
-//! The exit status and the examples on each verb's manual page. A test parses the examples as command lines.
+//! The exit status on each verb's manual page, and its examples, which are those of its help.
 
 use std::fmt::Write as _;
+
+use windrow::cli::help::GROUPS;
 
 use super::manual::inline;
 
 /// The end of a verb's manual page.
 pub(crate) struct VerbPage {
-    pub(crate) verb: &'static str,
+    verb: &'static str,
     /// The exit codes with a special meaning for this verb.
     exits: &'static [(u8, &'static str)],
-    /// A command line and its purpose.
-    pub(crate) examples: &'static [(&'static str, &'static str)],
 }
 
 /// They mean the same for every verb.
@@ -26,7 +26,7 @@ const EVERYWHERE: [(u8, &str); 2] = [
 ];
 
 /// Every verb that has a page.
-pub(crate) const VERB_PAGES: &[VerbPage] = &[
+const VERB_PAGES: &[VerbPage] = &[
     VerbPage {
         verb: "check",
         exits: &[
@@ -47,20 +47,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "The only errors are in Windrow's own configuration or in the accepted findings.",
             ),
         ],
-        examples: &[
-            (
-                "windrow check harvester-config.yaml",
-                "Check the configuration of one node.",
-            ),
-            (
-                "windrow check --fail-on=warning --write=sarif=check.sarif manifests/",
-                "Check a directory in a pipeline, and write a report for the code host.",
-            ),
-            (
-                "windrow check --node n1=first.yaml --node n2=second.yaml",
-                "Check two nodes of one cluster.",
-            ),
-        ],
     },
     VerbPage {
         verb: "plan",
@@ -69,16 +55,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (4, "There is at least one error: it cannot work."),
             (5, "Windrow could not check everything."),
             (78, "Bad settings or rules."),
-        ],
-        examples: &[
-            (
-                "windrow plan",
-                "Show the plan for this node's manifests directory.",
-            ),
-            (
-                "windrow plan -o svg harvester-config.yaml",
-                "Draw the plan as a picture.",
-            ),
         ],
     },
     VerbPage {
@@ -98,16 +74,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             ),
             (78, "Bad settings or rules."),
         ],
-        examples: &[
-            (
-                "windrow rehearse harvester-config.yaml --harvester v1.6.0",
-                "Simulate a boot with this version of Harvester.",
-            ),
-            (
-                "windrow rehearse -o html harvester-config.yaml",
-                "Write the result as an HTML page.",
-            ),
-        ],
     },
     VerbPage {
         verb: "sandbox",
@@ -115,57 +81,18 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (0, "The node came up, or you stopped it."),
             (4, "The node did not come up."),
         ],
-        examples: &[
-            ("windrow sandbox", "Boot the example in a new directory."),
-            (
-                "windrow sandbox node --config harvester-config.yaml --pause-at ready",
-                "Boot your own configuration in node/, and stop at the end to look around.",
-            ),
-        ],
     },
     VerbPage {
         verb: "status",
         exits: STATE,
-        examples: &[
-            ("windrow status", "Show the node's state and its reason."),
-            ("windrow status --json", "Print the status document."),
-            (
-                "windrow status --watch",
-                "Print a line with time and host for each change.",
-            ),
-        ],
     },
     VerbPage {
         verb: "why",
         exits: STATE,
-        examples: &[
-            (
-                "windrow why 00-registry.yaml",
-                "Show the dependencies of a file, down to the root cause.",
-            ),
-            (
-                "windrow why VirtualMachine orchard/registry",
-                "Show the same for an object.",
-            ),
-            (
-                "windrow why addon-collision",
-                "Explain a code, and list its occurrences on this node.",
-            ),
-        ],
     },
     VerbPage {
         verb: "wait",
         exits: STATE,
-        examples: &[
-            (
-                "windrow wait --for ready --timeout 30m",
-                "Wait in a script until the node is Ready or Degraded.",
-            ),
-            (
-                "windrow wait --for applied=web-vm.yaml",
-                "Wait until RKE2 has applied a file. The file must exist.",
-            ),
-        ],
     },
     VerbPage {
         verb: "console",
@@ -174,17 +101,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (4, "Harvester's console has no terminal."),
             (5, "Windrow cannot read the kernel's consoles."),
         ],
-        examples: &[
-            ("windrow console", "Show the full-screen view."),
-            (
-                "windrow console --once",
-                "Print one line for another console.",
-            ),
-            (
-                "windrow console --unit",
-                "Print the unit of the terminal with Harvester's own console.",
-            ),
-        ],
     },
     VerbPage {
         verb: "stage",
@@ -192,32 +108,14 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (0, "The files are in the manifests directory."),
             (4, "A file has an error; Windrow wrote nothing."),
         ],
-        examples: &[(
-            "windrow stage app.yaml",
-            "Add a manifest to a running node. Windrow holds it before RKE2 can read it.",
-        )],
     },
     VerbPage {
         verb: "hold",
         exits: &[(0, "The file is held, or will be when the daemon starts.")],
-        examples: &[(
-            "windrow hold app.yaml --reason maintenance",
-            "Hold a file, and record your name and the reason.",
-        )],
     },
     VerbPage {
         verb: "release",
         exits: &[(0, "The files are released."), (4, "A file is still held.")],
-        examples: &[
-            (
-                "windrow release app.yaml",
-                "Let RKE2 apply a file, even if its dependencies are missing.",
-            ),
-            (
-                "windrow release --all",
-                "Let RKE2 apply all files that Windrow holds.",
-            ),
-        ],
     },
     VerbPage {
         verb: "gates",
@@ -236,16 +134,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             ),
             (78, "Bad configuration."),
         ],
-        examples: &[
-            (
-                "windrow gates check --target v1.35",
-                "Check before an upgrade whether every component would start with the current gates.",
-            ),
-            (
-                "windrow gates check harvester-config.yaml",
-                "Check before you burn the image.",
-            ),
-        ],
     },
     VerbPage {
         verb: "drain-check",
@@ -256,16 +144,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "The drain would not finish; the output gives the reason.",
             ),
             (5, "Windrow cannot tell."),
-        ],
-        examples: &[
-            (
-                "windrow drain-check n1",
-                "Check whether a drain of this node would finish.",
-            ),
-            (
-                "windrow drain-check --all",
-                "Check all nodes. The worst one decides the exit status.",
-            ),
         ],
     },
     VerbPage {
@@ -278,24 +156,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "Windrow cannot tell, because an important value is unknown.",
             ),
             (78, "Windrow cannot read the configuration."),
-        ],
-        examples: &[
-            (
-                "windrow preflight harvester-config.yaml",
-                "Check whether this host can become this node.",
-            ),
-            (
-                "windrow preflight --platform harvester --version v1.8.1 --role witness",
-                "Check without a configuration.",
-            ),
-            (
-                "windrow preflight --platform rke2 --production --disk-test /mnt",
-                "Check against the recommended values, and measure writes to a disk of your choice.",
-            ),
-            (
-                "windrow preflight -o json harvester-config.yaml",
-                "Print the result for an inventory. If you save it, --host judges it on another host.",
-            ),
         ],
     },
     VerbPage {
@@ -311,24 +171,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (75, "Another rack uses this state directory."),
             (78, "The list of nodes or a token is not valid."),
         ],
-        examples: &[
-            (
-                "windrow rack --nodes rack1.csv",
-                "Accept events on loopback, serve the page, and show the table.",
-            ),
-            (
-                "windrow rack --listen 10.0.0.5:9347 --token-file token --state /var/lib/rack",
-                "Accept events from nodes on the network, and keep the state.",
-            ),
-            (
-                "windrow rack --once -o json",
-                "Print the state of the running rack.",
-            ),
-            (
-                "windrow rack --wait ready --timeout 45m --nodes rack1.csv",
-                "Wait in a script until all nodes are ready.",
-            ),
-        ],
     },
     VerbPage {
         verb: "vip-check",
@@ -338,16 +180,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (
                 5,
                 "The check was not possible: no CAP_NET_RAW, no interface, or a link-local IPv6 address.",
-            ),
-        ],
-        examples: &[
-            (
-                "windrow vip-check --config harvester-config.yaml",
-                "Check before the installation whether the VIP is free.",
-            ),
-            (
-                "windrow vip-check 10.0.0.10 --interface eth0",
-                "Check any address on an interface of your choice.",
             ),
         ],
     },
@@ -361,10 +193,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             ),
             (5, "Windrow cannot tell."),
         ],
-        examples: &[(
-            "windrow upgrade-check --to v1.8.2",
-            "Check whether Harvester would accept the upgrade, and whether it would finish.",
-        )],
     },
     VerbPage {
         verb: "diagnose",
@@ -376,10 +204,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "There is no known incident, but Windrow could not check all of them.",
             ),
         ],
-        examples: &[(
-            "windrow diagnose",
-            "Show known incidents with their evidence and fix.",
-        )],
     },
     VerbPage {
         verb: "repair",
@@ -398,16 +222,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
                 "kube-apiserver or a webhook would refuse the repair. Windrow changed nothing.",
             ),
         ],
-        examples: &[
-            (
-                "windrow repair addon-stuck --dry-run",
-                "Show the requests of the repair, and whether kube-apiserver would accept them.",
-            ),
-            (
-                "windrow repair --undo",
-                "Undo the newest repair, except for values that have changed since.",
-            ),
-        ],
     },
     VerbPage {
         verb: "config",
@@ -415,16 +229,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (0, "There is no error."),
             (5, "Windrow could not check everything."),
             (78, "Bad settings or rules."),
-        ],
-        examples: &[
-            (
-                "windrow config show --origin",
-                "Show the effective values, and the file that sets each.",
-            ),
-            (
-                "windrow config check conf.d rules.d",
-                "List all mistakes with file and line.",
-            ),
         ],
     },
     VerbPage {
@@ -435,10 +239,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (5, "Windrow cannot tell the result with the other version."),
             (78, "Bad rules."),
         ],
-        examples: &[(
-            "windrow replay flight.jsonl",
-            "Replay the recorded decisions.",
-        )],
     },
     VerbPage {
         verb: "blame",
@@ -447,14 +247,6 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             (3, "The boot was not complete at the end of the boot log."),
             (4, "The boot failed."),
             (5, "There is no boot log, or it has no decisions."),
-        ],
-        examples: &[
-            ("windrow blame", "Show the time of this node's last boot."),
-            ("windrow blame --boot -1", "Show the boot before it."),
-            (
-                "windrow blame report.tar.gz",
-                "Show the boot of a node from its report.",
-            ),
         ],
     },
     VerbPage {
@@ -467,30 +259,14 @@ pub(crate) const VERB_PAGES: &[VerbPage] = &[
             ),
             (78, "A rule pack or a knowledge file is wrong."),
         ],
-        examples: &[
-            ("windrow knowledge show", "Everything that is known here."),
-            (
-                "windrow knowledge learn reports/ -o learned.yaml",
-                "Learns from all boot logs and reports in a directory.",
-            ),
-            (
-                "windrow knowledge learn learned.yaml report.tar.gz -o learned.yaml",
-                "Adds a boot to what is known.",
-            ),
-        ],
     },
     VerbPage {
         verb: "cleanup",
         exits: &[(0, "Windrow removed its changes.")],
-        examples: &[("windrow cleanup", "Clean up before you remove the package.")],
     },
     VerbPage {
         verb: "report",
         exits: &[(0, "Windrow wrote the archive.")],
-        examples: &[(
-            "windrow report -o report.tar.gz",
-            "Write one redacted archive for support.",
-        )],
     },
 ];
 
@@ -502,11 +278,17 @@ const STATE: &[(u8, &str)] = &[
     (5, "Unknown, for example because the daemon does not run."),
 ];
 
+fn examples_of(verb: &str) -> &'static [(&'static str, &'static str)] {
+    let mut verbs = GROUPS.iter().flat_map(|group| group.verbs);
+    verbs
+        .find(|help| help.verb == verb)
+        .map_or(&[], |help| help.examples)
+}
+
 /// What follows the options on the page of a verb.
 pub(crate) fn rest_of_page(verb: &str) -> String {
     let page = VERB_PAGES.iter().find(|page| page.verb == verb);
-    let page =
-        page.unwrap_or_else(|| panic!("windrow-{verb}(1) has no exit status and no examples"));
+    let page = page.unwrap_or_else(|| panic!("windrow-{verb}(1) has no exit status"));
     let mut exits = [page.exits, &EVERYWHERE].concat();
     exits.sort_unstable();
     let mut out = String::from(".SH \"EXIT STATUS\"\n");
@@ -514,7 +296,7 @@ pub(crate) fn rest_of_page(verb: &str) -> String {
         let _ = write!(out, ".TP\n\\fB{number}\\fR\n{}\n", inline(means));
     }
     out.push_str(".SH EXAMPLES\n");
-    for (command, what) in page.examples {
+    for (command, what) in examples_of(verb) {
         let _ = write!(out, ".TP\n\\fB{}\\fR\n{}\n", inline(command), inline(what));
     }
     out.push_str(".SH \"SEE ALSO\"\n\\fBwindrow\\fR(1)\n");
