@@ -16,8 +16,8 @@ _windrow() {
             ",$1")
                 cmd="windrow"
                 ;;
-            windrow,blame)
-                cmd="windrow__subcmd__blame"
+            windrow,add)
+                cmd="windrow__subcmd__add"
                 ;;
             windrow,check)
                 cmd="windrow__subcmd__check"
@@ -79,11 +79,11 @@ _windrow() {
             windrow,sandbox)
                 cmd="windrow__subcmd__sandbox"
                 ;;
-            windrow,stage)
-                cmd="windrow__subcmd__stage"
-                ;;
             windrow,status)
                 cmd="windrow__subcmd__status"
+                ;;
+            windrow,timeline)
+                cmd="windrow__subcmd__timeline"
                 ;;
             windrow,upgrade-check)
                 cmd="windrow__subcmd__upgrade__subcmd__check"
@@ -151,8 +151,8 @@ _windrow() {
             windrow__subcmd__gates__subcmd__help,show)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__show"
                 ;;
-            windrow__subcmd__help,blame)
-                cmd="windrow__subcmd__help__subcmd__blame"
+            windrow__subcmd__help,add)
+                cmd="windrow__subcmd__help__subcmd__add"
                 ;;
             windrow__subcmd__help,check)
                 cmd="windrow__subcmd__help__subcmd__check"
@@ -214,11 +214,11 @@ _windrow() {
             windrow__subcmd__help,sandbox)
                 cmd="windrow__subcmd__help__subcmd__sandbox"
                 ;;
-            windrow__subcmd__help,stage)
-                cmd="windrow__subcmd__help__subcmd__stage"
-                ;;
             windrow__subcmd__help,status)
                 cmd="windrow__subcmd__help__subcmd__status"
+                ;;
+            windrow__subcmd__help,timeline)
+                cmd="windrow__subcmd__help__subcmd__timeline"
                 ;;
             windrow__subcmd__help,upgrade-check)
                 cmd="windrow__subcmd__help__subcmd__upgrade__subcmd__check"
@@ -284,7 +284,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
+            opts="-h -V --root --help --version installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -301,27 +301,15 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__blame)
-            opts="-b -o -h --boot --output --root --help"
+        windrow__subcmd__add)
+            opts="-h --name --force --replace --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --boot)
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -b)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --output)
-                    COMPREPLY=($(compgen -W "table json yaml svg" -- "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json yaml svg" -- "${cur}"))
                     return 0
                     ;;
                 --root)
@@ -874,7 +862,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="installer check plan rehearse preflight sandbox status why wait console hold release stage gates diagnose repair blame report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
+            opts="installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -887,7 +875,7 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__help__subcmd__blame)
+        windrow__subcmd__help__subcmd__add)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1307,7 +1295,7 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__help__subcmd__stage)
+        windrow__subcmd__help__subcmd__status)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1321,7 +1309,7 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__help__subcmd__status)
+        windrow__subcmd__help__subcmd__timeline)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1975,28 +1963,6 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__stage)
-            opts="-h --name --force --replace --root --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --name)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         windrow__subcmd__status)
             opts="-v -o -h --watch --verbose --output --json --console --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -2010,6 +1976,40 @@ _windrow() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__timeline)
+            opts="-b -o -h --boot --output --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --boot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml svg" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml svg" -- "${cur}"))
                     return 0
                     ;;
                 --root)

@@ -180,9 +180,9 @@ pub const GROUPS: &[VerbGroup] = &[
                 ],
             },
             VerbHelp {
-                verb: "stage",
+                verb: "add",
                 examples: &[(
-                    "windrow stage app.yaml",
+                    "windrow add app.yaml",
                     "Add a manifest to a running node. Windrow holds it before RKE2 can read it.",
                 )],
             },
@@ -225,12 +225,15 @@ pub const GROUPS: &[VerbGroup] = &[
                 ],
             },
             VerbHelp {
-                verb: "blame",
+                verb: "timeline",
                 examples: &[
-                    ("windrow blame", "Show the time of this node's last boot."),
-                    ("windrow blame --boot -1", "Show the boot before it."),
                     (
-                        "windrow blame report.tar.gz",
+                        "windrow timeline",
+                        "Show the time of this node's last boot.",
+                    ),
+                    ("windrow timeline --boot -1", "Show the boot before it."),
+                    (
+                        "windrow timeline report.tar.gz",
                         "Show the boot of a node from its report.",
                     ),
                 ],

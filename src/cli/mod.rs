@@ -6,7 +6,7 @@
 #[macro_use]
 mod out;
 
-mod blame;
+mod add;
 mod check;
 mod cleanup;
 mod cluster;
@@ -34,8 +34,8 @@ mod repair;
 mod replay;
 mod report;
 mod sandbox;
-mod stage;
 mod status;
+mod timeline;
 mod upgrade_check;
 mod vip_check;
 mod wait;
@@ -85,11 +85,11 @@ enum Verb {
     Console(console::Args),
     Hold(hold::Args),
     Release(release::Args),
-    Stage(stage::Args),
+    Add(add::Args),
     Gates(gates::Args),
     Diagnose(diagnose::Args),
     Repair(repair::Args),
-    Blame(blame::Args),
+    Timeline(timeline::Args),
     Report(report::Args),
     UpgradeCheck(upgrade_check::Args),
     DrainCheck(drain_check::Args),
@@ -115,7 +115,7 @@ impl Verb {
             Verb::Why(args) => why::run(args, context),
             Verb::Wait(args) => wait::run(args, context),
             Verb::Console(args) => console::run(args, context),
-            Verb::Stage(args) => stage::run(args, context),
+            Verb::Add(args) => add::run(args, context),
             Verb::Hold(args) => hold::run(args, context),
             Verb::Release(args) => release::run(args, context),
             Verb::Gates(args) => gates::run(args, context),
@@ -126,7 +126,7 @@ impl Verb {
             Verb::Repair(args) => repair::run(args, context),
             Verb::Config(args) => config::run(args, context),
             Verb::Replay(args) => replay::run(args, context),
-            Verb::Blame(args) => blame::run(args, context),
+            Verb::Timeline(args) => timeline::run(args, context),
             Verb::Knowledge(args) => knowledge::run(args, context),
             Verb::Rack(args) => rack::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),

@@ -11,9 +11,9 @@ use windrow_inputs::extract::{self, FileKind, kind_of};
 use windrow_model::manifest::{ManifestPath, ReadLimits};
 use windrow_simulate::{FIRST_VM, Setup};
 
-use super::blame;
 use super::inputs::{name_of, text_of};
 use super::out::{PrintableOutput, print_whole};
+use super::timeline;
 use super::{Exit, complain, style};
 use crate::configuration::Configuration;
 use crate::daemon::{Clock, Daemon, DaemonSignals, link};
@@ -161,10 +161,10 @@ async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {
         driver.await?;
     }
     println!("\nWhere the boot spent its time");
-    print_whole(&blame::summary_of(&layout, style()))?;
+    print_whole(&timeline::summary_of(&layout, style()))?;
     println!(
         "The whole timeline: {}",
-        command_below(directory, "blame", None)
+        command_below(directory, "timeline", None)
     );
     println!("\nThe node's files stay in {}", directory.display());
     Ok(if came_up { Exit::Ok } else { Exit::Failed })

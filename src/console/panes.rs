@@ -366,7 +366,7 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
                 "dependencies of a held file, down to the root cause",
             ),
             ("windrow release FILE", "release a held file"),
-            ("windrow blame", "where the boot spent its time, as root"),
+            ("windrow timeline", "where the boot spent its time, as root"),
             ("journalctl -xu windrow", "all events, with advice"),
         ],
     );

@@ -2,7 +2,6 @@
 //!
 //! Pure: a [`Plan`](windrow_plan::Plan) comes in, text goes out. Nothing here decides anything.
 
-mod blame;
 mod check;
 mod checks;
 mod cluster;
@@ -22,10 +21,10 @@ mod report;
 mod svg;
 mod table;
 mod text;
+mod timeline;
 mod timing;
 mod upgrade_check;
 
-pub use blame::{blame_summary, blame_table};
 pub use check::{check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table, request_text};
 pub use dot::dot;
@@ -45,6 +44,7 @@ pub use svg::{boot_picture, svg};
 pub use table::{Style, findings, table};
 pub(crate) use text::point_in_time;
 pub use text::wrap;
+pub use timeline::{timeline_summary, timeline_table};
 pub use upgrade_check::upgrade_table;
 pub use windrow_model::text::fit;
 pub(crate) use windrow_model::text::lasted;

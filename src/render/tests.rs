@@ -4,7 +4,7 @@ use serde_json::json;
 use windrow_replay::BootTimeline;
 
 use super::samples::{broken, first_vm, wide};
-use super::{PlanReport, Style, blame_table, boot_picture, dot, mermaid, svg, table};
+use super::{PlanReport, Style, boot_picture, dot, mermaid, svg, table, timeline_table};
 use crate::printable::json_pretty;
 
 #[test]
@@ -139,7 +139,7 @@ fn a_picture_of_a_boot_is_self_contained_and_escapes_what_it_is_given() {
 
 #[test]
 fn a_boot_as_a_text_stays_in_its_columns_and_moves_no_cursor() {
-    let text = blame_table(&boot(), Style::default());
+    let text = timeline_table(&boot(), Style::default());
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
         assert!(!line.contains(['\u{1b}', '\u{202e}']), "{line:?}");

@@ -317,7 +317,7 @@ fn is_made_again(node: Node, root: &Path) {
     let kept: String = text.split_inclusive('\n').filter(is_ours).collect();
     assert_ne!(kept, text);
     fs::write(&bare, kept).unwrap();
-    for verb in ["replay", "blame"] {
+    for verb in ["replay", "timeline"] {
         let say = |flight: &Path| {
             let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
                 .arg(verb)

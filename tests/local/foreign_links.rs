@@ -32,7 +32,7 @@ const CHANGING: &[&str] = &[
     "gates apply --yes",
     "gates rollback --yes",
     "repair --undo --yes",
-    "stage given/a.yaml --replace",
+    "add given/a.yaml --replace",
     "cleanup",
 ];
 

@@ -67,11 +67,11 @@ fn what_a_sandbox_says_to_type_is_taken_by_the_program_that_it_names() {
         assert!(taken.is_ok(), "{command}: {taken:?}");
     }
     // It ends with what decided it, which can be asked for again.
-    let blame = said
+    let timeline = said
         .lines()
         .find_map(|line| line.strip_prefix("The whole timeline: "));
     let output = Command::new("sh")
-        .args(["-c", blame.unwrap()])
+        .args(["-c", timeline.unwrap()])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -89,7 +89,7 @@ fn verbs() -> Vec<(String, Vec<Arg>)> {
 
 /// A command line for every verb that has a JSON document.
 const DOCUMENTS: &[(&str, &str)] = &[
-    ("blame", "flight.jsonl"),
+    ("timeline", "flight.jsonl"),
     ("check", "--seeds 2 manifest.yaml"),
     ("config show", "--origin"),
     ("diagnose", "--from objects.json"),
@@ -271,7 +271,7 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("upgrade-check", "from", "-o json --from @", OBJECTS),
     ("replay", "flight", "-o json @", "a flight"),
     ("replay", "with", "-o json flight.jsonl --with @", PACK),
-    ("stage", "files", "@", MANIFEST),
+    ("add", "files", "@", MANIFEST),
     ("vip-check", "config", "--config @", IPV6),
     // Refused: playing one takes long.
     ("sandbox", "config", "--config @", MANIFEST),
@@ -330,7 +330,7 @@ fn a_dash_is_standard_input_for_every_file_that_is_read() {
             };
             let line = line.replace('@', name);
             let mut words: Vec<&str> = verb.split(' ').chain(line.split(' ')).collect();
-            if (*verb, name) == ("stage", "-") {
+            if (*verb, name) == ("add", "-") {
                 words.extend(["--name", "stdin.yaml"]);
             }
             let output = run(&directory, &words, input);

@@ -103,7 +103,7 @@ const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
-        verb: "stage",
+        verb: "add",
         exits: &[
             (0, "The files are in the manifests directory."),
             (4, "A file has an error; Windrow wrote nothing."),
@@ -241,7 +241,7 @@ const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
-        verb: "blame",
+        verb: "timeline",
         exits: &[
             (0, "The boot is complete."),
             (3, "The boot was not complete at the end of the boot log."),

@@ -117,7 +117,7 @@ fn a_plan_brings_windrow_to_a_running_node_it_outlives_an_upgrade_and_is_taken_a
     assert!(drop_ins.contains("50-windrow-gates.conf"), "{drop_ins}");
     on_the_bus(&machine);
     machine.sh(&format!("cat >/root/vm.yaml <<'END'\n{VM}END\n"));
-    machine.ok(&["windrow", "stage", "/root/vm.yaml"]);
+    machine.ok(&["windrow", "add", "/root/vm.yaml"]);
     assert!(held(&machine) && !applied(&machine, "vm.yaml"));
 
     // A newer one: another daemon, the same hold.

@@ -16,7 +16,7 @@ use super::outcome::{DecisionContext, FileHold, FileOutcome, is_about_read_conte
 use super::text;
 use super::why::APPLIED_UNREAD;
 
-/// How long Windrow waits for a file to come back. `windrow stage` creates the marker before the file, and some tools
+/// How long Windrow waits for a file to come back. `windrow add` creates the marker before the file, and some tools
 /// delete files and write them again.
 pub(super) const RETURN_GRACE: SignedDuration = SignedDuration::from_mins(10);
 

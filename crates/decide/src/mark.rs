@@ -53,7 +53,7 @@ impl Mark {
     /// The value of `by` in every marker that Windrow made.
     pub const BY: &'static str = "windrow";
 
-    /// Keeps a file from RKE2 while it is written and read. `windrow stage` creates this marker before the file.
+    /// Keeps a file from RKE2 while it is written and read. `windrow add` creates this marker before the file.
     pub fn provisional(path: &ManifestPath, now: Timestamp) -> Self {
         Self {
             by: Self::BY.to_owned(),

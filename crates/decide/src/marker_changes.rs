@@ -88,7 +88,7 @@ impl MarkerChanges {
         strays.sort_unstable_by_key(|(name, _)| *name);
         for (_, marker) in strays {
             let Some(mark) = &marker.mark else { continue };
-            // `windrow stage` creates the marker before the file. If the marker's time is in the future, the clock was
+            // `windrow add` creates the marker before the file. If the marker's time is in the future, the clock was
             // set back.
             let age = context.now.duration_since(mark.since).abs();
             let staged = mark.code == Code::Provisional && age < RETURN_GRACE;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use windrow_replay::{BootTimeline, ChainStep, FileTime, FileWait, PhaseStay, WaitedOn};
 
-use super::super::blame::{end_words, span, step_subject, usual, usual_of_phase};
 use super::super::markup::escaped;
 use super::super::rehearsal::clock;
+use super::super::timeline::{end_words, span, step_subject, usual, usual_of_phase};
 use super::metrics::{clip, clip_middle, width};
 use crate::printable::printable;
 

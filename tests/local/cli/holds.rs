@@ -1,4 +1,4 @@
-//! Verbs that change markers: hold, release, stage, cleanup, the fail-safe.
+//! Verbs that change markers: hold, release, add, cleanup, the fail-safe.
 
 use super::*;
 
@@ -206,7 +206,7 @@ fn a_name_without_room_for_a_marker_is_said_not_to_be_held() {
     let there = node.path(MANIFESTS).join(&name);
     fs::remove_file(&there).unwrap();
     node.write(&name, CONFIG_MAP);
-    let ran = node.run(&["stage", &name]);
+    let ran = node.run(&["add", &name]);
     assert_ne!(ran.code, 0, "{ran:?}");
     assert!(ran.err.contains("shorter name"), "{ran:?}");
     assert!(!there.exists(), "it would be applied at once");
@@ -315,10 +315,10 @@ fn who_is_not_root_hears_that_it_needs_root_and_not_that_the_marker_is_foreign()
 }
 
 #[test]
-fn a_staged_file_has_its_marker_and_says_that_the_daemon_is_away() {
+fn an_added_file_has_its_marker_and_says_that_the_daemon_is_away() {
     let node = Node::new();
     let from = node.write("new.yaml", CONFIG_MAP);
-    let ran = node.run(&["stage", "new.yaml"]);
+    let ran = node.run(&["add", "new.yaml"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let there = node.path(MANIFESTS).join("new.yaml");
     assert_eq!(fs::read(&there).unwrap(), fs::read(&from).unwrap());
@@ -329,7 +329,7 @@ fn a_staged_file_has_its_marker_and_says_that_the_daemon_is_away() {
 }
 
 #[test]
-fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
+fn add_refuses_what_would_do_harm_all_of_it_at_once() {
     let node = Node::new();
     node.manifest("there.yaml", CONFIG_MAP);
     node.manifest("twin.one.yaml", CONFIG_MAP);
@@ -339,7 +339,7 @@ fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
     node.write("in/bad.yaml", "kind: [\n");
     node.write("in/notes.txt", "");
     let ran = node.run(&[
-        "stage",
+        "add",
         "in/there.yaml",
         "in/twin.yaml",
         "in/Upper_Case.yaml",
@@ -355,7 +355,7 @@ fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
         "in/bad.yaml:",
         "in/notes.txt",
         "in/missing.yaml",
-        "nothing was staged",
+        "no file was added",
     ] {
         assert!(ran.err.contains(expected), "{expected}: {ran:?}");
     }
@@ -365,9 +365,9 @@ fn stage_refuses_what_would_do_harm_all_of_it_at_once() {
         CONFIG_MAP
     );
     assert!(!path.join("bad.yaml").exists());
-    let ran = node.run(&["stage", "--force", "in/bad.yaml"]);
+    let ran = node.run(&["add", "--force", "in/bad.yaml"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    let ran = node.run(&["stage", "--replace", "in/there.yaml"]);
+    let ran = node.run(&["add", "--replace", "in/there.yaml"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(fs::read_to_string(path.join("there.yaml")).unwrap(), WIDGET);
     assert!(node.marker("there.yaml").is_some());

@@ -358,8 +358,8 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
         &["replay", flight][..],
         &["replay", flight, "-o", "json"],
         &["replay", flight, "--why", "80-after-0.yaml"],
-        &["blame", flight],
-        &["blame", flight, "-o", "json"],
+        &["timeline", flight],
+        &["timeline", flight, "-o", "json"],
     ] {
         say(&node, &mut said, arguments);
     }

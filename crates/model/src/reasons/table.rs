@@ -457,7 +457,7 @@ reasons! {
             "76241485c18003c3e3a41b11da51aa93";
         Escaped "escaped" Warning
             "{file} was applied before its marker was in place"
-            "Nothing to do if it works. To add manifests to a running node without this gap, use `windrow stage`."
+            "Nothing to do if it works. To add manifests to a running node without this gap, use `windrow add`."
             "e58697035e614e64bc41e03afe16e303";
         Yielded "yielded" Warning
             "{file} released although it still waits: {why}"

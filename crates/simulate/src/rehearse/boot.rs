@@ -1,4 +1,4 @@
-//! The time breakdown of one simulated bootstrap, as `windrow blame` would show it for the node.
+//! The time breakdown of one simulated bootstrap, as `windrow timeline` would show it for the node.
 
 use windrow_replay::{BootTimeline, Flights, boots};
 

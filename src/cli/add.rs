@@ -1,4 +1,4 @@
-//! `windrow stage`: marker first, manifest second.
+//! `windrow add`: marker first, manifest second.
 //!
 //! A manifest that is copied into the directory of a running RKE2 races it: RKE2 may read the file before it is marked,
 //! or half of it. Here the marker is in place before the file has a name that RKE2 reads. From then on, the daemon
@@ -40,7 +40,7 @@ pub(super) struct Args {
     replace: bool,
 }
 
-struct Staged {
+struct AddedFile {
     from: PathBuf,
     /// The destination: the manifests directory itself, with the same name.
     path: ManifestPath,
@@ -60,7 +60,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     collisions(&files, &found, &mut errors);
     if !errors.is_empty() {
         complain(&errors);
-        eprintln!("windrow: nothing was staged");
+        eprintln!("windrow: no file was added");
         return Ok(Exit::Failed);
     }
     let runs = daemon_runs(context);
@@ -76,14 +76,14 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     if runs.is_err() {
         println!(
-            "Windrow's daemon does not run. The staged files stay held until you start it (systemctl start windrow), or \
+            "Windrow's daemon does not run. The files stay held until you start it (systemctl start windrow), or \
              until you run `windrow release FILE`."
         );
     }
     Ok(exit)
 }
 
-fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<Staged> {
+fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<AddedFile> {
     let mut files = Vec::new();
     if args.name.is_some() && !args.files.iter().any(|path| is_standard_input(path)) {
         errors.push("--name only works with standard input (`-`)".to_owned());
@@ -98,7 +98,7 @@ fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<S
                 continue;
             };
             match standard_input(limits.file_bytes) {
-                Ok(bytes) => files.push(Staged {
+                Ok(bytes) => files.push(AddedFile {
                     from: STANDARD_INPUT.into(),
                     path: name.as_str().into(),
                     bytes,
@@ -123,7 +123,7 @@ fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<S
                 limits.file_bytes
             )),
             Ok(_) => match fs::read(path) {
-                Ok(bytes) => files.push(Staged {
+                Ok(bytes) => files.push(AddedFile {
                     from: path.clone(),
                     path: name.into(),
                     bytes,
@@ -137,7 +137,7 @@ fn read_all(args: &Args, limits: &ReadLimits, errors: &mut Vec<String>) -> Vec<S
 }
 
 fn check(
-    file: &Staged,
+    file: &AddedFile,
     args: &Args,
     limits: &ReadLimits,
     manifests: &Path,
@@ -189,7 +189,7 @@ fn check(
 }
 
 /// Files that RKE2 would treat as the same: each would delete the objects of the other.
-fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<String>) {
+fn collisions(files: &[AddedFile], found: &ScannedDirectory, errors: &mut Vec<String>) {
     let mut addons: BTreeMap<AddonName, Vec<String>> = BTreeMap::new();
     for file in files {
         let others = addons.entry(file.path.addon()).or_default();
@@ -216,7 +216,7 @@ fn collisions(files: &[Staged], found: &ScannedDirectory, errors: &mut Vec<Strin
 }
 
 fn put(
-    file: &Staged,
+    file: &AddedFile,
     manifests: &Path,
     found: &ScannedDirectory,
     now: jiff::Timestamp,
@@ -234,9 +234,9 @@ fn put(
         files::replace(&there, &file.bytes, 0o600, Durability::Durable)
     })?;
     Ok(if held {
-        "staged; its name was already held, and stays held until the next decision"
+        "added; its name was already held, and stays held until the next decision"
     } else {
-        "staged behind a marker"
+        "added, held by a marker"
     })
 }
 
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rke2s_own_is_not_staged_even_when_it_is_forced() {
+    fn what_is_rke2s_own_is_not_added_even_when_it_is_forced() {
         let args = Args {
             files: Vec::new(),
             name: None,
@@ -298,7 +298,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let found = list_manifests(directory.path(), now()).unwrap();
         for (name, is_refused) in [("rke2-canal.yaml", true), ("rke2-canal-config.yaml", false)] {
-            let file = Staged {
+            let file = AddedFile {
                 from: name.into(),
                 path: name.into(),
                 bytes: Vec::new(),

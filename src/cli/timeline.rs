@@ -1,4 +1,4 @@
-//! `windrow blame`: the time that each part of a boot took, and the chain that decided its end. The input is a flight
+//! `windrow timeline`: the time that each part of a boot took, and the chain that decided its end. The input is a flight
 //! or a report.
 
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crate::files::read_at_most;
 use crate::json_values::ValueBudget;
 use crate::layout::Layout;
 use crate::printable::printable_colours;
-use crate::render::{Style, blame_summary, blame_table, boot_picture};
+use crate::render::{Style, boot_picture, timeline_summary, timeline_table};
 
 /// How a file that was packed begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -79,7 +79,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let text = match args.output {
         Output::Svg => boot_picture(&timeline),
         output => {
-            let table = || printable_colours(&blame_table(&timeline, style()));
+            let table = || printable_colours(&timeline_table(&timeline, style()));
             output.render(&timeline, table)?
         }
     };
@@ -103,7 +103,7 @@ pub(super) fn summary_of(layout: &Layout, style: Style) -> String {
         Some((last, earlier)) => BootTimeline::from_boot(last, earlier),
     };
     match timeline {
-        Ok(timeline) => printable_colours(&blame_summary(&timeline, style)),
+        Ok(timeline) => printable_colours(&timeline_summary(&timeline, style)),
         Err(why) => format!("not known: {why}\n"),
     }
 }

@@ -1,4 +1,4 @@
-//! Level 3: `windrow blame` over flights that were kept, that a daemon wrote, and that lie in a report.
+//! Level 3: `windrow timeline` over flights that were kept, that a daemon wrote, and that lie in a report.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
@@ -29,8 +29,8 @@ fn windrow(root: Option<&Path>, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-fn blame(arguments: &[&str]) -> Output {
-    windrow(None, &[&["blame"], arguments].concat())
+fn timeline(arguments: &[&str]) -> Output {
+    windrow(None, &[&["timeline"], arguments].concat())
 }
 
 fn said(output: &Output) -> String {
@@ -43,7 +43,7 @@ fn complained(output: &Output) -> String {
 
 #[test]
 fn a_flight_that_was_kept_says_what_decided_it_and_what_each_file_waited_for() {
-    let output = blame(&[kept().to_str().unwrap()]);
+    let output = timeline(&[kept().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for words in [
@@ -64,7 +64,7 @@ fn a_flight_that_was_kept_says_what_decided_it_and_what_each_file_waited_for() {
 #[test]
 fn the_document_is_the_same_in_json_and_yaml_and_as_its_schema_has_it() {
     let kept = kept();
-    let json = blame(&[kept.to_str().unwrap(), "-o", "json"]);
+    let json = timeline(&[kept.to_str().unwrap(), "-o", "json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["apiVersion"], "windrow.dev/v1");
     assert_eq!(json["kind"], "BootTimeline");
@@ -72,7 +72,7 @@ fn the_document_is_the_same_in_json_and_yaml_and_as_its_schema_has_it() {
     let chain = json["chain"].as_array().unwrap();
     assert_eq!(chain.last().unwrap()["on"], "rke2");
     assert_eq!(chain.last().unwrap()["to"], json["end"]["at"]);
-    let yaml = blame(&[kept.to_str().unwrap(), "-o", "yaml"]);
+    let yaml = timeline(&[kept.to_str().unwrap(), "-o", "yaml"]);
     assert!(
         said(&yaml).contains("kind: BootTimeline"),
         "{}",
@@ -95,7 +95,7 @@ fn a_flight_that_was_cut_off_is_not_at_its_end_and_says_what_it_waits_for() {
     // Up to a file that RKE2 has, while others are held; the line after it is torn.
     let (whole, torn) = (lines[..13].join("\n"), &lines[13][..100]);
     fs::write(&cut, format!("{whole}\n{torn}")).unwrap();
-    let output = blame(&[cut.to_str().unwrap()]);
+    let output = timeline(&[cut.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let text = said(&output);
     for words in ["Still booting after", "(still)", "torn, and left out"] {
@@ -115,7 +115,7 @@ fn a_boot_is_chosen_as_in_journalctl_and_compared_with_those_before_it() {
     fs::write(&both, boot("one") + &boot("two")).unwrap();
     let both = both.to_str().unwrap();
     let chosen = |arguments: &[&str]| {
-        let output = blame(&[&[both, "-o", "json"], arguments].concat());
+        let output = timeline(&[&[both, "-o", "json"], arguments].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
         let boots = json["usual"]["boots"].as_u64();
@@ -124,7 +124,7 @@ fn a_boot_is_chosen_as_in_journalctl_and_compared_with_those_before_it() {
     assert_eq!(chosen(&[]), ("two".to_owned(), Some(1)));
     assert_eq!(chosen(&["--boot", "-1"]), ("one".to_owned(), None));
     assert_eq!(chosen(&["-b", "1"]), ("one".to_owned(), None));
-    let output = blame(&[both, "--boot", "-2"]);
+    let output = timeline(&[both, "--boot", "-2"]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     assert!(complained(&output).contains("it has 2 boots"), "{output:?}");
 }
@@ -134,17 +134,17 @@ fn what_is_no_flight_is_refused_and_a_node_without_one_is_unknown() {
     let place = tempfile::tempdir().unwrap();
     let none = place.path().join("none.jsonl");
     fs::write(&none, "{\"kind\": \"Pod\"}\n").unwrap();
-    let output = blame(&[none.to_str().unwrap()]);
+    let output = timeline(&[none.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     let packed = place.path().join("packed.tar.gz");
     fs::write(&packed, b"\x1f\x8bnothing").unwrap();
-    let output = blame(&[packed.to_str().unwrap()]);
+    let output = timeline(&[packed.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     assert!(
         complained(&output).contains("not an archive of windrow report"),
         "{output:?}"
     );
-    let output = windrow(Some(place.path()), &["blame"]);
+    let output = windrow(Some(place.path()), &["timeline"]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     assert!(complained(&output).contains("flight.jsonl"), "{output:?}");
 }
@@ -156,14 +156,14 @@ fn a_nodes_own_flight_and_the_one_in_its_report_say_the_same() {
     daemon.ticks(2);
     assert!(daemon.end(Signal::SIGTERM).success());
     let root = node.path("/");
-    let own = windrow(Some(&root), &["blame", "-o", "json"]);
+    let own = windrow(Some(&root), &["timeline", "-o", "json"]);
     // kube-apiserver never answered here.
     assert_eq!(own.status.code(), Some(3), "{own:?}");
     let archive = root.join("report.tar.gz");
     let archive = archive.to_str().unwrap();
     let output = windrow(Some(&root), &["report", "-o", archive]);
     assert!(output.status.success(), "{output:?}");
-    let reported = blame(&[archive, "-o", "json"]);
+    let reported = timeline(&[archive, "-o", "json"]);
     assert_eq!(said(&own), said(&reported));
     let own: Value = serde_json::from_slice(&own.stdout).unwrap();
     let files: Vec<&str> = own["files"]

@@ -18,7 +18,7 @@ const NAME: usize = 40;
 /// Columns of the times before each text.
 const TIMES: usize = 17;
 
-pub fn blame_table(timeline: &BootTimeline, style: Style) -> String {
+pub fn timeline_table(timeline: &BootTimeline, style: Style) -> String {
     let mut out = String::new();
     headline(&mut out, timeline, style);
     chain(&mut out, &timeline.chain, style);
@@ -33,7 +33,7 @@ pub fn blame_table(timeline: &BootTimeline, style: Style) -> String {
 }
 
 /// The end and the chain that decided it, below a title.
-pub fn blame_summary(timeline: &BootTimeline, style: Style) -> String {
+pub fn timeline_summary(timeline: &BootTimeline, style: Style) -> String {
     let mut out = format!("  {}{}\n", end_line(timeline, style), usual(timeline.usual));
     steps(&mut out, &timeline.chain, style);
     out
