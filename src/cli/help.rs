@@ -271,19 +271,6 @@ pub const GROUPS: &[VerbGroup] = &[
                 ],
             },
             VerbHelp {
-                verb: "vip-check",
-                examples: &[
-                    (
-                        "windrow vip-check --config harvester-config.yaml",
-                        "Check before the installation whether the VIP is free.",
-                    ),
-                    (
-                        "windrow vip-check 10.0.0.10 --interface eth0",
-                        "Check any address on an interface of your choice.",
-                    ),
-                ],
-            },
-            VerbHelp {
                 verb: "rack",
                 examples: &[
                     (

@@ -37,7 +37,6 @@ mod sandbox;
 mod status;
 mod timeline;
 mod upgrade_check;
-mod vip_check;
 mod wait;
 mod why;
 
@@ -93,7 +92,6 @@ enum Verb {
     Report(report::Args),
     UpgradeCheck(upgrade_check::Args),
     DrainCheck(drain_check::Args),
-    VipCheck(vip_check::Args),
     Rack(rack::Args),
     Config(config::Args),
     Knowledge(knowledge::Args),
@@ -121,7 +119,6 @@ impl Verb {
             Verb::Gates(args) => gates::run(args, context),
             Verb::DrainCheck(args) => drain_check::run(args, context),
             Verb::UpgradeCheck(args) => upgrade_check::run(args, context),
-            Verb::VipCheck(args) => vip_check::run(&args, context),
             Verb::Diagnose(args) => diagnose::run(args, context),
             Verb::Repair(args) => repair::run(args, context),
             Verb::Config(args) => config::run(args, context),

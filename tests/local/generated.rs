@@ -177,10 +177,6 @@ fn the_schemas_of_what_windrow_prints_and_keeps_are_current() {
             "upgrade-check",
             schema_for!(windrow_preflight::upgrade_check::UpgradeCheck),
         ),
-        (
-            "vip-check",
-            schema_for!(windrow_preflight::vip_check::VipCheck),
-        ),
     ];
     for (name, schema) in schemas {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod addresses_free;
 mod answers;
 mod api_objects;
 mod appearances;
@@ -63,6 +64,5 @@ mod supply_chain;
 mod system_call_faults;
 mod timeline;
 mod verbs;
-mod vip_check;
 mod vip_incidents;
 mod words;

@@ -106,8 +106,6 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("replay", "flight.jsonl --with v1.5.1"),
     ("status", ""),
     ("upgrade-check", "--to v1.8.2 --from objects.json"),
-    // Unknown: no link is asked for an IPv6 address.
-    ("vip-check", "2001:db8::1"),
     ("why", "vm.yaml --status status.json"),
 ];
 
@@ -272,7 +270,6 @@ const READ: &[(&str, &str, &str, &str)] = &[
     ("replay", "flight", "-o json @", "a flight"),
     ("replay", "with", "-o json flight.jsonl --with @", PACK),
     ("add", "files", "@", MANIFEST),
-    ("vip-check", "config", "--config @", IPV6),
     // Refused: playing one takes long.
     ("sandbox", "config", "--config @", MANIFEST),
 ];

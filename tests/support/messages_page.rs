@@ -295,7 +295,6 @@ const ORDERS: &[&[&str]] = &[
     &["gates", "rollback"],
     &["why", "web.yaml"],
     &["diagnose"],
-    &["vip-check"],
     &["timeline"],
     &["config", "check"],
     &["cleanup"],

@@ -173,17 +173,6 @@ const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
-        verb: "vip-check",
-        exits: &[
-            (0, "No other host uses the address."),
-            (4, "Another host uses it, or is about to."),
-            (
-                5,
-                "The check was not possible: no CAP_NET_RAW, no interface, or a link-local IPv6 address.",
-            ),
-        ],
-    },
-    VerbPage {
         verb: "upgrade-check",
         exits: &[
             (0, "Windrow found no reason against the upgrade."),

@@ -1,5 +1,5 @@
 //! Checks before something begins: can this machine become the node of a configuration ([`preflight`])? Does the installer accept
-//! its file ([`installer`])? Would an upgrade begin and end ([`upgrade_check`])? Is an address free ([`vip_check`], [`who_has`])?
+//! its file ([`installer`])? Would an upgrade begin and end ([`upgrade_check`])? Is an address free ([`address_claims`], [`who_has`])?
 //!
 //! May know: the crates `model`, `plan`, `harvester` and `host`. The verbs use it, and the daemon does not depend on it.
 //!
@@ -11,6 +11,7 @@
     allow(clippy::disallowed_methods, reason = "tests read what is shipped")
 )]
 
+pub mod address_claims;
 mod checks;
 pub mod console;
 pub mod dns;
@@ -22,7 +23,7 @@ mod report;
 pub mod sockets;
 mod surroundings;
 pub mod upgrade_check;
-pub mod vip_check;
+
 mod wanted;
 pub mod who_has;
 

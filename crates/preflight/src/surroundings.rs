@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_host::Reading;
 
+use crate::address_claims::AddressClaim;
 use crate::sockets::Protocol;
-use crate::vip_check::AddressClaim;
 
 /// Requests and their results. An absent field was not requested.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -10,8 +10,8 @@ use futures::future::join_all;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use windrow_host::{HostFacts, Reading};
+use windrow_preflight::address_claims::{AddressClaim, address_claims};
 use windrow_preflight::minimums::PublishedMinimums;
-use windrow_preflight::vip_check::{AddressClaim, VipCheck};
 use windrow_preflight::who_has::waits;
 use windrow_preflight::{
     ConfiguredValue, DeviceReading, DnsReading, FsyncReading, JoinReading, NtpReading, PlannedRole,
@@ -247,11 +247,7 @@ async fn claims(address: &str, link: Option<String>) -> (bool, Result<Vec<Addres
     let waits = waits([random(), random(), random()]);
     let asked = spawn_blocking(move || ask_who_has(address, link.as_deref(), waits)).await;
     match asked.unwrap_or_else(|error| Err(error.to_string())) {
-        Ok(Claims { link, others }) => {
-            let own = link.has(address);
-            let heard = VipCheck::heard(address, &link.name, own, &others);
-            (own, Ok(heard.claims))
-        }
+        Ok(Claims { link, others }) => (link.has(address), Ok(address_claims(&others))),
         Err(why) => (false, Err(why)),
     }
 }

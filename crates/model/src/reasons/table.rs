@@ -879,7 +879,7 @@ reasons! {
             "9c2fa6a59cb84b0280e7f3fa75718ee2";
         VipConflict "vip-conflict" Warning in "incidents/vip.md"
             "a host outside this cluster answers for {subject}: {why}"
-            "Find the host by its MAC address in the switch, and give it another IP address. `windrow vip-check` checks again."
+            "Find the host by its MAC address in the switch, and give it another IP address. Before an installation, `windrow preflight` finds such a host."
             "892af80c1a5149608498f867c8eb7b8e";
         VipStaleLink "vip-stale-link" Error in "incidents/vip.md"
             "{subject} still has a VIP of another node: {why}"

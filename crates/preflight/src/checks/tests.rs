@@ -4,6 +4,7 @@ mod machine;
 mod network;
 mod reach;
 
+use crate::address_claims::AddressClaim;
 use windrow_harvester::HarvesterVersion;
 use windrow_host::{
     BlockDevice, Cpus, DirectoryRole, DirectorySpace, DiskKind, Firmware, HostLink, LinkState,
@@ -14,7 +15,6 @@ use windrow_model::manifest::yaml;
 
 use super::*;
 use crate::sockets::Protocol;
-use crate::vip_check::AddressClaim;
 use crate::{
     DeviceReading, DnsReading, FsyncReading, JoinReading, NtpReading, PlannedRole, PortHolder,
     VipReading, harvester_node,
