@@ -25,6 +25,9 @@ _windrow() {
             windrow,cleanup)
                 cmd="windrow__subcmd__cleanup"
                 ;;
+            windrow,completion)
+                cmd="windrow__subcmd__completion"
+                ;;
             windrow,config)
                 cmd="windrow__subcmd__config"
                 ;;
@@ -88,8 +91,8 @@ _windrow() {
             windrow,upgrade-check)
                 cmd="windrow__subcmd__upgrade__subcmd__check"
                 ;;
-            windrow,vip-check)
-                cmd="windrow__subcmd__vip__subcmd__check"
+            windrow,version)
+                cmd="windrow__subcmd__version"
                 ;;
             windrow,wait)
                 cmd="windrow__subcmd__wait"
@@ -160,6 +163,9 @@ _windrow() {
             windrow__subcmd__help,cleanup)
                 cmd="windrow__subcmd__help__subcmd__cleanup"
                 ;;
+            windrow__subcmd__help,completion)
+                cmd="windrow__subcmd__help__subcmd__completion"
+                ;;
             windrow__subcmd__help,config)
                 cmd="windrow__subcmd__help__subcmd__config"
                 ;;
@@ -223,8 +229,8 @@ _windrow() {
             windrow__subcmd__help,upgrade-check)
                 cmd="windrow__subcmd__help__subcmd__upgrade__subcmd__check"
                 ;;
-            windrow__subcmd__help,vip-check)
-                cmd="windrow__subcmd__help__subcmd__vip__subcmd__check"
+            windrow__subcmd__help,version)
+                cmd="windrow__subcmd__help__subcmd__version"
                 ;;
             windrow__subcmd__help,wait)
                 cmd="windrow__subcmd__help__subcmd__wait"
@@ -284,7 +290,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
+            opts="-h -V --root --help --version installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -403,6 +409,24 @@ _windrow() {
             ;;
         windrow__subcmd__cleanup)
             opts="-h --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__completion)
+            opts="-h --root --help bash fish zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -862,7 +886,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check vip-check rack config knowledge replay cleanup help"
+            opts="installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -904,6 +928,20 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__cleanup)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        windrow__subcmd__help__subcmd__completion)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1337,7 +1375,7 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__help__subcmd__vip__subcmd__check)
+        windrow__subcmd__help__subcmd__version)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2065,29 +2103,13 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__vip__subcmd__check)
-            opts="-i -c -o -h --interface --config --output --root --help"
+        windrow__subcmd__version)
+            opts="-o -h --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --interface)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -i)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --config)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -c)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0

@@ -334,6 +334,23 @@ pub const GROUPS: &[VerbGroup] = &[
                 verb: "cleanup",
                 examples: &[("windrow cleanup", "Clean up before you remove the package.")],
             },
+            VerbHelp {
+                verb: "completion",
+                examples: &[
+                    (
+                        "windrow completion bash",
+                        "Print the completions for bash; save them in a directory that bash reads.",
+                    ),
+                    ("windrow completion zsh", "Print the completions for zsh."),
+                ],
+            },
+            VerbHelp {
+                verb: "version",
+                examples: &[
+                    ("windrow version", "Print the version."),
+                    ("windrow version -o json", "Print it for a program."),
+                ],
+            },
         ],
     },
 ];

@@ -10,6 +10,7 @@ mod add;
 mod check;
 mod cleanup;
 mod cluster;
+mod completion;
 mod config;
 mod console;
 mod context;
@@ -37,6 +38,7 @@ mod sandbox;
 mod status;
 mod timeline;
 mod upgrade_check;
+mod version;
 mod wait;
 mod why;
 
@@ -97,6 +99,8 @@ enum Verb {
     Knowledge(knowledge::Args),
     Replay(replay::Args),
     Cleanup(cleanup::Args),
+    Completion(completion::Args),
+    Version(version::Args),
     #[command(hide = true)]
     Installer(installer::Args),
 }
@@ -127,6 +131,8 @@ impl Verb {
             Verb::Knowledge(args) => knowledge::run(args, context),
             Verb::Rack(args) => rack::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
+            Verb::Completion(args) => completion::run(&args),
+            Verb::Version(args) => version::run(&args),
             Verb::Report(args) => report::run(args, context),
             Verb::Installer(args) => installer::run(&args),
         }

@@ -29,6 +29,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         kind: "Version",
         version: VERSION,
     };
-    print_whole(&args.output.render(&version, || format!("windrow {VERSION}\n"))?)?;
+    print_whole(
+        &args
+            .output
+            .render(&version, || format!("windrow {VERSION}\n"))?,
+    )?;
     Ok(Exit::Ok)
 }

@@ -1,6 +1,9 @@
 //! `windrow --help` and the help of each verb.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use windrow::cli::command;
 use windrow::cli::help::GROUPS;
@@ -44,6 +47,22 @@ fn the_help_lists_each_verb_with_its_line_below_its_group() {
         end.starts_with("Start with: windrow check FILE\nDocs: https://"),
         "{help}"
     );
+}
+
+#[test]
+fn completion_prints_the_completions_that_the_packages_install() {
+    for (shell, file) in [
+        ("bash", "windrow.bash"),
+        ("fish", "windrow.fish"),
+        ("zsh", "_windrow"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["completion", shell])
+            .output();
+        let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/completions");
+        let installed = fs::read(installed.join(file)).expect(file);
+        assert!(output.expect(shell).stdout == installed, "{shell}");
+    }
 }
 
 #[test]

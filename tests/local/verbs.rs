@@ -106,6 +106,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("replay", "flight.jsonl --with v1.5.1"),
     ("status", ""),
     ("upgrade-check", "--to v1.8.2 --from objects.json"),
+    ("version", ""),
     ("why", "vm.yaml --status status.json"),
 ];
 

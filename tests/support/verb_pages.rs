@@ -254,6 +254,14 @@ const VERB_PAGES: &[VerbPage] = &[
         exits: &[(0, "Windrow removed its changes.")],
     },
     VerbPage {
+        verb: "completion",
+        exits: &[(0, "Windrow printed the completions.")],
+    },
+    VerbPage {
+        verb: "version",
+        exits: &[(0, "Windrow printed its version.")],
+    },
+    VerbPage {
         verb: "report",
         exits: &[(0, "Windrow wrote the archive.")],
     },

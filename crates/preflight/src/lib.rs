@@ -23,7 +23,6 @@ mod report;
 pub mod sockets;
 mod surroundings;
 pub mod upgrade_check;
-
 mod wanted;
 pub mod who_has;
 
