@@ -389,7 +389,7 @@ reasons! {
             "RKE2 fails to apply {files} up to {count} times before everything exists, and re-applies its other files each time"
             "Run `windrow rehearse`: the first failure names the missing dependency."
             "f29a0d4e25d945b7b9e94f4df869110f";
-        BootSlower "boot-slower" Warning
+        BootSlower "boot-slower" Notice
             "with Windrow the last file is applied {seconds} s later than without it: {file} is held longest (in nine of ten simulated boots)"
             "`windrow rehearse` shows its dependencies. You can often avoid the hold: put them into separate files that sort before it."
             "35bdccc76b594e808dd7578ab60e874a";
