@@ -119,26 +119,40 @@ impl ApiCheck {
     pub fn finish(mut self) -> ApiVerdict {
         let custom = std::mem::take(&mut self.custom);
         let mut rules = ValueRules::default();
-        let mut of_release: BTreeMap<GroupKind, Option<CustomKind>> = BTreeMap::new();
+        let mut of_release: BTreeMap<GroupKind, Vec<CustomKind>> = BTreeMap::new();
         for (object, shown) in custom {
             let kind = object.id.group_kind();
-            let of_release = of_release
-                .entry(kind.clone())
-                .or_insert_with(|| CustomKind::of_release(&kind, self.release.as_deref()?));
-            let definitions = if self.kinds.iter().any(|one| *one.kind() == kind) {
+            let of_release =
+                of_release
+                    .entry(kind.clone())
+                    .or_insert_with(|| match self.release.as_deref() {
+                        Some(release) => Vec::from_iter(CustomKind::of_release(&kind, release)),
+                        None => CustomKind::of_all_releases(&kind),
+                    });
+            let is_declared = self.kinds.iter().any(|one| *one.kind() == kind);
+            let definitions = if is_declared {
                 [self.definition_of(&kind), None]
             } else {
-                [of_release.as_ref(), CustomKind::known(&kind)]
+                let known = of_release.first().filter(|_| self.release.is_some());
+                [known, CustomKind::known(&kind)]
             };
             rules.begin_object();
             let mut judge = |rule: &str, value: &_| rules.judge(rule, value);
             let mut problems: Vec<Problem> = Vec::new();
             for definition in definitions.into_iter().flatten() {
-                for problem in definition.check(&object, self.minors, &mut judge) {
-                    if !problems.iter().any(|one| one.field == problem.field) {
-                        problems.push(problem);
-                    }
-                }
+                let found = definition.check(&object, self.minors, &mut judge);
+                let is_new = |one: &Problem| !problems.iter().any(|it| it.field == one.field);
+                let new: Vec<Problem> = found.into_iter().filter(is_new).collect();
+                problems.extend(new);
+            }
+            if self.release.is_none() && !is_declared {
+                let found = of_release
+                    .iter()
+                    .map(|kind| kind.check(&object, self.minors, &mut judge));
+                let shared = in_all(found.collect());
+                let is_new = |one: &Problem| !problems.iter().any(|it| it.field == one.field);
+                let shared: Vec<Problem> = shared.into_iter().filter(is_new).collect();
+                problems.extend(shared);
             }
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
@@ -187,6 +201,24 @@ impl ApiCheck {
             self.findings.push(finding(object, &problem, shown));
         }
     }
+}
+
+/// The missing fields and wrong types that every release refuses. Another release may have more fields and values.
+fn in_all(found: Vec<Vec<Problem>>) -> Vec<Problem> {
+    let is_lasting = |problem: &Problem| {
+        problem.kind == ProblemKind::WrongType || problem.message.starts_with("is missing")
+    };
+    let mut found = found.into_iter();
+    let mut shared = found.next().unwrap_or_default();
+    shared.retain(is_lasting);
+    for other in found {
+        shared.retain(|one| {
+            other
+                .iter()
+                .any(|it| it.field == one.field && is_lasting(it))
+        });
+    }
+    shared
 }
 
 fn finding(object: &Object, problem: &Problem, shown: &SourceMap) -> Finding {
@@ -245,6 +277,59 @@ mod tests {
         assert!(finding.message.contains("ConfigMap a"), "{finding:?}");
         let words = verdict.refused.values().next().unwrap();
         assert!(words.contains("cannot unmarshal number"), "{words}");
+    }
+
+    const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  \
+                           runStrategy: Always\n  template:\n    spec:\n      domain:\n        devices:\n          \
+                           disks: [{name: root, disk: {bus: virtio}}]\n      \
+                           volumes: [{name: root, containerDisk: {image: a}}]\n";
+
+    #[test]
+    fn a_machine_that_kubevirt_starts_has_no_finding_and_one_that_it_refuses_has_one() {
+        let with = |from: &str, to: &str| {
+            let text = MACHINE.replace(from, to);
+            assert!(from.is_empty() || text != MACHINE, "{from}");
+            let found = verdict(&[&text], None).findings;
+            found.into_iter().map(|one| one.message).collect::<Vec<_>>()
+        };
+        assert_eq!(with("", ""), [""; 0]);
+        // KubeVirt adds the disk of a volume.
+        assert_eq!(
+            with("disks: [{name: root, disk: {bus: virtio}}]", "disks: []"),
+            [""; 0]
+        );
+        let long = format!("cloudInitNoCloud: {{userData: {}}}", "x".repeat(2049));
+        for (from, to, part) in [
+            ("  runStrategy: Always\n", "", "`runStrategy` is required"),
+            (
+                "runStrategy",
+                "running: true\n  runStrategy",
+                "exclude each other",
+            ),
+            (
+                "runStrategy: Always",
+                "runStrategy: Allways",
+                "spec.runStrategy",
+            ),
+            (
+                "disks: [{name: root",
+                "disks: [{name: more}, {name: root",
+                "each disk needs a volume",
+            ),
+            ("bus: virtio", "bus: ide", "disk.bus"),
+            ("containerDisk: {image: a}", &long, "userData"),
+            (
+                "containerDisk: {image: a}",
+                "containerDisk: {}",
+                "containerDisk.image",
+            ),
+        ] {
+            let found = with(from, to);
+            assert!(
+                found.iter().any(|one| one.contains(part)),
+                "{to}: {found:?}"
+            );
+        }
     }
 
     #[test]

@@ -33,6 +33,17 @@ impl CustomKind {
         let definition = definitions.find(|one| {
             one.kind == *kind && one.releases.split(',').any(|version| version == release)
         })?;
+        Self::defined(definition)
+    }
+
+    /// A kind as the releases of Harvester define it, each definition once.
+    pub fn of_all_releases(kind: &GroupKind) -> Vec<Self> {
+        let definitions = PLATFORM.definitions.iter();
+        let of_kind = definitions.filter(|one| one.kind == *kind);
+        of_kind.filter_map(Self::defined).collect()
+    }
+
+    fn defined(definition: &Definition) -> Option<Self> {
         let versions = definition.versions.iter().map(|version| {
             let (name, schema) = version.split_once('=')?;
             Some(CustomVersion {
@@ -46,7 +57,7 @@ impl CustomKind {
             })
         });
         Some(Self {
-            kind: kind.clone(),
+            kind: definition.kind.clone(),
             versions: versions.collect::<Option<_>>()?,
             preserves_unknown: definition.preserves_unknown,
         })
