@@ -8,9 +8,10 @@ use windrow_inputs::extract::{Extracted, Extraction, FileKind, kind_of};
 use windrow_inputs::user_data::{self, OpenedFile};
 use windrow_model::manifest::{Problem, ReadLimits, yaml};
 use windrow_model::reasons::Code;
-use windrow_plan::rke2::KubeletFiles;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
+use windrow_plan::rke2::{KubeletFiles, Rke2Role};
 use windrow_plan::version::Version;
+use windrow_simulate::rehearse::membership::membership;
 
 use crate::cli::inputs::{
     STANDARD_INPUT, carried_configuration, definition_in, extract_file, is_standard_input,
@@ -29,6 +30,8 @@ pub(super) struct GateInputs {
     pub(super) requests: Vec<GateRequest>,
     pub(super) own: Option<String>,
     pub(super) data_dir: String,
+    /// The command of RKE2 that reads the files.
+    pub(super) role: Rke2Role,
     errors: Vec<String>,
     /// Whether anything was left unchecked.
     pub(super) not_looked_at: bool,
@@ -236,6 +239,10 @@ impl GateInputs {
             .or(self.version);
         self.problems(shown, &extraction.problems);
         self.problems(shown, &extraction.configuration_problems);
+        let membership = membership(shown, text, &extraction.configuration);
+        if membership.rke2_role() == Rke2Role::Agent {
+            self.role = Rke2Role::Agent;
+        }
         let own = carried_configuration(&extraction.configuration);
         let settings = own
             .into_iter()

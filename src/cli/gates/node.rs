@@ -1,10 +1,11 @@
 //! The check of gates: from the files only, confirmed by the node's own components, and with the gates in effect.
 
 use windrow_gates::{
-    Component, DROP_IN, GateRequest, ResolvedVersion, Trial, TrialStatus, assess, check, drop_in,
-    judge_arguments,
+    Component, DROP_IN, GateRequest, ResolvedVersion, TargetVersion, Trial, TrialStatus, assess,
+    check, drop_in, judge_arguments,
 };
-use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge};
+use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge_as};
+use windrow_plan::rke2::{Rke2Role, judge_keys};
 
 use crate::act::StateFile;
 use crate::apiserver::ApiServer;
@@ -89,7 +90,8 @@ pub(super) fn confirm(
 
 /// The effect of the files together with Windrow's drop-in.
 pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesReport {
-    judge_files(inputs.files, &inputs.requests, inputs.own, resolved)
+    let role = inputs.role;
+    judge_files(inputs.files, &inputs.requests, inputs.own, (resolved, role))
 }
 
 /// As [`judge`], for files that the caller has read. `own` is the path of Windrow's drop-in on a node.
@@ -97,7 +99,7 @@ pub(in crate::cli) fn judge_files(
     mut files: Vec<Rke2ConfigFile>,
     requests: &[GateRequest],
     own: Option<String>,
-    resolved: &ResolvedVersion,
+    (resolved, role): (&ResolvedVersion, Rke2Role),
 ) -> GatesReport {
     let on_node = own.is_some();
     let own = own.unwrap_or_else(|| DROP_IN.to_owned());
@@ -105,7 +107,7 @@ pub(in crate::cli) fn judge_files(
     if on_node || !requests.is_empty() {
         files.retain(|file| file.name() != DROP_IN);
     }
-    let foreign = merge(&files);
+    let foreign = merge_as(&files, role);
     let planned = drop_in(requests, &resolved.target, &foreign);
     if let Some(content) = &planned.content {
         files.push(Rke2ConfigFile::new(
@@ -114,7 +116,17 @@ pub(in crate::cli) fn judge_files(
             content.clone(),
         ));
     }
-    let mut assessment = assess(&merge(&files), Some(&own), &resolved.target);
+    let mut assessment = assess(&merge_as(&files, role), Some(&own), &resolved.target);
+    // On a node, RKE2 has started with these values, or its journal shows its refusal.
+    if !on_node {
+        let version = match resolved.target {
+            TargetVersion::Known(version) => Some(version),
+            TargetVersion::OneOf(_) | TargetVersion::Unknown => None,
+        };
+        assessment
+            .findings
+            .extend(judge_keys(&files, role, version));
+    }
     for finding in check(requests, &resolved.target, &foreign) {
         // The request's own finding has the reason, and the line of the operator's file.
         if !assessment.findings.contains(&finding) {

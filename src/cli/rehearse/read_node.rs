@@ -13,6 +13,7 @@ use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
+use windrow_plan::rke2::Rke2Role;
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, examine_content, link};
@@ -113,7 +114,13 @@ pub(super) fn read_node(
         true => plan.findings_ahead(),
         false => plan.findings.clone(),
     });
-    let gates = gate_findings(&inputs, &loaded.settings, versions.named_rke2);
+    let membership = inputs
+        .carriers
+        .iter()
+        .map(|(shown, text)| membership(shown, text, &inputs.configuration))
+        .fold(Membership::default(), Membership::and);
+    let role = membership.rke2_role();
+    let gates = gate_findings(&inputs, &loaded.settings, (versions.named_rke2, role));
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {
         accepted.extend(Acceptances::read(shown, text));
@@ -145,11 +152,6 @@ pub(super) fn read_node(
         .iter()
         .map(|(file, read)| LaidManifest::new(file, read))
         .collect();
-    let membership = inputs
-        .carriers
-        .iter()
-        .map(|(shown, text)| membership(shown, text, &inputs.configuration))
-        .fold(Membership::default(), Membership::and);
     let carriers = inputs.carriers.iter();
     let identity = carriers
         .map(|(shown, text)| NodeIdentity::read(shown, text))
@@ -245,7 +247,11 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> 
 }
 
 /// The errors of components that would not start with the gates in the node's configuration.
-fn gate_findings(inputs: &Inputs, settings: &Settings, version: Option<Version>) -> Vec<Finding> {
+fn gate_findings(
+    inputs: &Inputs,
+    settings: &Settings,
+    (version, role): (Option<Version>, Rke2Role),
+) -> Vec<Finding> {
     let files = rke2_files(&inputs.configuration);
     let requests = settings.feature_gates.clone();
     if files.is_empty() && requests.is_empty() {
@@ -255,7 +261,7 @@ fn gate_findings(inputs: &Inputs, settings: &Settings, version: Option<Version>)
         target: version.map_or(TargetVersion::Unknown, TargetVersion::Known),
         because: "set it with --rke2".to_owned(),
     };
-    judge_files(files, &requests, None, &resolved).findings
+    judge_files(files, &requests, None, (&resolved, role)).findings
 }
 
 /// The files on the node's disk at power-on, and the files that are written later.

@@ -12,6 +12,7 @@ use windrow_model::manifest::InnerLines;
 use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 
+use super::keys::Rke2Role;
 use super::kubelet;
 
 /// RKE2's lists of component arguments (k3s `pkg/cli/cmds`, rke2 `pkg/cli/cmds`).
@@ -187,14 +188,26 @@ enum HeldValue {
     Items(Vec<ConfigItem>),
 }
 
-/// Merges the files. Drop-ins that RKE2 does not read are ignored.
+/// The lists that `rke2 agent` reads too (rke2 `pkg/cli/cmds/agent.go`).
+const AGENT_LISTS: [&str; 2] = ["kube-proxy-arg", "kubelet-arg"];
+
+/// Merges the files as a server does. Drop-ins that RKE2 does not read are ignored.
 pub fn merge(files: &[Rke2ConfigFile]) -> MergedConfig {
+    merge_as(files, Rke2Role::Server)
+}
+
+/// As [`merge`], for one of both commands: an agent skips the lists of components that it does not run.
+pub fn merge_as(files: &[Rke2ConfigFile], role: Rke2Role) -> MergedConfig {
+    let is_skipped = |entry: &MapEntry| {
+        let key = entry.key.trim().trim_end_matches('+');
+        role == Rke2Role::Agent && key.ends_with("-arg") && !AGENT_LISTS.contains(&key)
+    };
     let mut held: BTreeMap<String, HeldValue> = BTreeMap::new();
     let mut effective = MergedConfig::default();
     for file in in_order(files) {
         match pairs(file) {
             Ok(entries) => {
-                for entry in entries {
+                for entry in entries.into_iter().filter(|entry| !is_skipped(entry)) {
                     take(file, entry, &mut held, &mut effective);
                 }
             }
@@ -344,7 +357,7 @@ fn take(
 }
 
 /// The list of arguments that a key resembles: `kube_apiserver_args` is not one.
-fn meant_list(key: &str) -> Option<&'static str> {
+pub(super) fn meant_list(key: &str) -> Option<&'static str> {
     let letters = |text: &str| -> String {
         let letters = text.chars().filter(char::is_ascii_alphanumeric);
         letters.map(|letter| letter.to_ascii_lowercase()).collect()

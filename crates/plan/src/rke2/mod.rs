@@ -2,11 +2,14 @@
 
 mod chart_selections;
 pub mod config;
+mod keys;
 mod kubelet;
+mod node_labels;
 mod paths;
 mod service_ranges;
 
 pub use chart_selections::{ChartSelections, chart_selections};
+pub use keys::{Rke2Role, judge_keys};
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use paths::{data_dir, write_kubeconfig};
 pub use service_ranges::{Network, ServiceRanges, service_ranges};

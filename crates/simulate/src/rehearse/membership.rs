@@ -4,6 +4,7 @@
 use windrow_inputs::extract::{Extracted, FileKind, field, kind_of};
 use windrow_model::findings::Location;
 use windrow_model::manifest::{Node, NodeValue, yaml};
+use windrow_plan::rke2::Rke2Role;
 
 /// The systemctl commands that lead to a running unit.
 const STARTS: [&str; 4] = ["enable", "reenable", "start", "restart"];
@@ -47,6 +48,14 @@ pub struct AgentBecause {
 }
 
 impl Membership {
+    /// The command of RKE2 that reads the node's configuration. An agent that Harvester may promote is a server too.
+    pub fn rke2_role(&self) -> Rke2Role {
+        match &self.agent {
+            Some(because) if because.for_good => Rke2Role::Agent,
+            _ => Rke2Role::Server,
+        }
+    }
+
     /// Adds the values of another file of the node.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

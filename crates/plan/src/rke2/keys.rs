@@ -1,0 +1,454 @@
+//! The values of RKE2's own keys, judged as `rke2 server` and `rke2 agent` judge them at their start.
+//!
+//! Pure. A value is shown only if its key has a closed set of values: another one may be a secret. The rules are those of RKE2 from
+//! 1.30 on (rancher/rke2 `pkg/cli/cmds/{root,server,profile_linux}.go`, read at v1.30.0 to v1.36.3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::reasons::{Code, Severity};
+use windrow_model::suggest::nearest;
+
+use super::PACKAGED;
+use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, pairs, text};
+use super::node_labels;
+use crate::version::Version;
+
+const KEYS: &str = include_str!("../../data/rke2-keys.txt");
+
+/// `CNIItems` (rke2 `pkg/cli/types.go`; up to 1.30 `pkg/rke2/rke2.go`).
+const CNI: [&str; 4] = ["calico", "canal", "cilium", "flannel"];
+/// `IngressItems`, there.
+const INGRESS: [&str; 2] = ["ingress-nginx", "traefik"];
+/// k3s `pkg/cli/server/server.go`, `validateNetworkConfiguration`.
+const EGRESS: [&str; 4] = ["agent", "cluster", "disabled", "pod"];
+/// Profiles of RKE2 up to 1.29: from 1.30 on each of them is fatal.
+const FORMER_PROFILES: [&str; 3] = ["cis-1.23", "cis-1.5", "cis-1.6"];
+/// The first patch of each minor with `profile: etcd` (rancher/rke2#8349). Minors after these always have it.
+const ETCD_PROFILE: [(u16, u16); 4] = [(30, 14), (31, 10), (32, 6), (33, 2)];
+/// Names of `disable` in k3s that RKE2 does not package.
+const OF_K3S: [&str; 5] = [
+    "coredns",
+    "local-storage",
+    "metrics-server",
+    "servicelb",
+    "traefik",
+];
+
+/// The command that reads the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Rke2Role {
+    #[default]
+    Server,
+    Agent,
+}
+
+impl Rke2Role {
+    fn command(self) -> &'static str {
+        match self {
+            Self::Server => "rke2 server",
+            Self::Agent => "rke2 agent",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ValueType {
+    Bool,
+    Duration,
+    Int,
+    List,
+    Text,
+}
+
+struct Key {
+    value: ValueType,
+    server: bool,
+    agent: bool,
+}
+
+static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|| {
+    let lines = KEYS.lines().filter(|line| !line.starts_with('#'));
+    let rows = lines.filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (name, value, readers) = (words.next()?, words.next()?, words.next()?);
+        let value = match value {
+            "bool" => ValueType::Bool,
+            "duration" => ValueType::Duration,
+            "int" => ValueType::Int,
+            "list" => ValueType::List,
+            _ => ValueType::Text,
+        };
+        let (server, agent) = (readers != "agent", readers != "server");
+        let key = Key {
+            value,
+            server,
+            agent,
+        };
+        Some((name, key))
+    });
+    rows.collect()
+});
+
+/// A key with all of its values, merged as RKE2 merges them.
+#[derive(Default)]
+pub(super) struct WrittenKey {
+    pub(super) values: Vec<WrittenValue>,
+    pub(super) at: Option<Location>,
+}
+
+pub(super) struct WrittenValue {
+    pub(super) item: ConfigItem,
+    /// The type of a value that is neither a text, a number nor a boolean.
+    pub(super) no_text: Option<&'static str>,
+}
+
+/// All keys of the files, except those of a file that RKE2 refuses.
+pub(super) fn written(files: &[Rke2ConfigFile]) -> BTreeMap<String, WrittenKey> {
+    let mut keys: BTreeMap<String, WrittenKey> = BTreeMap::new();
+    for file in in_order(files) {
+        for entry in pairs(file).unwrap_or_default() {
+            let name = entry.key.trim();
+            let (name, appends) = match name.strip_suffix('+') {
+                Some(name) => (name, true),
+                None => (name, false),
+            };
+            let key = keys.entry(name.to_owned()).or_default();
+            if !appends {
+                key.values.clear();
+            }
+            key.at = Some(file.at(entry.line));
+            let nodes = match &entry.value.value {
+                NodeValue::Sequence(items) => &items[..],
+                NodeValue::Null => &[],
+                _ => std::slice::from_ref(&entry.value),
+            };
+            key.values.extend(nodes.iter().map(|node| WrittenValue {
+                item: ConfigItem {
+                    text: text(node),
+                    at: file.at(node.line),
+                },
+                no_text: not_a_text(node),
+            }));
+        }
+    }
+    keys
+}
+
+fn not_a_text(node: &Node) -> Option<&'static str> {
+    let is_other = matches!(node.value, NodeValue::Mapping(_) | NodeValue::Sequence(_));
+    is_other.then(|| node.type_name())
+}
+
+/// The values with which RKE2 or the kubelet does not start, and the keys that nothing reads.
+pub fn judge_keys(
+    files: &[Rke2ConfigFile],
+    role: Rke2Role,
+    version: Option<Version>,
+) -> Vec<Finding> {
+    let keys = written(files);
+    let mut found = Vec::new();
+    for (name, key) in &keys {
+        match KNOWN.get(name.as_str()) {
+            Some(known) if is_read(known, role) => typed(name, known.value, key, &mut found),
+            Some(_) => found.extend(unread(name, role, key)),
+            None => found.extend(unknown(name, key)),
+        }
+    }
+    let values = |name: &str| keys.get(name).map_or(&[][..], |key| &key.values);
+    profile(&keys, version, &mut found);
+    node_labels::judge(values("node-label"), values("node-taint"), &mut found);
+    cloud_provider(&keys, &mut found);
+    if role == Rke2Role::Server {
+        cni(values("cni"), &mut found);
+        for (name, allowed) in [
+            ("ingress-controller", &INGRESS[..]),
+            ("egress-selector-mode", &EGRESS),
+        ] {
+            let none = (name == "ingress-controller").then_some("none");
+            for (word, at) in words(values(name)) {
+                if !allowed.contains(&word) && Some(word) != none {
+                    found.push(refused(name, word, allowed, at));
+                }
+            }
+        }
+        disabled(values("disable"), &mut found);
+    }
+    found
+}
+
+fn is_read(key: &Key, role: Rke2Role) -> bool {
+    match role {
+        Rke2Role::Server => key.server,
+        Rke2Role::Agent => key.agent,
+    }
+}
+
+/// Values that the flag's own type refuses.
+fn typed(name: &str, value: ValueType, key: &WrittenKey, found: &mut Vec<Finding>) {
+    let (fits, expected): (fn(&str) -> bool, &str) = match value {
+        ValueType::Bool => (is_boolean, "true or false"),
+        ValueType::Int => (is_whole_number, "a whole number"),
+        ValueType::Duration => (is_duration, "a time with its unit, for example `5m`"),
+        ValueType::List | ValueType::Text => return,
+    };
+    for value in key
+        .values
+        .iter()
+        .filter(|value| !value.item.text.is_empty())
+    {
+        if !fits(&value.item.text) {
+            let why = format!("RKE2 refuses the value of `{name}`: it is not {expected}");
+            found.push(fatal(&why, &value.item.at));
+        }
+    }
+}
+
+/// `strconv.ParseBool`. A YAML boolean without quotes, `yes` for example, has become `true` or `false` before.
+fn is_boolean(text: &str) -> bool {
+    [
+        "1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False",
+    ]
+    .contains(&text)
+}
+
+/// Whether a boolean key is on.
+pub(super) fn is_true(key: Option<&WrittenKey>) -> bool {
+    let value = key.and_then(|key| key.values.last());
+    value.is_some_and(|value| {
+        is_boolean(&value.item.text) && value.item.text.starts_with(['1', 't', 'T'])
+    })
+}
+
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['-', '+']);
+    // Go also reads `0x10`.
+    digits.parse::<i64>().is_ok() || digits.starts_with("0x")
+}
+
+/// `time.ParseDuration`.
+fn is_duration(text: &str) -> bool {
+    const UNITS: [&str; 7] = ["h", "m", "s", "ms", "us", "\u{b5}s", "ns"];
+    let mut rest = text.trim_start_matches(['-', '+']);
+    if rest == "0" {
+        return true;
+    }
+    let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
+    while !rest.is_empty() {
+        let after = rest.trim_start_matches(is_digit);
+        let end = after.find(is_digit).unwrap_or(after.len());
+        if after.len() == rest.len() || !UNITS.contains(&&after[..end]) {
+            return false;
+        }
+        rest = &after[end..];
+    }
+    !text.is_empty()
+}
+
+/// `validateProfile`.
+fn profile(
+    keys: &BTreeMap<String, WrittenKey>,
+    version: Option<Version>,
+    found: &mut Vec<Finding>,
+) {
+    let Some(value) = keys.get("profile").and_then(|key| key.values.last()) else {
+        return;
+    };
+    let ConfigItem { text, at } = &value.item;
+    let minor = version.map(|version| version.minor.minor);
+    match text.as_str() {
+        "" => {}
+        "cis" => {
+            let protects = keys.get("protect-kernel-defaults");
+            let off = protects.and_then(|key| key.values.last()).filter(|value| {
+                is_boolean(&value.item.text) && value.item.text.starts_with(['0', 'f', 'F'])
+            });
+            if let Some(off) = off {
+                let why = "`profile: cis` requires `protect-kernel-defaults: true`";
+                found.push(fatal(why, &off.item.at));
+            }
+        }
+        "etcd" => {
+            let has = version.is_none_or(|version| has_etcd_profile(version) != Some(false));
+            if !has {
+                let why = "this release of RKE2 does not have `profile: etcd` (1.30.14, 1.31.10, 1.32.6, 1.33.2 and later have it)";
+                found.push(fatal(why, at));
+            }
+        }
+        former if FORMER_PROFILES.contains(&former) => {
+            let why = format!("RKE2 1.30 and later refuse `profile: {former}`. Write `cis`");
+            match minor {
+                Some(minor) if minor < 30 => {}
+                Some(_) => found.push(fatal(&why, at)),
+                None => found.push(Finding {
+                    severity: Severity::Warning,
+                    ..fatal(&why, at)
+                }),
+            }
+        }
+        other => found.push(refused("profile", other, &["cis", "etcd"], at)),
+    }
+}
+
+/// `None` if the patch decides and the version does not have one.
+fn has_etcd_profile(version: Version) -> Option<bool> {
+    let minor = version.minor.minor;
+    match ETCD_PROFILE.iter().find(|(known, _)| *known == minor) {
+        Some((_, patch)) => version.patch.map(|own| own >= *patch),
+        None => Some(minor > 30),
+    }
+}
+
+/// `validateCNI`, which compares the words with their blanks.
+fn cni(values: &[WrittenValue], found: &mut Vec<Finding>) {
+    let all: Vec<(&str, &Location)> = words(values).collect();
+    let of_several = match all[..] {
+        [] => return,
+        [("multus", at)] => Some((
+            at,
+            "`multus` needs a second value, for example `[multus, canal]`",
+        )),
+        [_] | [("multus", _), _] => None,
+        [(_, at), _] => Some((at, "it takes two values only if the first one is `multus`")),
+        [(_, at), ..] => Some((at, "it takes one value, or `multus` and one more")),
+    };
+    if let Some((at, why)) = of_several {
+        found.push(fatal(
+            &format!("RKE2 refuses the values of `cni`: {why}"),
+            at,
+        ));
+        return;
+    }
+    let first = usize::from(all.len() > 1);
+    for (word, at) in &all[first..] {
+        if *word != "none" && !CNI.contains(word) {
+            found.push(refused("cni", word, &CNI, at));
+        }
+    }
+}
+
+/// The words of a list, between its commas.
+fn words(values: &[WrittenValue]) -> impl Iterator<Item = (&str, &Location)> {
+    let items = values.iter().map(|value| &value.item);
+    let items = items.filter(|item| !item.text.is_empty());
+    items.flat_map(|item| item.text.split(',').map(move |word| (word, &item.at)))
+}
+
+/// `validateCloudProvider`.
+fn cloud_provider(keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Finding>) {
+    let is_set = |name: &str| keys.get(name).is_some_and(|key| !key.values.is_empty());
+    let provider = is_set("cloud-provider-name") || is_set("cloud-provider-config");
+    let external = keys
+        .get("node-external-ip")
+        .filter(|key| !key.values.is_empty());
+    if let Some(at) = external
+        .filter(|_| provider)
+        .and_then(|key| key.at.as_ref())
+    {
+        let why = "RKE2 refuses `node-external-ip` together with `cloud-provider-name` or `cloud-provider-config`";
+        found.push(fatal(why, at));
+    }
+}
+
+/// Names of `disable` that switch nothing off. RKE2 ignores them; a name of a file of the user's is possible.
+fn disabled(values: &[WrittenValue], found: &mut Vec<Finding>) {
+    let mut known: BTreeSet<&str> = PACKAGED.iter().copied().collect();
+    known.extend([
+        "rke2-flannel-crd",
+        "rke2-canal-crd",
+        "rke2-cilium-crd",
+        "rke2-multus-crd",
+    ]);
+    for (word, at) in words(values) {
+        let name = word.trim();
+        if known.contains(name) || name.is_empty() {
+            continue;
+        }
+        let advice = match name {
+            "rke2-kube-proxy" => Some(
+                "kube-proxy is no chart. To switch it off, write `disable-kube-proxy: true`"
+                    .to_owned(),
+            ),
+            name if OF_K3S.contains(&name) => Some(format!(
+                "this is a name of K3s. The names in RKE2 begin with `rke2-`; `{name}` has no effect"
+            )),
+            name => {
+                nearest(name, known.iter().copied()).map(|meant| format!("did you mean `{meant}`?"))
+            }
+        };
+        if let Some(advice) = advice {
+            let why = format!("RKE2 has no packaged component of this name: {advice}");
+            found.push(not_read(
+                &format!("disable: {name}"),
+                &why,
+                Severity::Warning,
+                at,
+            ));
+        }
+    }
+}
+
+/// A key of the other command: RKE2 skips it with a warning.
+fn unread(name: &str, role: Rke2Role, key: &WrittenKey) -> Option<Finding> {
+    let why = format!("`{}` does not have this key, and skips it", role.command());
+    let severity = Severity::Notice;
+    Some(not_read(name, &why, severity, key.at.as_ref()?))
+}
+
+fn unknown(name: &str, key: &WrittenKey) -> Option<Finding> {
+    // One letter is the short form of a flag, and the merged lists report the keys of arguments that resemble one.
+    if name.chars().count() == 1 || (!name.ends_with("-arg") && meant_list(name).is_some()) {
+        return None;
+    }
+    // A key is a name; another text may be a secret in the wrong place.
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if name.len() > 63 || !name.chars().all(is_name) {
+        return None;
+    }
+    let why = match nearest(name, KNOWN.keys().copied()) {
+        Some(meant) => {
+            format!("RKE2 does not have this key, and skips it; did you mean `{meant}`?")
+        }
+        None => "RKE2 does not have this key, and skips it".to_owned(),
+    };
+    Some(not_read(name, &why, Severity::Warning, key.at.as_ref()?))
+}
+
+fn refused(name: &str, value: &str, allowed: &[&str], at: &Location) -> Finding {
+    let meant = nearest(value, allowed.iter().copied());
+    let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+    let why = format!(
+        "RKE2 refuses the value of `{name}`: it accepts {}{meant}",
+        allowed.join(", ")
+    );
+    fatal(&why, at)
+}
+
+/// RKE2 ends with this value.
+fn fatal(message: &str, at: &Location) -> Finding {
+    let code = Code::ConfigFileRefused;
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: message.to_owned(),
+        at: vec![at.clone()],
+    }
+}
+
+fn not_read(key: &str, why: &str, severity: Severity, at: &Location) -> Finding {
+    let code = Code::KeyNotRead;
+    Finding {
+        incident: None,
+        code,
+        severity,
+        message: code.say(&[("key", &key), ("why", &why)]),
+        at: vec![at.clone()],
+    }
+}
+
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+use super::*;
+use crate::rke2::config::{ConfigLayer, merge_as};
+
+fn judged(text: &str, role: Rke2Role, version: &str) -> Vec<(Code, Severity, Option<u32>)> {
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+    let version = (!version.is_empty()).then(|| version.parse().unwrap());
+    let found = judge_keys(&[file], role, version);
+    let rows = found.into_iter();
+    rows.map(|one| (one.code, one.severity, one.at[0].line))
+        .collect()
+}
+
+fn server(text: &str) -> Vec<(Code, Severity, Option<u32>)> {
+    judged(text, Rke2Role::Server, "v1.33.5+rke2r1")
+}
+
+const FATAL: (Code, Severity, Option<u32>) = (Code::ConfigFileRefused, Severity::Error, Some(1));
+const STOPS_KUBELET: (Code, Severity, Option<u32>) =
+    (Code::ComponentArgumentInvalid, Severity::Error, Some(1));
+const IGNORED: (Code, Severity, Option<u32>) = (Code::KeyNotRead, Severity::Warning, Some(1));
+
+#[test]
+fn a_configuration_with_valid_values_has_no_findings() {
+    for text in [
+        "",
+        "token: x\ntls-san: [a.example]\nwrite-kubeconfig-mode: \"0644\"\n",
+        "cni: calico\n",
+        "cni: none\n",
+        "cni: multus,cilium\n",
+        "cni: [multus, none]\n",
+        "cni: []\n",
+        "ingress-controller: [traefik, ingress-nginx]\n",
+        "ingress-controller: none\n",
+        "egress-selector-mode: cluster\n",
+        "profile: cis\nprotect-kernel-defaults: true\n",
+        "profile: etcd\n",
+        "selinux: yes\ndebug: 1\nembedded-registry: 'T'\n",
+        "etcd-snapshot-retention: 5\netcd-s3-timeout: 1m30s\n",
+        "etcd-snapshot-reconcile-interval: 0\n",
+        "disable: [rke2-coredns, rke2-traefik-crd, our-own-file]\n",
+        "node-label: [site=a, node.kubernetes.io/kind=b, topology.kubernetes.io/zone=c, plain]\n",
+        "node-label: a.node.kubernetes.io/kind=b\n",
+        "node-label: \"a=1,b=2\"\n",
+        "node-taint: [CriticalAddonsOnly=true:NoExecute, 'site:NoSchedule', 'old-']\n",
+        "cloud-provider-name: external\n",
+        "node-external-ip: 192.0.2.7\n",
+        "kubelet-arg+: [max-pods=80]\nt: x\n",
+    ] {
+        assert_eq!(server(text), [], "{text}");
+    }
+}
+
+#[test]
+fn values_with_which_rke2_ends_are_errors_with_their_line() {
+    for text in [
+        "cni: celium\n",
+        "cni: multus\n",
+        "cni: [canal, cilium]\n",
+        "cni: [multus, canal, cilium]\n",
+        "cni: 'multus, canal'\n",
+        "cni: [multus, multus]\n",
+        "ingress-controller: nginx\n",
+        "egress-selector-mode: pods\n",
+        "profile: cis-1.23\n",
+        "profile: cis-1.5\n",
+        "profile: CIS\n",
+        "selinux: \"yes\"\n",
+        "disable-kube-proxy: all\n",
+        "etcd-snapshot-retention: many\n",
+        "etcd-s3-timeout: 300\n",
+        "node-external-ip: 192.0.2.7\ncloud-provider-config: /c\n",
+    ] {
+        assert_eq!(server(text), [FATAL], "{text}");
+    }
+    let off = server("profile: cis\nprotect-kernel-defaults: false\n");
+    assert_eq!(off, [(FATAL.0, FATAL.1, Some(2))]);
+}
+
+#[test]
+fn the_last_value_of_a_key_counts() {
+    let drop_in = |text: &str| {
+        let files = [
+            Rke2ConfigFile::new(
+                ConfigLayer::Main,
+                "config.yaml",
+                "cni: canal\nprofile: cis-1.6\n",
+            ),
+            Rke2ConfigFile::new(ConfigLayer::DropIn, "d/50.yaml", text),
+        ];
+        judge_keys(&files, Rke2Role::Server, None).len()
+    };
+    assert_eq!(drop_in("profile: cis\n"), 0);
+    assert_eq!(drop_in("profile: cis\ncni+: cilium\n"), 1);
+    assert_eq!(drop_in("profile: cis\ncni: [multus, cilium]\n"), 0);
+}
+
+#[test]
+fn a_profile_is_judged_by_the_release() {
+    let profile = |value: &str, version: &str| {
+        let found = judged(&format!("profile: {value}\n"), Rke2Role::Agent, version);
+        found.first().map(|(_, severity, _)| *severity)
+    };
+    assert_eq!(profile("cis-1.23", "v1.29.3"), None);
+    assert_eq!(profile("cis-1.23", "v1.30.0"), Some(Severity::Error));
+    assert_eq!(profile("cis-1.23", ""), Some(Severity::Warning));
+    assert_eq!(profile("etcd", "v1.33.1"), Some(Severity::Error));
+    assert_eq!(profile("etcd", "v1.30.2"), Some(Severity::Error));
+    for version in ["v1.33.2", "v1.33", "v1.34.0", "v1.36.1", ""] {
+        assert_eq!(profile("etcd", version), None, "{version}");
+    }
+}
+
+#[test]
+fn labels_and_taints_that_the_kubelet_refuses_are_errors() {
+    for text in [
+        "node-label: node-role.kubernetes.io/worker=true\n",
+        "node-label: [kubernetes.io/role=worker]\n",
+        "node-label: \"a=1,x.k8s.io/b=2\"\n",
+        "node-label: \"site=hall 3\"\n",
+        "node-label: \"-site=3\"\n",
+        "node-label: {site: hall}\n",
+        "node-taint: CriticalAddonsOnly=true\n",
+        "node-taint: site=a=b:NoSchedule\n",
+        "node-taint: site=a:NoSchedul\n",
+        "node-taint: \"site=a:NoSchedule:\"\n",
+        "node-taint: \"/site=a:NoSchedule\"\n",
+    ] {
+        assert_eq!(server(text), [STOPS_KUBELET], "{text}");
+    }
+}
+
+#[test]
+fn a_key_or_a_component_that_rke2_does_not_have_is_a_warning() {
+    for text in [
+        "tls-sans: [a.example]\n",
+        "flannel-backend: vxlan\n",
+        "kube-controller-arg: [v=2]\n",
+        "disable: [rke2-kube-proxy]\n",
+        "disable: rke2-corends\n",
+        "disable: traefik\n",
+    ] {
+        assert_eq!(server(text), [IGNORED], "{text}");
+    }
+    // The merged lists report this one.
+    assert_eq!(server("kube_apiserver_args: [v=2]\n"), []);
+    // It may be a secret.
+    assert_eq!(server("'K10 abc::server:def': 1\n"), []);
+}
+
+#[test]
+fn what_only_a_server_reads_cannot_stop_an_agent() {
+    let text = "cni: celium\nkube-apiserver-arg: [{a: b}]\nkubelet-arg: [v=2]\nselinux: maybe\n";
+    let found = judged(text, Rke2Role::Agent, "v1.33.5");
+    let unread = |line| (Code::KeyNotRead, Severity::Notice, Some(line));
+    let refused = (FATAL.0, FATAL.1, Some(4));
+    assert_eq!(found, [unread(1), unread(2), refused]);
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+    let merged = merge_as(&[file], Rke2Role::Agent);
+    let lists: Vec<&str> = merged.lists().map(|(key, _)| key).collect();
+    assert_eq!(lists, ["kubelet-arg"]);
+    assert_eq!(merged.findings, []);
+}
