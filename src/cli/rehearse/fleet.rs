@@ -10,12 +10,14 @@ use windrow_model::manifest::{
     AddonName, GroupKind, ManifestFile, ManifestPath, Object, ObjectRef,
 };
 use windrow_model::reasons::Code;
+use windrow_plan::rke2::SharedValues;
 use windrow_plan::rules::{NeedTarget, RuleSet};
 use windrow_simulate::rehearse::fix::GivenFile;
 use windrow_simulate::rehearse::identity::{NodeIdentity, conflicts};
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{AgentBecause, Membership};
 use windrow_simulate::rehearse::promotion::promotions;
+use windrow_simulate::rehearse::rke2_servers::{Rke2Node, rke2_conflicts};
 use windrow_simulate::{JoinRole, JoiningNode, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::Input;
@@ -28,6 +30,8 @@ pub(super) struct ReadNode {
     pub(super) name: String,
     pub(super) membership: Membership,
     pub(super) identity: NodeIdentity,
+    /// The values of plain RKE2 that its cluster compares.
+    pub(super) shared: Option<SharedValues>,
     pub(super) laid: Vec<LaidManifest>,
     pub(super) setup: Setup,
     /// The setup's rules as texts, by their names.
@@ -137,7 +141,15 @@ pub(super) fn join_nodes(
     reboots: &[(Option<String>, Duration)],
 ) -> Result<Fleet, String> {
     let identities = nodes.iter().map(|node| (&*node.name, &node.identity));
-    let conflicts = conflicts(&identities.collect::<Vec<_>>());
+    let mut conflicts = conflicts(&identities.collect::<Vec<_>>());
+    let of_rke2 = nodes.iter().filter_map(|node| {
+        Some(Rke2Node {
+            name: &node.name,
+            role: node.membership.rke2_role(),
+            values: node.shared.as_ref()?,
+        })
+    });
+    conflicts.extend(rke2_conflicts(&of_rke2.collect::<Vec<_>>()));
     let founds = |node: &&ReadNode| !node.membership.joins;
     let serves = |node: &&ReadNode| node.membership.agent.is_none();
     let founder = nodes
@@ -249,6 +261,7 @@ fn stand_in(agent: &ReadNode) -> ReadNode {
         name: STAND_IN.to_owned(),
         membership: Membership::default(),
         identity: NodeIdentity::default(),
+        shared: None,
         laid: Vec::new(),
         setup: Setup {
             scenario: Scenario {

@@ -13,7 +13,7 @@ use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
-use windrow_plan::rke2::Rke2Role;
+use windrow_plan::rke2::{Rke2Role, SharedValues};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, examine_content, link};
@@ -120,6 +120,9 @@ pub(super) fn read_node(
         .map(|(shown, text)| membership(shown, text, &inputs.configuration))
         .fold(Membership::default(), Membership::and);
     let role = membership.rke2_role();
+    let rke2 = rke2_files(&inputs.configuration);
+    // Harvester writes these values itself.
+    let shared = SharedValues::read(&rke2).filter(|_| platform == Platform::Rke2);
     let gates = gate_findings(&inputs, &loaded.settings, (versions.named_rke2, role));
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {
@@ -161,6 +164,7 @@ pub(super) fn read_node(
         name: name.to_owned(),
         membership,
         identity,
+        shared,
         packs: in_force.packs,
         laid,
         proposals: LayoutProposal::all(&plan),

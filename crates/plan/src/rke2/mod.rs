@@ -7,12 +7,14 @@ mod kubelet;
 mod node_labels;
 mod paths;
 mod service_ranges;
+mod shared_values;
 
 pub use chart_selections::{ChartSelections, chart_selections};
 pub use keys::{Rke2Role, judge_keys};
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use paths::{data_dir, write_kubeconfig};
 pub use service_ranges::{Network, ServiceRanges, service_ranges};
+pub use shared_values::SharedValues;
 
 pub use windrow_model::manifest::DATA_DIR;
 use windrow_model::manifest::ManifestPath;

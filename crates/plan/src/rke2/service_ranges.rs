@@ -3,7 +3,7 @@
 //! Source: k3s `pkg/cli/cmds/server.go` and `pkg/daemons/control/server.go`; RKE2's documentation of `service-cidr` and
 //! `service-node-port-range`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use windrow_model::addresses::is_in_network;
@@ -42,6 +42,22 @@ impl Network {
 
     pub fn is_ipv6(&self) -> bool {
         self.address.is_ipv6()
+    }
+
+    /// The network with its first address.
+    pub(super) fn first(&self) -> String {
+        let bits = u32::from(self.bits);
+        let address: IpAddr = match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+                Ipv4Addr::from(u32::from(address) & mask).into()
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+                Ipv6Addr::from(u128::from(address) & mask).into()
+            }
+        };
+        format!("{address}/{bits}")
     }
 
     pub fn contains(&self, address: IpAddr) -> bool {

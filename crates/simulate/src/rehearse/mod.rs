@@ -27,6 +27,7 @@ pub mod promotion;
 pub mod proofs;
 mod recognise;
 mod rehearsal;
+pub mod rke2_servers;
 mod summary;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,240 @@
+//! The values that all servers of a cluster must have alike, and the tokens with which a node joins.
+//!
+//! A joining server compares its own critical values with those of the cluster, and ends if one differs (k3s-io/k3s
+//! `pkg/daemons/config/types.go`, `CriticalControlArgs`, and `pkg/cluster/bootstrap.go`, `compareConfig`; 1.30 to 1.36).
+//! Those of K3s that RKE2 drops (`flannel-*`, `disable-network-policy`, `disable-helm-controller`) are the same everywhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use windrow_model::findings::Location;
+
+use super::config::Rke2ConfigFile;
+use super::keys::{WrittenKey, is_true, written};
+use super::service_ranges::Network;
+
+/// Critical keys, each with RKE2's default.
+const CRITICAL: [(&str, &str); 8] = [
+    ("cluster-cidr", "10.42.0.0/16"),
+    ("cluster-dns", ""),
+    ("cluster-domain", "cluster.local"),
+    ("disable-cloud-controller", "false"),
+    ("egress-selector-mode", "agent"),
+    ("embedded-registry", "false"),
+    ("enable-servicelb", "false"),
+    ("service-cidr", "10.43.0.0/16"),
+];
+/// Bundled cloud providers that replace RKE2's own cloud controller (rke2 `pkg/cli/cmds/root.go`, `cloudProviders`).
+const WITH_CONTROLLER: [&str; 2] = ["harvester", "rancher-vsphere"];
+
+/// RKE2's configuration of one node, as far as the other nodes of its cluster depend on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedValues {
+    critical: BTreeMap<&'static str, (String, Location)>,
+    /// Whether it names a server to join.
+    pub joins: bool,
+    token: Option<(JoinToken, Location)>,
+    agent_token: Option<JoinToken>,
+    /// Whether a file has a token, so that the nodes cannot be compared.
+    has_token_file: bool,
+}
+
+/// The secret part of a token. Never shown.
+#[derive(Clone, PartialEq, Eq)]
+struct JoinToken(String);
+
+impl fmt::Debug for JoinToken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("JoinToken")
+    }
+}
+
+impl JoinToken {
+    /// `K10HASH::USER:PASSWORD` or the password (k3s `pkg/clientaccess/token.go`); `None` for a bootstrap token, `ID.SECRET`,
+    /// which only the cluster knows.
+    fn read(text: &str) -> Option<Self> {
+        let secret = match text
+            .strip_prefix("K10")
+            .and_then(|rest| rest.split_once("::"))
+        {
+            Some((_, user)) => user.split_once(':').map_or(user, |(_, password)| password),
+            None => text,
+        };
+        let parts = secret
+            .split_once('.')
+            .map(|(id, secret)| (id.len(), secret.len()));
+        (!secret.is_empty() && parts != Some((6, 16))).then(|| Self(secret.to_owned()))
+    }
+}
+
+impl SharedValues {
+    /// The values of these files; `None` without files.
+    pub fn read(files: &[Rke2ConfigFile]) -> Option<Self> {
+        let whole = Location::file(files.first()?.shown.clone());
+        let keys = written(files);
+        let text = |name: &str| {
+            let value = keys.get(name)?.values.last()?;
+            (!value.item.text.is_empty()).then(|| (value.item.text.clone(), value.item.at.clone()))
+        };
+        let critical = CRITICAL.into_iter().filter_map(|(name, default)| {
+            let at = || {
+                keys.get(name)
+                    .and_then(|key| key.at.clone())
+                    .unwrap_or(whole.clone())
+            };
+            let value = match name {
+                "cluster-cidr" | "service-cidr" => networks(&list(keys.get(name), default))?,
+                "cluster-dns" => list(keys.get(name), default),
+                "disable-cloud-controller" => {
+                    let provider = text("cloud-provider-name");
+                    let replaced =
+                        provider.is_some_and(|(name, _)| WITH_CONTROLLER.contains(&&*name));
+                    (replaced || is_true(keys.get(name))).to_string()
+                }
+                _ if default == "false" => is_true(keys.get(name)).to_string(),
+                _ => text(name).map_or(default.to_owned(), |(text, _)| text),
+            };
+            Some((name, (value, at())))
+        });
+        let token =
+            |name: &str| text(name).and_then(|(text, at)| Some((JoinToken::read(&text)?, at)));
+        Some(Self {
+            critical: critical.collect(),
+            joins: text("server").is_some(),
+            token: token("token"),
+            agent_token: token("agent-token").map(|(token, _)| token),
+            has_token_file: text("token-file").or(text("agent-token-file")).is_some(),
+        })
+    }
+
+    /// The critical keys in which two servers differ, with both places.
+    pub fn differing<'s>(
+        &'s self,
+        other: &'s Self,
+    ) -> Vec<(&'static str, &'s Location, &'s Location)> {
+        let own = self.critical.iter();
+        let pairs = own.filter_map(|(name, own)| Some((*name, own, other.critical.get(name)?)));
+        let differing = pairs.filter(|(_, own, other)| own.0 != other.0);
+        differing
+            .map(|(name, own, other)| (name, &own.1, &other.1))
+            .collect()
+    }
+
+    /// The place of both tokens, if this server does not accept that of the other node.
+    pub fn refuses<'s>(
+        &'s self,
+        other: &'s Self,
+        is_agent: bool,
+    ) -> Option<(&'s Location, &'s Location)> {
+        let ((own, at), (theirs, their_at)) = (self.token.as_ref()?, other.token.as_ref()?);
+        let is_accepted = own == theirs || (is_agent && self.agent_token.as_ref() == Some(theirs));
+        let is_unknown = self.has_token_file || other.has_token_file;
+        (!is_accepted && !is_unknown).then_some((at, their_at))
+    }
+}
+
+fn list(key: Option<&WrittenKey>, default: &str) -> String {
+    let items = key.map_or(&[][..], |key| &key.values).iter();
+    let items: Vec<&str> = items
+        .flat_map(|value| value.item.text.split(','))
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .collect();
+    if items.is_empty() {
+        default.to_owned()
+    } else {
+        items.join(",")
+    }
+}
+
+/// Networks without the bits of a host, because k3s compares only these; `None` if one is not a network.
+fn networks(text: &str) -> Option<String> {
+    let all: Option<Vec<String>> = text
+        .split(',')
+        .map(|network| Some(Network::parse(network)?.first()))
+        .collect();
+    Some(all?.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rke2::config::ConfigLayer;
+
+    fn read(text: &str) -> SharedValues {
+        let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+        SharedValues::read(&[file]).unwrap()
+    }
+
+    fn differing(first: &str, second: &str) -> Vec<&'static str> {
+        let (first, second) = (read(first), read(second));
+        let found = first.differing(&second);
+        found.into_iter().map(|(name, _, _)| name).collect()
+    }
+
+    #[test]
+    fn critical_values_of_servers_are_compared_with_their_defaults() {
+        for (first, second) in [
+            (
+                "",
+                "cluster-cidr: 10.42.0.0/16\nservice-cidr: 10.43.7.1/16\n",
+            ),
+            (
+                "cluster-cidr: [10.1.0.0/16, 'fd00::/56']\n",
+                "cluster-cidr: 10.1.0.0/16,fd00::/56\n",
+            ),
+            (
+                "cluster-domain: cluster.local\nembedded-registry: no\n",
+                "egress-selector-mode: agent\n",
+            ),
+            (
+                "cloud-provider-name: harvester\n",
+                "disable-cloud-controller: true\n",
+            ),
+            ("tls-san: [a]\nnode-label: [a=b]\n", "cni: cilium\n"),
+            ("cluster-cidr: unreadable\n", "cluster-cidr: 10.1.0.0/16\n"),
+        ] {
+            assert_eq!(
+                differing(first, second),
+                Vec::<&str>::new(),
+                "{first} {second}"
+            );
+        }
+        for (second, expected) in [
+            ("cluster-cidr: 10.60.0.0/16\n", "cluster-cidr"),
+            ("service-cidr: 10.43.0.0/17\n", "service-cidr"),
+            ("cluster-dns: 10.43.0.11\n", "cluster-dns"),
+            ("cluster-domain: site.example\n", "cluster-domain"),
+            (
+                "disable-cloud-controller: true\n",
+                "disable-cloud-controller",
+            ),
+            ("embedded-registry: true\n", "embedded-registry"),
+            ("egress-selector-mode: disabled\n", "egress-selector-mode"),
+        ] {
+            assert_eq!(differing("token: a\n", second), [expected], "{second}");
+        }
+        assert_eq!(SharedValues::read(&[]), None);
+    }
+
+    #[test]
+    fn a_node_joins_only_with_a_token_of_the_server() {
+        let refuses = |server: &str, node: &str, is_agent: bool| {
+            read(server).refuses(&read(node), is_agent).is_some()
+        };
+        let server = "token: secret-1\nagent-token: secret-2\n";
+        assert!(refuses(server, "token: other\n", true));
+        assert!(refuses(server, "token: secret-2\n", false));
+        for (node, is_agent) in [
+            ("token: secret-1\n", false),
+            ("token: secret-2\n", true),
+            ("token: K10abc::server:secret-1\n", false),
+            ("token: abcdef.0123456789abcdef\n", true),
+            ("token: other\ntoken-file: /run/token\n", false),
+            ("server: https://a:9345\n", false),
+        ] {
+            assert!(!refuses(server, node, is_agent), "{node}");
+        }
+        assert!(!format!("{:?}", read(server)).contains("secret-"));
+    }
+}
