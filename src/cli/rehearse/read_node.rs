@@ -13,7 +13,7 @@ use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
-use windrow_plan::rke2::{Rke2Role, SharedValues};
+use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, examine_content, link};
@@ -23,6 +23,7 @@ use windrow_simulate::rehearse::guesses::add_what_comes;
 use windrow_simulate::rehearse::identity::NodeIdentity;
 use windrow_simulate::rehearse::layout::LayoutProposal;
 use windrow_simulate::rehearse::membership::{Membership, membership};
+use windrow_simulate::rehearse::pod_network::missing_network;
 use windrow_simulate::rehearse::proofs::{ProofInputs, asked, image_list, not_bundled, proofs};
 use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
@@ -123,6 +124,10 @@ pub(super) fn read_node(
     let rke2 = rke2_files(&inputs.configuration);
     // Harvester writes these values itself.
     let shared = SharedValues::read(&rke2).filter(|_| platform == Platform::Rke2);
+    let network = PodNetwork::read(&rke2).filter(|_| platform == Platform::Rke2);
+    if let Some(network) = network.filter(|_| !membership.joins) {
+        findings.extend(missing_network(&read, &network, &disabled));
+    }
     let gates = gate_findings(&inputs, &loaded.settings, (versions.named_rke2, role));
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {

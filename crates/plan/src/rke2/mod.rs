@@ -6,6 +6,7 @@ mod keys;
 mod kubelet;
 mod node_labels;
 mod paths;
+mod pod_network;
 mod service_ranges;
 mod shared_values;
 
@@ -13,6 +14,7 @@ pub use chart_selections::{ChartSelections, chart_selections};
 pub use keys::{Rke2Role, judge_keys};
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use paths::{data_dir, write_kubeconfig};
+pub use pod_network::PodNetwork;
 pub use service_ranges::{Network, ServiceRanges, service_ranges};
 pub use shared_values::SharedValues;
 

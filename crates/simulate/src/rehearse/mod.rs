@@ -22,6 +22,7 @@ pub mod layout;
 mod layout_tests;
 pub mod membership;
 pub mod modelled;
+pub mod pod_network;
 mod prediction;
 pub mod promotion;
 pub mod proofs;
