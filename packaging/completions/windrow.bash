@@ -1862,7 +1862,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__repair)
-            opts="-h --dry-run --undo --yes --kubeconfig --context --root --help"
+            opts="-y -h --dry-run --undo --yes --kubeconfig --context --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2002,7 +2002,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__status)
-            opts="-v -o -h --watch --verbose --output --json --console --root --help"
+            opts="-v -o -h --watch --verbose --output --console --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -77,7 +77,7 @@ junit\t'For CI systems that show test reports'
 github\t'Annotations of GitHub Actions'
 html\t'A single page for your browser'"
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l write -d 'Also write the report to a file in this format; can be repeated' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'The least severe verdict that makes the command fail' -r -f -a "error\t'Fail only if something cannot work'
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'The least severe verdict that makes the command fail' -r -f -a "error\t'Fail only on errors'
 unknown\t'Fail also if something could not be judged'
 warning\t'Fail also on warnings'"
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings and their reasons [default: .windrow-accept.yaml in the directory of the first input]' -r -F
@@ -141,7 +141,6 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Print a line with time and host for every change, until interrupted; with -v the whole state at each change'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything, including applied files and passing probes'
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l json -d 'Print the status document: the same as `-o json`'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "table\t''
@@ -221,7 +220,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would accept those that it can dry-run'
-complete -c windrow -n "__fish_windrow_using_subcommand repair" -l yes -d 'Do not ask for confirmation'
+complete -c windrow -n "__fish_windrow_using_subcommand repair" -s y -l yes -d 'Do not ask for confirmation'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand timeline" -s b -l boot -d 'The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand timeline" -s o -l output -d 'Output format' -r -f -a "table\t''

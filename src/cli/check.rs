@@ -115,7 +115,7 @@ fn exit_of(report: &CheckReport, fail_on: FailOn) -> Exit {
     match report.verdict {
         verdict if verdict < fail_on.verdict() => Exit::Ok,
         CheckVerdict::Unknown => Exit::Unknown,
-        CheckVerdict::CannotWork if report.only_configuration_fails() => Exit::Configuration,
-        CheckVerdict::Fine | CheckVerdict::Slower | CheckVerdict::CannotWork => Exit::Failed,
+        CheckVerdict::Fail if report.only_configuration_fails() => Exit::Configuration,
+        CheckVerdict::Pass | CheckVerdict::Warn | CheckVerdict::Fail => Exit::Failed,
     }
 }

@@ -108,7 +108,7 @@ pub const GROUPS: &[VerbGroup] = &[
                 verb: "status",
                 examples: &[
                     ("windrow status", "Show the node's state and its reason."),
-                    ("windrow status --json", "Print the status document."),
+                    ("windrow status -o json", "Print the status document."),
                     (
                         "windrow status --watch",
                         "Print a line with time and host for each change.",

@@ -62,7 +62,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "RECORD", num_args = 0..=1, default_missing_value = "")]
     undo: Option<String>,
     /// Do not ask for confirmation
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(short, long, conflicts_with = "dry_run")]
     yes: bool,
     #[command(flatten)]
     cluster: ClusterArgs,

@@ -33,21 +33,9 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
-    /// Print the status document: the same as `-o json`
-    #[arg(long, conflicts_with = "output")]
-    json: bool,
     /// Print one line of at most 65 characters
-    #[arg(long, conflicts_with_all = ["json", "output"])]
+    #[arg(long, conflicts_with = "output")]
     console: bool,
-}
-
-impl Args {
-    fn format(&self) -> Output {
-        match self.json {
-            true => Output::Json,
-            false => self.output,
-        }
-    }
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -63,8 +51,8 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
     let host = host();
     let mut out = stdout();
-    let by_line = args.format() == Output::Table && !args.console && !args.verbose;
-    let full_screen = out.is_terminal() && args.format() == Output::Table && args.verbose;
+    let by_line = args.output == Output::Table && !args.console && !args.verbose;
+    let full_screen = out.is_terminal() && args.output == Output::Table && args.verbose;
     let mut before: Option<Status> = None;
     loop {
         let found = document::current(context);
@@ -85,7 +73,7 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
                 text(args, &found, found.now(&context.layout))?
             ),
             // One document behind another.
-            true if args.format() == Output::Yaml => {
+            true if args.output == Output::Yaml => {
                 format!("---\n{}", text(args, &found, found.now(&context.layout))?)
             }
             true => text(args, &found, found.now(&context.layout))?,
@@ -121,7 +109,7 @@ fn text(args: &Args, found: &FoundStatus, now: Timestamp) -> anyhow::Result<Stri
         return Ok(one_line(&status, now) + "\n");
     }
     let table = || printable_colours(&table(&status, found, args.verbose, now));
-    args.format().render(&status, table)
+    args.output.render(&status, table)
 }
 
 fn table(status: &Status, found: &FoundStatus, verbose: bool, now: Timestamp) -> String {

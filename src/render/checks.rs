@@ -52,15 +52,22 @@ pub(super) fn write_verdict(out: &mut String, verdict: CheckOutcome, text: &str,
     let _ = writeln!(out, "\n{text}");
 }
 
-fn write_row<E: Display>(out: &mut String, row: &CheckRow<E>, style: Style) {
-    let outcome = match row.outcome {
+/// The word of an outcome, in a column of one width.
+pub(super) fn outcome_word(outcome: CheckOutcome, style: Style) -> String {
+    match outcome {
         CheckOutcome::Fail => style.bad("fail   "),
-        // It has no effect on the verdict.
-        CheckOutcome::Unknown if row.optional => style.dim("unknown"),
         CheckOutcome::Unknown => style.waiting("unknown"),
         CheckOutcome::Warn => style.waiting("warn   "),
         CheckOutcome::Pass => style.good("pass   "),
         CheckOutcome::NotChecked => style.dim("-      "),
+    }
+}
+
+fn write_row<E: Display>(out: &mut String, row: &CheckRow<E>, style: Style) {
+    let outcome = match row.outcome {
+        // It has no effect on the verdict.
+        CheckOutcome::Unknown if row.optional => style.dim("unknown"),
+        outcome => outcome_word(outcome, style),
     };
     let is_broken = row.outcome == CheckOutcome::Fail;
     let expected = if is_broken { "expected: " } else { "" };

@@ -80,9 +80,9 @@ fn advice(code: &Code) -> &'static str {
 
 fn verdict_class(verdict: &CheckVerdict) -> &'static str {
     match verdict {
-        CheckVerdict::Fine => "good",
-        CheckVerdict::Slower | CheckVerdict::Unknown => "staging",
-        CheckVerdict::CannotWork => "bad",
+        CheckVerdict::Pass => "good",
+        CheckVerdict::Warn | CheckVerdict::Unknown => "staging",
+        CheckVerdict::Fail => "bad",
     }
 }
 

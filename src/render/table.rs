@@ -349,15 +349,17 @@ fn one_finding(out: &mut String, finding: &Finding, style: Style) {
 }
 
 fn verdict(out: &mut String, plan: &Plan, style: Style) {
-    let errors = plan
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Error)
-        .count();
+    let errors_of = |findings: &[Finding]| {
+        let errors = findings.iter().map(|finding| finding.severity);
+        errors
+            .filter(|severity| *severity == Severity::Error)
+            .count()
+    };
     let line = match plan.outlook() {
-        Outlook::CannotWork { .. } if errors > 0 => style.bad(&format!(
+        // As many as the list above this line has.
+        Outlook::CannotWork { .. } if errors_of(&plan.findings) > 0 => style.bad(&format!(
             "It cannot work as it is: {}.",
-            count(errors, "error")
+            count(errors_of(&plan.findings_ahead()), "error")
         )),
         Outlook::CannotWork { missing } => style.bad(&format!(
             "It cannot work as it is: no known component provides {}.",

@@ -53,13 +53,13 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn the_example_is_fine_and_says_so_in_its_first_line() {
+fn the_example_passes_and_says_so_in_its_first_line() {
     // Of two boots, both may be slower with Windrow.
     let output = windrow(&[FIRST_VM, "--seeds", "20"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
-    assert_eq!(text.lines().next(), Some("fine"), "{text}");
-    let parts = "config: fine · plan: fine · gates: fine · rehearsal: fine";
+    assert_eq!(text.lines().next(), Some("pass"), "{text}");
+    let parts = "config: pass · plan: pass · gates: pass · rehearsal: pass";
     assert!(text.contains(parts), "{text}");
 }
 
@@ -172,7 +172,7 @@ fn five_mistakes_of_five_kinds_are_found_at_once_each_by_its_part() {
     let directory = directory(&[("hv.yaml", FIVE)]);
     let (report, exit) = report(&[text(&directory.path().join("hv.yaml"))]);
     assert_eq!(exit, Some(4));
-    assert_eq!(report.verdict, CheckVerdict::CannotWork);
+    assert_eq!(report.verdict, CheckVerdict::Fail);
     for (code, line) in [
         (Code::ObjectWithoutProvider, 6),
         (Code::PathNotRead, 9),
@@ -188,7 +188,7 @@ fn five_mistakes_of_five_kinds_are_found_at_once_each_by_its_part() {
         assert_eq!(at[0].line, Some(line), "{code}");
     }
     let parts = report.parts.iter().map(|part| part.verdict);
-    assert!(parts.into_iter().all(|one| one == CheckVerdict::CannotWork));
+    assert!(parts.into_iter().all(|one| one == CheckVerdict::Fail));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn windrows_own_configuration_alone_exits_as_bad_configuration() {
     let user_data = "#cloud-config\nwrite_files:\n- path: /etc/windrow/windrow.yaml\n  content: |\n    stagin: {}\n";
     let directory = directory(&[("user-data", user_data)]);
     let (report, exit) = report(&[text(&directory.path().join("user-data"))]);
-    assert_eq!((report.verdict, exit), (CheckVerdict::CannotWork, Some(78)));
+    assert_eq!((report.verdict, exit), (CheckVerdict::Fail, Some(78)));
     assert_eq!(report.findings[0].finding.at[0].line, Some(5));
 }
 
@@ -212,7 +212,7 @@ fn what_fails_the_command_is_chosen_and_what_is_accepted_does_not() {
     assert_eq!(exit(&["--fail-on", "warning"]), Some(0));
     let output = windrow(&[text(path)]);
     let said = said(&output);
-    assert_eq!(said.lines().next(), Some("fine"), "{said}");
+    assert_eq!(said.lines().next(), Some("pass"), "{said}");
     assert!(said.contains("accepted: they are alike ("), "{said}");
     assert!(said.contains(".windrow-accept.yaml:4)"), "{said}");
     // Of another place, and one that is not there.
@@ -241,7 +241,7 @@ fn an_unlooked_at_part_is_unknown_and_only_fails_where_that_is_asked() {
 }
 
 #[test]
-fn the_summary_of_a_cluster_stands_before_its_nodes() {
+fn the_findings_of_a_cluster_come_before_its_simulation_and_the_counts_last() {
     let directory = directory(&[("a.yaml", TWICE), ("b.yaml", TWICE)]);
     let nodes: Vec<String> = (1..=4)
         .map(|number| format!("--node=n{number}={}", directory.path().display()))
@@ -254,12 +254,14 @@ fn the_summary_of_a_cluster_stands_before_its_nodes() {
             .unwrap_or_else(|| panic!("{words}\n{text}"))
     };
     assert!(
-        at("4 nodes of one cluster") < at("duplicate-object"),
+        at("duplicate-object") < at("4 nodes of one cluster"),
         "{text}"
     );
-    assert!(text.contains("4 slower or noisier without a change: n1 to n4"));
+    assert!(text.contains("4 warn: n1 to n4"));
+    assert!(at("4 warn: n1 to n4") < at("Checked 4 nodes in "), "{text}");
+    assert!(text.contains(" simulated boots: 0 fail, 0 unknown, 1 warn"));
     assert_eq!(
-        text.matches("warning  duplicate-object").count(),
+        text.matches("warn     duplicate-object").count(),
         1,
         "{text}"
     );
@@ -303,7 +305,7 @@ fn json_and_yaml_say_the_same_and_standard_input_is_read() {
     let json: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
     let yaml = windrow_model::manifest::yaml::parse_configuration(&run("yaml"));
     assert_eq!(yaml.unwrap().unwrap().to_json(), json);
-    assert_eq!(json["verdict"], "fine");
+    assert_eq!(json["verdict"], "pass");
     assert_eq!(json["windrow"], env!("CARGO_PKG_VERSION"));
 }
 
@@ -332,7 +334,7 @@ fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_a
         ),
     ]);
     let (found, exit) = report(&[text(files.path()), "--seeds", "5"]);
-    assert_eq!((found.verdict, exit), (CheckVerdict::Slower, Some(0)));
+    assert_eq!((found.verdict, exit), (CheckVerdict::Warn, Some(0)));
     let because = found.because.unwrap();
     assert_eq!(because.finding.code, Code::NameSparesPass);
     assert_eq!(
@@ -346,7 +348,7 @@ fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_a
     windrow(&[text(files.path()), "--fix", text(&copy)]);
     assert!(copy.join("zz-cluster.yaml").exists());
     let (mended, _) = report(&[text(&copy), "--seeds", "5"]);
-    assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+    assert_eq!(mended.verdict, CheckVerdict::Pass, "{:?}", mended.findings);
 
     fs::remove_dir_all(&copy).unwrap();
     let accept = "apiVersion: windrow.dev/v1\nkind: AcceptedFindings\naccept:\n- code: name-spares-pass\n  reason: the names are the vendor's\n";
@@ -354,7 +356,7 @@ fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_a
     let (accepted, _) = report(&[text(files.path())]);
     assert_eq!(
         accepted.verdict,
-        CheckVerdict::Fine,
+        CheckVerdict::Pass,
         "{:?}",
         accepted.findings
     );
@@ -382,7 +384,7 @@ fn files_that_need_each_other_are_named_with_what_to_move_and_need_fewer_passes_
     let (stays, moves) = KNOT[0].1.split_once("---\n").unwrap();
     let moved = directory(&[("a.yaml", stays), ("zz-a.yaml", moves), KNOT[1]]);
     let (mended, _) = report(&[text(moved.path())]);
-    assert_eq!(mended.verdict, CheckVerdict::Fine, "{:?}", mended.findings);
+    assert_eq!(mended.verdict, CheckVerdict::Pass, "{:?}", mended.findings);
 }
 
 const PACK: &str = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: site}\nprovides:\n  - {by: our image, objects: [{kind: Namespace, name: ours}]}\n";
@@ -402,7 +404,7 @@ fn windrows_own_files_are_checked_as_what_they_are() {
     let (whole, exit) = report(&[text(directory.path())]);
     assert_eq!(
         (whole.verdict, exit),
-        (CheckVerdict::Fine, Some(0)),
+        (CheckVerdict::Pass, Some(0)),
         "{whole:?}"
     );
     for (name, wrong, line) in [

@@ -179,13 +179,13 @@ fn github_gets_one_command_a_finding_at_its_line() {
             .any(|line| line.starts_with("::notice ") && line.contains("accepted (they are")),
         "{text}"
     );
-    assert_eq!(lines.last(), Some(&"windrow check: cannot work"));
+    assert_eq!(lines.last(), Some(&"windrow check: fail"));
 }
 
 #[test]
 fn the_page_begins_with_the_verdict_and_needs_nothing_else() {
     let page = checked("html");
-    let verdict = page.find("cannot work").unwrap();
+    let verdict = page.find(">fail<").unwrap();
     assert!(verdict < page.find("Without Windrow").unwrap());
     let advice = windrow_model::reasons::Code::AddonNameInvalid
         .reason()
@@ -208,7 +208,7 @@ fn every_document_carries_the_version_the_verdict_and_the_advice_and_is_written_
         .reason()
         .advice;
     for (verb, verdict, findings) in [
-        ("plan", "cannotWork", "/findings"),
+        ("plan", "fail", "/findings"),
         ("rehearse", "stuck", "/nodes/0/findings"),
     ] {
         let run = |format: &str| {

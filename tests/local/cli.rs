@@ -319,7 +319,7 @@ fn a_status_that_nobody_keeps_is_unknown_and_says_why() {
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(ran.out.contains("Windrow is not installed here"), "{ran:?}");
     node.write("run/windrow/status.json", STATUS);
-    let ran = node.run(&["status", "--json"]);
+    let ran = node.run(&["status", "-o", "json"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     assert_eq!(ran.json()["readiness"], "Unknown");
     assert_eq!(ran.json()["reason"]["code"], "state-unknown");

@@ -392,7 +392,7 @@ entries.
 const REST_OF_THE_PAGE: &str = r#".SH EXIT STATUS
 .TP
 \fB0\fR
-Fine or ready.
+Pass or ready.
 .TP
 \fB1\fR
 An error of the system, such as a file that cannot be written.
@@ -401,7 +401,7 @@ An error of the system, such as a file that cannot be written.
 Not yet: the node is setting up, or the file is held.
 .TP
 \fB4\fR
-It cannot work, or it failed.
+Fail.
 .TP
 \fB5\fR
 Unknown, for example because the daemon does not run.

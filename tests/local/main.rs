@@ -64,5 +64,6 @@ mod supply_chain;
 mod system_call_faults;
 mod timeline;
 mod verbs;
+mod verdicts;
 mod vip_incidents;
 mod words;

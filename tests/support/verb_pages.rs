@@ -30,14 +30,8 @@ const VERB_PAGES: &[VerbPage] = &[
     VerbPage {
         verb: "check",
         exits: &[
-            (
-                0,
-                "The verdict is fine, or slower or noisier without a change.",
-            ),
-            (
-                4,
-                "The verdict is cannot work; with --fail-on warning also slower or noisier without a change.",
-            ),
+            (0, "The verdict is pass or warn."),
+            (4, "The verdict is fail; with --fail-on warning also warn."),
             (
                 5,
                 "The verdict is unknown, because Windrow could not judge a part. 0 with --fail-on error.",
@@ -52,7 +46,7 @@ const VERB_PAGES: &[VerbPage] = &[
         verb: "plan",
         exits: &[
             (0, "Windrow found no error."),
-            (4, "There is at least one error: it cannot work."),
+            (4, "There is at least one error."),
             (5, "Windrow could not check everything."),
             (78, "Bad settings or rules."),
         ],

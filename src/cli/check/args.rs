@@ -42,7 +42,7 @@ const FORMATS: &[Output] = &[
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum FailOn {
-    /// Fail only if something cannot work
+    /// Fail only on errors
     Error,
     /// Fail also if something could not be judged
     Unknown,
@@ -68,9 +68,9 @@ fn written(text: &str) -> Result<(Output, PathBuf), String> {
 impl FailOn {
     pub(super) fn verdict(self) -> CheckVerdict {
         match self {
-            Self::Error => CheckVerdict::CannotWork,
+            Self::Error => CheckVerdict::Fail,
             Self::Unknown => CheckVerdict::Unknown,
-            Self::Warning => CheckVerdict::Slower,
+            Self::Warning => CheckVerdict::Warn,
         }
     }
 }

@@ -39,7 +39,7 @@ pub(in crate::cli) struct SetupArgs {
     #[command(flatten)]
     pub(super) versions: NamedVersions,
     /// Restart a node (default: the first one) this long after power-on; can be repeated
-    #[arg(long, value_name = "[NODE=]TIME", value_parser = reboot)]
+    #[arg(long, value_name = "[NODE=]DURATION", value_parser = reboot)]
     pub(super) reboot: Vec<(Option<String>, Duration)>,
     /// A directory or file with additional rule packs or knowledge; can be repeated
     #[arg(long, value_name = "DIR")]
@@ -56,7 +56,7 @@ pub(in crate::cli) struct SetupArgs {
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(super) seeds: u64,
     /// Stop simulating after this long, and report the results so far
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub(super) timeout: Duration,
 }
 

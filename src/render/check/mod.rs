@@ -54,7 +54,7 @@ mod tests {
             ("json", json_pretty(&report).unwrap()),
             ("yaml", yaml(&report).unwrap()),
             ("sarif", check_sarif(&report).unwrap()),
-            ("junit", check_junit(&report, CheckVerdict::CannotWork)),
+            ("junit", check_junit(&report, CheckVerdict::Fail)),
             (
                 "junit, accepted",
                 check_junit(&report, CheckVerdict::Unknown),

@@ -1,13 +1,17 @@
-//! A check as text for a terminal: the verdict, its first reason and the proof at the top.
+//! A check as text for a terminal: the verdict, the findings with the worst first, the simulation, and a summary.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use windrow_model::findings::Location;
+use windrow_model::reasons::Code;
 use windrow_plan::knowledge::LearnedShare;
-use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict, CheckedFinding, NodeVerdict};
+use windrow_simulate::rehearse::check::{
+    CheckPart, CheckReport, CheckVerdict, CheckedFinding, NodeVerdict,
+};
 use windrow_simulate::rehearse::{EndCount, Ending};
 
+use super::super::checks::outcome_word;
 use super::super::cluster::{members, name_list};
 use super::super::rehearsal::{mostly, seeds_clause, span};
 use super::super::table::Style;
@@ -20,7 +24,6 @@ const NAMED: usize = 8;
 pub fn check_table(report: &CheckReport, style: Style) -> String {
     let mut out = String::new();
     head(&mut out, report, style);
-    nodes(&mut out, &report.nodes, style);
     let (accepted, counted): (Vec<_>, Vec<_>) = report
         .findings
         .iter()
@@ -33,7 +36,14 @@ pub fn check_table(report: &CheckReport, style: Style) -> String {
             finding(&mut out, one, style);
         }
     }
-    out.push('\n');
+    if installer_stops(report) {
+        out.push_str(
+            "\nSimulation: skipped, because Harvester's installer stops before the first boot.\n",
+        );
+    } else {
+        nodes(&mut out, &report.nodes, style);
+    }
+    let _ = writeln!(out, "\n{}", summary(report));
     let modelled = "Times and Harvester's controllers are simulated. `windrow rehearse` shows the whole boot, `windrow plan` the order.";
     for line in wrap(modelled, style.width) {
         let _ = writeln!(out, "{}", style.dim(&line));
@@ -43,27 +53,25 @@ pub fn check_table(report: &CheckReport, style: Style) -> String {
 
 fn paint(verdict: CheckVerdict, text: &str, style: Style) -> String {
     match verdict {
-        CheckVerdict::Fine => style.good(text),
-        CheckVerdict::Slower | CheckVerdict::Unknown => style.waiting(text),
-        CheckVerdict::CannotWork => style.bad(text),
+        CheckVerdict::Pass => style.good(text),
+        CheckVerdict::Warn | CheckVerdict::Unknown => style.waiting(text),
+        CheckVerdict::Fail => style.bad(text),
     }
 }
 
 fn head(out: &mut String, report: &CheckReport, style: Style) {
     let verdict = report.verdict;
     let _ = writeln!(out, "{}", paint(verdict, verdict.as_str(), style));
-    if let Some(because) = &report.because {
-        let mut lines = vec![because.finding.message.clone()];
-        lines.extend(places(&because.finding.at));
-        lines.push(because.advice.clone());
-        for text in lines {
-            paragraph(out, &text, 2, style.width);
-        }
+    if let Some(gain) = gain(report) {
+        paragraph(out, &gain, 0, style.width);
     }
     let parts: Vec<String> = report
         .parts
         .iter()
         .map(|part| {
+            if part.part == CheckPart::Rehearsal && installer_stops(report) {
+                return format!("{}: skipped", part.part.as_str());
+            }
             let word = paint(part.verdict, part.verdict.as_str(), style);
             format!("{}: {word}", part.part.as_str())
         })
@@ -74,11 +82,40 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
         .map(|part| part.part.as_str().len() + part.verdict.as_str().len() + 5)
         .sum();
     let between = if length > style.width { "\n" } else { " · " };
-    let _ = writeln!(out, "\n{}", parts.join(between));
+    let _ = writeln!(out, "{}", parts.join(between));
     let learned = report.learned.as_ref();
     if let Some(sentence) = learned.and_then(LearnedShare::sentence) {
         paragraph(out, &sentence, 0, style.width);
     }
+}
+
+/// No node of such a configuration ever boots, so the simulation says nothing about one.
+fn installer_stops(report: &CheckReport) -> bool {
+    let mut findings = report.findings.iter();
+    findings
+        .any(|one| one.finding.code == Code::InstallerRefuses && one.counts() == CheckVerdict::Fail)
+}
+
+/// The benefit of Windrow: a bad end of boots without it, if every boot with it ends well.
+fn gain(report: &CheckReport) -> Option<String> {
+    let is_complete = |end: &EndCount| end.verdict == Ending::Complete;
+    let mut nodes = report.nodes.iter();
+    let node = nodes.find(|node| node.without.iter().any(|end| !is_complete(end)))?;
+    if !report
+        .nodes
+        .iter()
+        .all(|node| node.with.iter().all(is_complete))
+    {
+        return None;
+    }
+    let bad = |end: &&EndCount| !matches!(end.verdict, Ending::Complete | Ending::Unknown);
+    let end = node.without.iter().find(bad)?;
+    Some(format!(
+        "Without Windrow, this happens in {} of {} simulated boots: {}",
+        end.seeds,
+        node.seeds,
+        end.verdict.describe()
+    ))
 }
 
 /// Nodes that fare alike, together.
@@ -156,6 +193,38 @@ fn describe(end: &EndCount, node: &NodeVerdict) -> String {
     )
 }
 
+/// The numbers behind the verdict.
+fn summary(report: &CheckReport) -> String {
+    let nodes = match report.nodes.len() {
+        1 => "1 node".to_owned(),
+        number => format!("{number} nodes"),
+    };
+    let boots: u64 = report.nodes.iter().map(|node| node.seeds).sum();
+    let findings = report.findings.iter();
+    let (accepted, counted): (Vec<_>, Vec<_>) = findings.partition(|one| one.accepted.is_some());
+    let number = |verdict| counted.iter().filter(|one| one.counts() == verdict).count();
+    let mut parts: Vec<String> = [
+        CheckVerdict::Fail,
+        CheckVerdict::Unknown,
+        CheckVerdict::Warn,
+    ]
+    .into_iter()
+    .map(|verdict| format!("{} {}", number(verdict), verdict.as_str()))
+    .collect();
+    for (number, word) in [
+        (number(CheckVerdict::Pass), "notice"),
+        (accepted.len(), "accepted"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{number} {word}"));
+        }
+    }
+    format!(
+        "Checked {nodes} in {boots} simulated boots: {}.",
+        parts.join(", ")
+    )
+}
+
 fn platform(node: &NodeVerdict) -> String {
     match &node.harvester {
         Some(version) => format!("Harvester {version}"),
@@ -164,9 +233,13 @@ fn platform(node: &NodeVerdict) -> String {
 }
 
 fn finding(out: &mut String, one: &CheckedFinding, style: Style) {
-    let severity = style.severity(one.finding.severity);
+    // The verdict sorts the findings and decides the exit code, so the table shows it.
+    let word = match one.counts() {
+        CheckVerdict::Pass => style.severity(one.finding.severity),
+        verdict => outcome_word(verdict.outcome(), style),
+    };
     let code = style.strong(one.finding.code.as_str());
-    let _ = writeln!(out, "  {severity}  {code}");
+    let _ = writeln!(out, "  {word}  {code}");
     let mut lines: Vec<String> = places(&one.finding.at).into_iter().collect();
     lines.push(one.finding.message.clone());
     if let Some(accepted) = &one.accepted {

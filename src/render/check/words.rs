@@ -7,7 +7,7 @@ pub(super) fn message(one: &CheckedFinding) -> String {
     let message = &one.finding.message;
     let mut text = match message.contains(&one.advice) {
         true => message.clone(),
-        false => format!("{message}. {}", one.advice),
+        false => sentences(message, &one.advice),
     };
     if let Some(accepted) = &one.accepted {
         text = format!("accepted ({}): {text}", accepted.reason);
@@ -18,8 +18,34 @@ pub(super) fn message(one: &CheckedFinding) -> String {
 /// The severity; a finding that could not be judged counts as a warning.
 pub(super) fn level(one: &CheckedFinding) -> Severity {
     match one.counts() {
-        CheckVerdict::CannotWork => Severity::Error,
-        CheckVerdict::Unknown | CheckVerdict::Slower => Severity::Warning,
-        CheckVerdict::Fine => Severity::Notice,
+        CheckVerdict::Fail => Severity::Error,
+        CheckVerdict::Unknown | CheckVerdict::Warn => Severity::Warning,
+        CheckVerdict::Pass => Severity::Notice,
+    }
+}
+
+/// The message with its advice. A message that ends a sentence gets no second full stop.
+fn sentences(message: &str, advice: &str) -> String {
+    let end = match message.ends_with(['.', '?', '!']) {
+        true => "",
+        false => ".",
+    };
+    format!("{message}{end} {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentences;
+
+    #[test]
+    fn a_message_and_its_advice_are_two_sentences_with_one_mark_each() {
+        assert_eq!(
+            sentences("did you mean `a`?", "Correct it."),
+            "did you mean `a`? Correct it."
+        );
+        assert_eq!(
+            sentences("it is there", "Remove it."),
+            "it is there. Remove it."
+        );
     }
 }

@@ -317,7 +317,7 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
     }
     for arguments in [
         &["status"][..],
-        &["status", "--json"],
+        &["status", "-o", "json"],
         &["status", "--console"],
         &["why", "80-after-0.yaml"],
         &["why", "80-after-1.yaml", "-o", "json"],

@@ -1007,7 +1007,7 @@ reasons! {
             "d64e5688d5cb5d065e37c63151d860c4";
         BecameUnknown "became-unknown" Warning
             "the node is Unknown{was}, step \"{phase}\": {why}"
-            "Unknown does not mean failed: Windrow could not check something. `windrow status --json` shows each request under probes, and why it got no answer."
+            "Unknown does not mean failed: Windrow could not check something. `windrow status -o json` shows each request under probes, and why it got no answer."
             "e4851752902d1105cbd2345554377951";
         BootStalled "boot-stalled" Warning
             "the boot has stalled, step \"{phase}\" ({expected}): nothing has moved for 20 minutes. {why}"

@@ -55,7 +55,7 @@ impl CheckedFinding {
     /// The verdict with the acceptance.
     pub fn counts(&self) -> CheckVerdict {
         match self.accepted {
-            Some(_) => CheckVerdict::Fine,
+            Some(_) => CheckVerdict::Pass,
             None => self.verdict,
         }
     }

@@ -30,7 +30,7 @@ pub struct CheckReport {
     pub windrow: String,
     /// Verdict; accepted findings do not count.
     pub verdict: CheckVerdict,
-    /// First reason; absent if the verdict is fine.
+    /// First reason; absent if the verdict is pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<CheckedFinding>,
     /// Verdict of each part.
@@ -136,7 +136,7 @@ impl CheckReport {
         }
         let nodes = rehearsal.nodes.iter().zip(verdicts).map(|(played, own)| {
             let counted = own.into_iter().map(|index| findings[index].counts());
-            let worst = counted.max().unwrap_or(CheckVerdict::Fine);
+            let worst = counted.max().unwrap_or(CheckVerdict::Pass);
             NodeVerdict::new(played, worst)
         });
         let nodes = nodes.collect();
@@ -147,7 +147,7 @@ impl CheckReport {
         };
         let parts = CheckPart::ALL.into_iter().map(|part| PartVerdict {
             part,
-            verdict: of_part(part).unwrap_or(CheckVerdict::Fine),
+            verdict: of_part(part).unwrap_or(CheckVerdict::Pass),
         });
         let parts: Vec<PartVerdict> = parts.collect();
         let worst = parts.iter().map(|part| part.verdict).max();
@@ -155,10 +155,10 @@ impl CheckReport {
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Check".to_owned(),
             windrow: version.to_owned(),
-            verdict: worst.unwrap_or(CheckVerdict::Fine),
+            verdict: worst.unwrap_or(CheckVerdict::Pass),
             because: findings
                 .first()
-                .filter(|one| one.counts() > CheckVerdict::Fine)
+                .filter(|one| one.counts() > CheckVerdict::Pass)
                 .cloned(),
             parts,
             learned: Some(learned).filter(|share| !share.things.is_empty()),
@@ -169,7 +169,7 @@ impl CheckReport {
 
     /// Whether all fatal findings concern Windrow's own configuration.
     pub fn only_configuration_fails(&self) -> bool {
-        let failing = |part: &&PartVerdict| part.verdict == CheckVerdict::CannotWork;
+        let failing = |part: &&PartVerdict| part.verdict == CheckVerdict::Fail;
         let mut failing = self.parts.iter().filter(failing);
         failing
             .next()

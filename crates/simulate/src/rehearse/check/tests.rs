@@ -55,21 +55,21 @@ fn the_worst_part_is_the_verdict_and_its_proof_is_the_first_reason() {
     let unseen = (CheckPart::Plan, finding(Code::NotLookedAt, "a.yaml", 2));
     let gate = (CheckPart::Gates, finding(Code::GateUnknown, "a.yaml", 3));
     let none = Acceptances::default;
-    assert_eq!(check(&[], none()).verdict, CheckVerdict::Fine);
+    assert_eq!(check(&[], none()).verdict, CheckVerdict::Pass);
     assert_eq!(check(&[], none()).because, None);
     let slower = check(std::slice::from_ref(&warning), none());
-    assert_eq!(slower.verdict, CheckVerdict::Slower);
+    assert_eq!(slower.verdict, CheckVerdict::Warn);
     let unknown = check(&[warning.clone(), unseen.clone()], none());
     assert_eq!(unknown.verdict, CheckVerdict::Unknown);
     let broken = check(&[warning, unseen, gate.clone()], none());
-    assert_eq!(broken.verdict, CheckVerdict::CannotWork);
+    assert_eq!(broken.verdict, CheckVerdict::Fail);
     let first = broken.because.unwrap();
     assert_eq!((first.part, first.finding), gate);
     assert_eq!(first.advice, Code::GateUnknown.reason().advice);
     let of = |part| broken.parts.iter().find(|one| one.part == part).unwrap();
-    assert_eq!(of(CheckPart::Gates).verdict, CheckVerdict::CannotWork);
+    assert_eq!(of(CheckPart::Gates).verdict, CheckVerdict::Fail);
     assert_eq!(of(CheckPart::Plan).verdict, CheckVerdict::Unknown);
-    assert_eq!(of(CheckPart::Config).verdict, CheckVerdict::Fine);
+    assert_eq!(of(CheckPart::Config).verdict, CheckVerdict::Pass);
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn an_error_of_any_code_cannot_work_and_no_warning_is_fine() {
     for reason in REASONS {
         let mut one = finding(reason.code, "a.yaml", 1);
         one.severity = Severity::Error;
-        assert_eq!(CheckVerdict::from_finding(&one), CheckVerdict::CannotWork);
+        assert_eq!(CheckVerdict::from_finding(&one), CheckVerdict::Fail);
         one.severity = Severity::Warning;
-        assert_ne!(CheckVerdict::from_finding(&one), CheckVerdict::Fine);
+        assert_ne!(CheckVerdict::from_finding(&one), CheckVerdict::Pass);
     }
 }
 
@@ -87,7 +87,7 @@ fn an_error_of_any_code_cannot_work_and_no_warning_is_fine() {
 fn a_rehearsal_that_ends_badly_is_a_finding_and_never_fine() {
     let mut node = healthy("n1");
     for (ending, verdict) in [
-        (Ending::Stuck, CheckVerdict::CannotWork),
+        (Ending::Stuck, CheckVerdict::Fail),
         (Ending::Unknown, CheckVerdict::Unknown),
     ] {
         node.with.ends[0].verdict = ending;
@@ -154,7 +154,7 @@ fn what_is_found_on_many_nodes_is_found_once() {
     assert_eq!(codes(&report), [Code::DuplicateObject]);
     assert_eq!(report.findings[0].nodes, names);
     assert_eq!(report.findings[0].finding.at.len(), 40);
-    let slower = |node: &NodeVerdict| node.verdict == CheckVerdict::Slower;
+    let slower = |node: &NodeVerdict| node.verdict == CheckVerdict::Warn;
     assert!(report.nodes.iter().all(slower));
 }
 
@@ -170,7 +170,7 @@ fn an_accepted_finding_stays_visible_with_its_reason_and_does_not_count() {
         "- {file: a.yaml, reason: both are alike}\n",
     ] {
         let report = check(&found, accepting(entry));
-        assert_eq!(report.verdict, CheckVerdict::Fine, "{entry}");
+        assert_eq!(report.verdict, CheckVerdict::Pass, "{entry}");
         assert_eq!(report.because, None);
         let accepted = report.findings[0].accepted.clone().unwrap();
         assert_eq!(accepted.reason, "both are alike");
@@ -215,7 +215,7 @@ fn what_is_wrong_with_an_acceptance_file_is_said_with_its_line_and_accepts_nothi
         assert!(found.message.contains(says), "{}", found.message);
         assert_eq!(read.entries, [], "{text}");
         let report = check(&[], read);
-        assert_eq!(report.verdict, CheckVerdict::CannotWork);
+        assert_eq!(report.verdict, CheckVerdict::Fail);
         assert!(report.only_configuration_fails());
     }
     let read = Acceptances::read("accept.yaml", "kind: Accepted\naccept: []\n");
@@ -236,11 +236,11 @@ fn an_annotation_accepts_findings_on_its_own_object_alone() {
     accepted.annotations(&file, &SourceMap::itself("a.yaml"));
     let first = (CheckPart::Plan, finding(Code::DuplicateObject, "a.yaml", 4));
     let report = check(&[first], accepted.clone());
-    assert_eq!(report.verdict, CheckVerdict::Fine);
+    assert_eq!(report.verdict, CheckVerdict::Pass);
     let second = (
         CheckPart::Plan,
         finding(Code::DuplicateObject, "a.yaml", 12),
     );
     let report = check(&[second], accepted);
-    assert_eq!(report.verdict, CheckVerdict::Slower);
+    assert_eq!(report.verdict, CheckVerdict::Warn);
 }

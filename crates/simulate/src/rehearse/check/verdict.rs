@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use windrow_model::checks::CheckOutcome;
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::{Outlook, Plan};
@@ -13,29 +14,39 @@ use windrow_plan::{Outlook, Plan};
 #[serde(rename_all = "camelCase")]
 pub enum CheckVerdict {
     /// It works, and no change is worthwhile.
-    Fine,
+    Pass,
     /// It works, but takes longer than necessary, or RKE2 fails and retries on the way.
-    Slower,
+    Warn,
     /// A part could not be judged, so it may work.
     Unknown,
     /// It cannot work without a change.
-    CannotWork,
+    Fail,
 }
 
 impl CheckVerdict {
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Fine => "fine",
-            Self::Slower => "slower or noisier without a change",
+            Self::Pass => "pass",
+            Self::Warn => "warn",
             Self::Unknown => "unknown",
-            Self::CannotWork => "cannot work",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// The same in a list of checks.
+    pub fn outcome(self) -> CheckOutcome {
+        match self {
+            Self::Pass => CheckOutcome::Pass,
+            Self::Warn => CheckOutcome::Warn,
+            Self::Unknown => CheckOutcome::Unknown,
+            Self::Fail => CheckOutcome::Fail,
         }
     }
 
     /// The verdict of a finding that is not accepted.
     pub fn from_finding(finding: &Finding) -> Self {
         match (finding.code, finding.severity) {
-            (_, Severity::Error) => Self::CannotWork,
+            (_, Severity::Error) => Self::Fail,
             _ if finding.is_unknown() => Self::Unknown,
             (
                 Code::NotLookedAt
@@ -51,17 +62,17 @@ impl CheckVerdict {
                 | Code::GateUndecided,
                 _,
             ) => Self::Unknown,
-            (_, Severity::Warning) => Self::Slower,
-            (_, Severity::Notice | Severity::Info) => Self::Fine,
+            (_, Severity::Warning) => Self::Warn,
+            (_, Severity::Notice | Severity::Info) => Self::Pass,
         }
     }
 
     /// The verdict of a plan, including requirements of its files that nothing provides.
     pub fn from_plan(plan: &Plan) -> Self {
         let outlook = match plan.outlook() {
-            Outlook::Works => Self::Fine,
+            Outlook::Works => Self::Pass,
             Outlook::Unknown { .. } => Self::Unknown,
-            Outlook::CannotWork { .. } => Self::CannotWork,
+            Outlook::CannotWork { .. } => Self::Fail,
         };
         outlook.max(Self::from_findings(&plan.findings))
     }
@@ -69,7 +80,7 @@ impl CheckVerdict {
     /// The verdict of several findings: the worst one counts.
     pub fn from_findings(findings: &[Finding]) -> Self {
         let all = findings.iter().map(Self::from_finding);
-        all.max().unwrap_or(Self::Fine)
+        all.max().unwrap_or(Self::Pass)
     }
 }
 
