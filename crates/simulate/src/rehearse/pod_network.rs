@@ -139,7 +139,11 @@ mod tests {
             .map(|name| ((*name).to_owned(), Location::line("config.yaml", 9)))
             .collect();
         let content = FileContent::Bytes(manifest.as_bytes().to_vec());
-        let manifest = read(&"net.yaml".into(), &content, &ReadLimits::default());
+        let manifest = read(
+            &windrow_model::manifest::ManifestPath::from("net.yaml"),
+            &content,
+            &ReadLimits::default(),
+        );
         let shown = SourceMap::itself("net.yaml".to_owned());
         let found = missing_network(&[(&manifest, &shown)], &network, &disabled);
         for finding in &found {
