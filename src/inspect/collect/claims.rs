@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn everything_in_the_shipped_files_is_known() {
-        let here = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let files = |directory: &str, reader| {
             let files = std::fs::read_dir(here.join(directory)).unwrap();
             files.map(move |entry| (entry.unwrap().path(), reader))
