@@ -20,6 +20,7 @@ mod plugin;
 mod presented;
 mod renewed;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::unwrap_used, reason = "a test ends where it panics")]
 pub mod served_list;
 #[cfg(test)]
 mod sharing_tests;

@@ -444,7 +444,7 @@ fn not_read(key: &str, why: &str, severity: Severity, at: &Location) -> Finding 
         incident: None,
         code,
         severity,
-        message: code.say(&[("key", &key), ("why", &why)]),
+        message: code.say(&[("key", key), ("why", why)]),
         at: vec![at.clone()],
     }
 }

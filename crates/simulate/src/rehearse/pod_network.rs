@@ -67,7 +67,7 @@ fn unknown(how: &str, at: &Location) -> Finding {
         incident: None,
         code,
         severity: code.severity(),
-        message: code.say(&[("how", &how)]),
+        message: code.say(&[("how", how)]),
         at: vec![at.clone()],
     }
 }

@@ -49,7 +49,7 @@ fn disagree(names: &str, why: &str, own: &Location, theirs: &Location) -> Findin
         incident: None,
         code,
         severity: code.severity(),
-        message: code.say(&[("nodes", &names), ("why", &why)]),
+        message: code.say(&[("nodes", names), ("why", why)]),
         at: vec![own.clone(), theirs.clone()],
     }
 }
