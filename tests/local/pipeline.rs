@@ -75,7 +75,7 @@ fn the_hooks_of_pre_commit_have_what_it_asks_for_and_fail_with_the_file_that_fai
         said(&both).contains("::error file=bad.yaml,line="),
         "{both:?}"
     );
-    assert!(said(&both).contains("windrow check: fine"), "{both:?}");
+    assert!(said(&both).contains("windrow check: pass"), "{both:?}");
     assert_eq!(
         each(&["--seeds", "1", "my files/good.yaml"]).status.code(),
         Some(64)
@@ -124,7 +124,7 @@ fn the_action_of_github_annotates_and_writes_what_it_is_asked_for() {
         ],
     );
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
-    assert_eq!(said(&fine), "windrow check: fine\n");
+    assert_eq!(said(&fine), "windrow check: pass\n");
     assert!(place.path().join("page.html").exists());
     let bad = action(
         place.path(),
