@@ -126,6 +126,7 @@ fn plan_inputs(
     let api = ApiCheck::new(versions.kubernetes(), platform);
     let mut api = api
         .of_release(versions.release())
+        .without(disabled.iter().map(|(name, _)| name.clone()))
         .within(inputs::ranges(&inputs, platform));
     for file in &inputs.files {
         if skipped_by(&inputs.markers, &file.path).is_none() {

@@ -82,6 +82,13 @@ impl ApiCheck {
         self
     }
 
+    /// RKE2's configuration disables these packaged charts.
+    #[must_use]
+    pub fn without(mut self, charts: impl IntoIterator<Item = String>) -> Self {
+        self.across.disable(charts);
+        self
+    }
+
     /// Adds a file. One that RKE2 refuses as a whole is not checked further.
     pub fn add(&mut self, file: &ManifestFile, shown: &SourceMap) {
         let refused = file

@@ -13,6 +13,7 @@ mod refusals;
 mod taken;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +49,12 @@ pub(super) struct CrossCheck {
     installer: Option<Location>,
     bindings: Vec<Binding>,
     configs: Vec<(String, String, Location)>,
+    /// Findings on the values of charts.
+    values: Vec<Finding>,
+    /// Charts of these files with the names of RKE2's.
+    replaced: Vec<(String, Finding)>,
+    /// RKE2's charts that its configuration disables.
+    disabled: BTreeSet<String>,
     claims: Vec<Claim>,
     references: References,
     pod_security: PodSecurity,
@@ -121,8 +128,14 @@ impl CrossCheck {
                 let place = (written, shown.at(Some(object.line)));
                 self.accounts.entry(name).or_default().push(place);
             }
-            ("helm.cattle.io", "HelmChart") => drop(self.charts.insert(name)),
+            ("helm.cattle.io", "HelmChart") => {
+                self.values.extend(values::judge(object, shown));
+                self.replaced
+                    .extend(values::replaces_packaged(object, shown));
+                self.charts.insert(name);
+            }
             ("helm.cattle.io", "HelmChartConfig") => {
+                self.values.extend(values::judge(object, shown));
                 let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
                 self.configs.push((id.to_string(), name, shown.at(line)));
             }
@@ -176,6 +189,10 @@ impl CrossCheck {
             findings.extend(self.missing_roles());
         }
         findings.extend(self.configs_without_chart());
+        findings.extend(self.values.iter().cloned());
+        let replaced = self.replaced.iter();
+        let replaced = replaced.filter(|(name, _)| !self.disabled.contains(name));
+        findings.extend(replaced.map(|(_, finding)| finding.clone()));
         findings.extend(self.unnamed.iter().map(|(id, at)| {
             let what = id.to_string();
             let code = Code::NameGenerated;
@@ -186,6 +203,11 @@ impl CrossCheck {
             findings.extend(self.claims_without_class());
         }
         findings
+    }
+
+    /// RKE2 does not install these packaged charts.
+    pub(super) fn disable(&mut self, names: impl IntoIterator<Item = String>) {
+        self.disabled.extend(names);
     }
 
     /// Adds the known objects of charts in these files.
@@ -289,7 +311,12 @@ impl CrossCheck {
             .filter(|(_, name, _)| !charts().any(|one| one == name));
         unknown
             .filter_map(|(object, name, at)| {
-                let near = suggest::nearest(name, charts())?;
+                let words_of = |name: &str| -> BTreeSet<String> {
+                    name.split('-').map(str::to_owned).collect()
+                };
+                let has_its_words = |one: &&str| words_of(one) == words_of(name);
+                let near =
+                    suggest::nearest(name, charts()).or_else(|| charts().find(has_its_words))?;
                 let words = [("object", &**object), ("name", &**name), ("near", near)];
                 let message = Code::ChartConfigWithoutChart.say(&words);
                 Some(finding(

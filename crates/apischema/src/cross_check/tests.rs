@@ -394,3 +394,64 @@ fn pods_that_their_namespace_refuses_are_found_with_the_label_and_only_where_not
         with("baseline", pod) + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n";
     assert_eq!(found(&twice, None), [""; 0]);
 }
+
+#[test]
+fn values_that_helm_cannot_read_and_keys_that_no_chart_reads_are_named() {
+    let chart = |kind: &str, values: &str| {
+        let values = values.replace('\n', "\n    ");
+        format!(
+            "apiVersion: helm.cattle.io/v1\nkind: {kind}\nmetadata: {{name: rke2-ingress-nginx, namespace: kube-system}}\n\
+             spec:\n  valuesContent: |-\n    {values}\n"
+        )
+    };
+    let codes = |text: &str| -> Vec<(Code, Option<u32>)> {
+        let file = manifest::read(
+            "a.yaml",
+            &FileContent::Bytes(text.as_bytes().to_vec()),
+            &ReadLimits::default(),
+        );
+        let object = file.objects().next().unwrap();
+        let found = values::judge(object, &SourceMap::itself("a.yaml"));
+        found.iter().map(|one| (one.code, one.at[0].line)).collect()
+    };
+    for kind in ["HelmChart", "HelmChartConfig"] {
+        for good in [
+            "controller:\n  kind: DaemonSet\n  labels: {a.b/c: d}",
+            "",
+            "# nothing",
+        ] {
+            assert_eq!(codes(&chart(kind, good)), [], "{good}");
+        }
+        for bad in ["a:\n  b: 1\n c: 2", "- a", "just text", "a: [1"] {
+            let found = codes(&chart(kind, bad));
+            assert_eq!(found, [(Code::ChartValuesInvalid, Some(5))], "{bad}");
+        }
+        let dotted = codes(&chart(kind, "controller.replicaCount: 3\nb: 1"));
+        assert_eq!(dotted, [(Code::ChartValueIgnored, Some(5))]);
+    }
+}
+
+#[test]
+fn a_chart_in_place_of_one_of_rke2s_is_an_error_unless_it_is_disabled_or_rke2s_own() {
+    let codes = |spec: &str, disabled: &[&str]| -> Vec<Code> {
+        let text = format!(
+            "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {{name: rke2-coredns, namespace: kube-system}}\nspec: {spec}\n"
+        );
+        let file = manifest::read(
+            "a.yaml",
+            &FileContent::Bytes(text.into()),
+            &ReadLimits::default(),
+        );
+        let mut across = CrossCheck::default();
+        across.disable(disabled.iter().map(|name| (*name).to_owned()));
+        for object in file.objects() {
+            across.add(object, &SourceMap::itself("a.yaml"));
+        }
+        let found = across.finish(Some(Platform::Rke2));
+        found.into_iter().map(|one| one.code).collect()
+    };
+    let theirs = "{chart: coredns, repo: 'https://charts.example.org'}";
+    assert_eq!(codes(theirs, &[]), [Code::PackagedChartReplaced]);
+    assert_eq!(codes(theirs, &["rke2-coredns"]), []);
+    assert_eq!(codes("{chartContent: aGVsbG8=}", &[]), []);
+}

@@ -155,6 +155,18 @@ reasons! {
             "{object} grants {role}, which neither Kubernetes nor anything here creates"
             "Add the role, or check its name. Until it exists, the binding grants nothing."
             "72fb09e3c6a84d1bb5e7d8f1a3904c26";
+        PackagedChartReplaced "packaged-chart-replaced" Error
+            "{object} replaces RKE2's: RKE2 writes its own again at every start"
+            "Set values with a HelmChartConfig of this name. To replace the chart, add it to `disable` in RKE2's configuration, and give yours another name."
+            "6e99330159ab4e8182ec382e1c4ac28f";
+        ChartValuesInvalid "chart-values-invalid" Error
+            "Helm cannot read the values of {object}: {why}"
+            "Fix this line. Until then the chart's Job fails and is retried without end."
+            "2f614839488f4ec4bacfb912edfa7ce6";
+        ChartValueIgnored "chart-value-ignored" Warning
+            "{object} sets the value `{key}`, and no chart reads a key with a dot at the top of its values"
+            "Write nested keys: `a: {b: 1}` in place of `a.b: 1`. Only `helm --set` reads dots as nesting."
+            "520ea37be72c4aa5bab4bd95fdb36a70";
         ChartConfigWithoutChart "chart-config-without-chart" Warning
             "{object} has no effect: there is no chart {name}; did you mean {near}?"
             "Give it the name of the chart: RKE2 finds a HelmChartConfig by that name."

@@ -1,0 +1,83 @@
+//! Judges the charts that helm-controller installs: their names, and `valuesContent` of HelmCharts and HelmChartConfigs. Can Helm
+//! read the values, and does a chart?
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::manifest::{Node, NodeValue, Object, yaml};
+use windrow_model::reasons::Code;
+use windrow_plan::SourceMap;
+
+use super::finding;
+
+/// The charts that every RKE2 server installs, unless `disable` names them (`charts/chart_versions.yaml` of RKE2 1.30 to 1.36;
+/// `pkg/bootstrap/bootstrap.go`, `updateManifests`). The others depend on the CNI, the ingress controller or the cloud provider.
+const INSTALLED_ALWAYS: [&str; 4] = [
+    "rke2-coredns",
+    "rke2-metrics-server",
+    "rke2-snapshot-controller",
+    "rke2-snapshot-controller-crd",
+];
+
+/// A chart of the user in place of one of RKE2's. RKE2's own have their archive in `chartContent`.
+pub(super) fn replaces_packaged(object: &Object, shown: &SourceMap) -> Option<(String, Finding)> {
+    let name = INSTALLED_ALWAYS
+        .into_iter()
+        .find(|name| object.id.name == **name)?;
+    let is_own = object.node.at(&["spec", "chartContent"]).is_some();
+    let is_there = object.id.namespace_or_default() == "kube-system" && !is_own;
+    let code = Code::PackagedChartReplaced;
+    let message = code.say(&[("object", &object.id.to_string())]);
+    let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
+    let found = finding(code, message, vec![shown.at(line)]);
+    is_there.then(|| (name.to_owned(), found))
+}
+
+/// The findings on the values of one object.
+pub(super) fn judge(object: &Object, shown: &SourceMap) -> Vec<Finding> {
+    let Some(entry) = object
+        .node
+        .get("spec")
+        .and_then(|spec| spec.entry("valuesContent"))
+    else {
+        return Vec::new();
+    };
+    let Some(text) = entry.value.as_str() else {
+        return Vec::new();
+    };
+    let at = vec![shown.at(Some(entry.line))];
+    let object = object.id.to_string();
+    let invalid = |why: &str| {
+        let code = Code::ChartValuesInvalid;
+        let words = [("object", &*object), ("why", why)];
+        vec![finding(code, code.say(&words), at.clone())]
+    };
+    match yaml::parse_configuration(text) {
+        Ok(None) => Vec::new(),
+        Ok(Some(node)) => match &node.value {
+            NodeValue::Null => Vec::new(),
+            NodeValue::Mapping(_) => dotted(&node, &object, &at),
+            _ => invalid(&format!("they are {}, not a map", node.type_name())),
+        },
+        Err(problems) => {
+            let line = problems.first().and_then(|problem| problem.line);
+            invalid(&match line {
+                Some(line) => format!("line {line} of them is not valid YAML"),
+                None => "they are not valid YAML".to_owned(),
+            })
+        }
+    }
+}
+
+/// Helm splits keys at dots in `--set`, and not in a file of values. Keys further down may have dots: labels, files of a ConfigMap.
+fn dotted(values: &Node, object: &str, at: &[Location]) -> Vec<Finding> {
+    let dotted = values
+        .entries()
+        .iter()
+        .filter(|entry| entry.key.contains('.'));
+    dotted
+        .map(|entry| {
+            let code = Code::ChartValueIgnored;
+            let words = [("object", object), ("key", &*entry.key)];
+            finding(code, code.say(&words), at.to_vec())
+        })
+        .collect()
+}
