@@ -156,7 +156,7 @@ reasons! {
             "Add the role, or check its name. Until it exists, the binding grants nothing."
             "72fb09e3c6a84d1bb5e7d8f1a3904c26";
         PackagedChartReplaced "packaged-chart-replaced" Error
-            "{object} replaces RKE2's: RKE2 writes its own again at every start"
+            "{object} is RKE2's: RKE2 writes its own again at every start"
             "Set values with a HelmChartConfig of this name. To replace the chart, add it to `disable` in RKE2's configuration, and give yours another name."
             "6e99330159ab4e8182ec382e1c4ac28f";
         ChartValuesInvalid "chart-values-invalid" Error
