@@ -29,7 +29,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum GatesVerb {
-    /// Check whether every component would start, and print all problems
+    /// Check gates and arguments, and print all problems
     Check(LookArgs),
     /// Show all gates and the source of each
     Show(LookArgs),

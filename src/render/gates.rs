@@ -27,13 +27,13 @@ pub struct GatesReport {
     pub versions: Vec<String>,
     /// The source of the version, or the reason why it is unknown.
     pub because: String,
-    /// Would every component start? Null when that is unknown.
+    /// False if something that was checked keeps a component from starting. Null when that is unknown.
     pub starts: Option<bool>,
     /// What could not be read, a line each: the rest was checked all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
     /// What was not checked, a line each.
-    #[serde(default, rename = "notChecked", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_checked: Vec<String>,
     /// The components with gates.
     pub components: Vec<ComponentReport>,

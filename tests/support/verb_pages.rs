@@ -116,7 +116,7 @@ const VERB_PAGES: &[VerbPage] = &[
         exits: &[
             (
                 0,
-                "Every component would start, or the change is in effect.",
+                "Nothing that was checked keeps a component from starting, or the change is in effect.",
             ),
             (
                 4,

@@ -260,6 +260,7 @@ mod tests {
     use windrow_model::manifest::{self, FileContent, ReadLimits};
 
     use super::*;
+    use crate::tests::MACHINE;
 
     fn verdict(files: &[&str], version: Option<&str>) -> ApiVerdict {
         let mut check = ApiCheck::new(version.map(|version| version.parse().unwrap()), None);
@@ -285,11 +286,6 @@ mod tests {
         let words = verdict.refused.values().next().unwrap();
         assert!(words.contains("cannot unmarshal number"), "{words}");
     }
-
-    const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  \
-                           runStrategy: Always\n  template:\n    spec:\n      domain:\n        devices:\n          \
-                           disks: [{name: root, disk: {bus: virtio}}]\n      \
-                           volumes: [{name: root, containerDisk: {image: a}}]\n";
 
     #[test]
     fn a_machine_that_kubevirt_starts_has_no_finding_and_one_that_it_refuses_has_one() {

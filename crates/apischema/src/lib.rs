@@ -2,15 +2,15 @@
 //! most frequent validation errors.
 //!
 //! - [`check`]: one object of a built-in kind.
-//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition in the same input defines. The caller evaluates rules
-//!   in CEL.
+//! - [`CustomKind`]: one object of a kind that a CustomResourceDefinition in the same input defines, or a release of Harvester
+//!   (`data/platform.txt`), with rules that all versions share (`data/custom.yaml`). The caller evaluates rules in CEL.
 //! - [`PodSecurityLevel`]: the pods that a namespace with this level rejects.
 //! - [`FixedFields`]: the fields in which two declarations of one object must agree.
 //! - [`ApiCheck`]: all objects of a node's files together, for checks ahead of a boot; [`ValueRules`] evaluates their rules in CEL.
 //! - [`quantity()`] parses a quantity.
 //!
-//! May know: the crates `model` and `plan`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/enforced.txt`
-//! and `data/values.txt`). `tests/kubernetes/api_schema.rs` compares them with a running kube-apiserver.
+//! May know: the crates `model` and `plan`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/platform.txt`, by
+//! `data/derive-platform`; `data/enforced.txt`, `data/values.txt`, `data/custom.yaml`). `tests/kubernetes/api_schema.rs` compares them with a running kube-apiserver.
 //!
 //! Invariants: in doubt, there is no message. An error is reported only if every requested minor rejects the object. The data are
 //! parsed on first use. The daemon does not depend on this crate.

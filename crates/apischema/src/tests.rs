@@ -5,6 +5,12 @@ use windrow_plan::kubernetes::built_in_kinds;
 
 use super::*;
 
+/// A VirtualMachine that every KubeVirt takes.
+pub(crate) const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  \
+                       runStrategy: Always\n  template:\n    spec:\n      domain:\n        devices:\n          \
+                       disks: [{name: root, disk: {bus: virtio}}]\n      \
+                       volumes: [{name: root, containerDisk: {image: a}}]\n";
+
 fn objects(text: &str) -> Vec<Object> {
     let path = ManifestPath::from("a.yaml");
     let content = FileContent::Bytes(text.as_bytes().to_vec());

@@ -93,7 +93,7 @@ impl Platform {
                 "properties" => self.each(value),
                 "items" | "additionalProperties" | "not" => self.part(value),
                 "allOf" | "anyOf" | "oneOf" => self.each(value),
-                _ => node(value),
+                _ => Node::from_json(value.clone(), 0),
             };
             entry(key, value)
         });
@@ -105,7 +105,7 @@ impl Platform {
 
     fn part(&self, value: &Value) -> Node {
         let schema = value.as_u64().and_then(|number| self.schema(number));
-        schema.unwrap_or_else(|| node(value))
+        schema.unwrap_or_else(|| Node::from_json(value.clone(), 0))
     }
 
     fn each(&self, value: &Value) -> Node {
@@ -117,7 +117,7 @@ impl Platform {
             Value::Array(parts) => {
                 NodeValue::Sequence(parts.iter().map(|part| self.part(part)).collect())
             }
-            other => return node(other),
+            other => return Node::from_json(other.clone(), 0),
         };
         Node { line: 0, value }
     }
@@ -147,27 +147,13 @@ fn entry(key: &str, value: Node) -> MapEntry {
     }
 }
 
-fn node(value: &Value) -> Node {
-    let value = match value {
-        Value::Null => NodeValue::Null,
-        Value::Bool(value) => NodeValue::Bool(*value),
-        Value::Number(value) => NodeValue::Number(value.clone()),
-        Value::String(value) => NodeValue::String(value.clone()),
-        Value::Array(items) => NodeValue::Sequence(items.iter().map(node).collect()),
-        Value::Object(entries) => {
-            let entries = entries.iter().map(|(key, value)| entry(key, node(value)));
-            NodeValue::Mapping(entries.collect())
-        }
-    };
-    Node { line: 0, value }
-}
-
 #[cfg(test)]
 mod tests {
     use windrow_model::manifest::{self, FileContent, ReadLimits};
 
     use super::*;
     use crate::Minors;
+    use crate::tests::MACHINE;
 
     fn problems(release: &str, text: &str) -> Vec<String> {
         let content = FileContent::Bytes(text.as_bytes().to_vec());
@@ -180,11 +166,6 @@ mod tests {
             .map(|one| format!("{}: {}", one.field, one.message))
             .collect()
     }
-
-    const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  \
-                           runStrategy: Always\n  template:\n    spec:\n      domain:\n        devices:\n          \
-                           disks: [{name: root, disk: {bus: virtio}}]\n      \
-                           volumes: [{name: root, containerDisk: {image: a}}]\n";
 
     #[test]
     fn a_machine_that_every_release_takes_has_no_problem() {

@@ -111,6 +111,29 @@ impl Node {
         }
     }
 
+    /// A JSON value with all its parts on one line.
+    pub fn from_json(value: serde_json::Value, line: u32) -> Self {
+        let value = match value {
+            serde_json::Value::Null => NodeValue::Null,
+            serde_json::Value::Bool(value) => NodeValue::Bool(value),
+            serde_json::Value::Number(number) => NodeValue::Number(number),
+            serde_json::Value::String(text) => NodeValue::String(text),
+            serde_json::Value::Array(items) => {
+                let items = items.into_iter().map(|item| Self::from_json(item, line));
+                NodeValue::Sequence(items.collect())
+            }
+            serde_json::Value::Object(entries) => {
+                let entries = entries.into_iter().map(|(key, value)| MapEntry {
+                    key,
+                    line,
+                    value: Self::from_json(value, line),
+                });
+                NodeValue::Mapping(entries.collect())
+            }
+        };
+        Self { line, value }
+    }
+
     /// The same value without lines.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {

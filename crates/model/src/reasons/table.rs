@@ -165,7 +165,7 @@ reasons! {
             "2f614839488f4ec4bacfb912edfa7ce6";
         ChartValueIgnored "chart-value-ignored" Warning
             "{object} sets the value `{key}`, and no chart reads a key with a dot at the top of its values"
-            "Write nested keys: `a: {b: 1}` in place of `a.b: 1`. Only `helm --set` reads dots as nesting."
+            "Nest the keys: write `replicaCount` below `controller` in place of `controller.replicaCount`. Only `helm --set` reads dots as nesting."
             "520ea37be72c4aa5bab4bd95fdb36a70";
         ChartConfigWithoutChart "chart-config-without-chart" Warning
             "{object} has no effect: there is no chart {name}; did you mean {near}?"

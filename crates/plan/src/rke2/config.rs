@@ -1,7 +1,8 @@
 //! RKE2's `config.yaml` and `config.yaml.d`, merged as RKE2 merges them.
 //!
-//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept (and paths, in the
-//! module `paths`). Every other value is dropped immediately, so that tokens cannot reach any output. The rules are
+//! Pure: names and texts of files come in. Only the lists of component arguments (`…-arg`) are kept here; other modules
+//! read paths, keys with a closed set of values, and the values that servers share. Tokens are compared there and never
+//! shown; every other value is dropped immediately. The rules are
 //! those of `k3s pkg/configfilearg/parser.go`: config.yaml first, then the drop-ins in byte order. A plain key replaces
 //! earlier values, `key+` appends to them, and a later plain key also removes earlier appends.
 

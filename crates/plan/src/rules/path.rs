@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use windrow_model::manifest::{MapEntry, Node, NodeValue};
+use windrow_model::manifest::Node;
 
 /// A compiled path. Two are equal when their written forms are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ fn walk<'n>(
                 .as_str()
                 .and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
             if let Some(value) = parsed {
-                let inside = from_json(value, node.line);
+                let inside = Node::from_json(value, node.line);
                 let mut texts = Vec::new();
                 walk(&inside, None, rest, &mut texts);
                 found.extend(
@@ -162,37 +162,10 @@ fn into_owned(found: FieldMatch<'_>) -> FieldMatch<'static> {
     }
 }
 
-/// A JSON value with all its parts on one line.
-fn from_json(value: serde_json::Value, line: u32) -> Node {
-    let value = match value {
-        serde_json::Value::Null => NodeValue::Null,
-        serde_json::Value::Bool(value) => NodeValue::Bool(value),
-        serde_json::Value::Number(number) => NodeValue::Number(number),
-        serde_json::Value::String(text) => NodeValue::String(text),
-        serde_json::Value::Array(items) => NodeValue::Sequence(
-            items
-                .into_iter()
-                .map(|item| from_json(item, line))
-                .collect(),
-        ),
-        serde_json::Value::Object(entries) => NodeValue::Mapping(
-            entries
-                .into_iter()
-                .map(|(key, value)| MapEntry {
-                    key,
-                    line,
-                    value: from_json(value, line),
-                })
-                .collect(),
-        ),
-    };
-    Node { line, value }
-}
-
 /// A JSON value as a node, for tests that do not read YAML.
 #[cfg(test)]
 pub(super) fn node(value: serde_json::Value) -> Node {
-    from_json(value, 1)
+    Node::from_json(value, 1)
 }
 
 #[cfg(test)]
