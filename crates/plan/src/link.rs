@@ -122,6 +122,9 @@ impl Linker<'_> {
                 for requirement in &requires {
                     self.check_requirement(place, requirement, &mut found);
                 }
+                for want in &object.wants {
+                    self.check_undeclared_namespace(place, want, &mut found);
+                }
                 documents.push(PlanDocument {
                     line: object.line,
                     object: self.index.scoped(&object.object),
@@ -340,6 +343,6 @@ impl Linker<'_> {
     }
 }
 
-fn is_namespace(target: &NeedTarget) -> bool {
+pub(super) fn is_namespace(target: &NeedTarget) -> bool {
     matches!(target, NeedTarget::Object(object) if object.group.is_empty() && object.kind == "Namespace")
 }

@@ -9,6 +9,7 @@ use windrow_plan::knowledge::is_kubernetes_group;
 use super::addresses;
 use super::claims::{claims_are_bound, is_used, make_claim_of_data_volume};
 use super::cluster::{SimulatedCluster, Stored};
+use super::lacking;
 use super::literals::{self, named, static_json};
 use super::log::HappeningKind;
 use super::machines::{MachineState, become_state, has_its_parts, make_claims, starts};
@@ -212,7 +213,10 @@ fn is_able(
             object.spec()["type"] == "LoadBalancer" && gives_addresses(cluster)
         }
         ("apps" | "batch", _, ControllerStage::Done) | ("", "Pod", ControllerStage::Done) => {
-            !cluster.cannot_run.contains_key(id) && claims_are_bound(cluster, id, object)
+            let chart = chart_of_job(cluster, id);
+            !cluster.cannot_run.contains_key(id)
+                && claims_are_bound(cluster, id, object)
+                && chart.is_none_or(|chart| lacking::target_namespace(cluster, &chart).is_none())
         }
         _ => true,
     }
@@ -328,19 +332,21 @@ fn installed(cluster: &mut SimulatedCluster, id: &ObjectRef) {
     if id.kind == "HelmChart" {
         return;
     }
-    let job = Some(id).filter(|id| (id.group.as_str(), id.kind.as_str()) == ("batch", "Job"));
-    let chart = job.and_then(|id| {
-        let name = id.name.strip_prefix("helm-install-")?;
-        let namespace = id.namespace.as_deref();
-        Some(named("helm.cattle.io", "HelmChart", namespace, name))
-    });
-    let Some(chart) = chart.filter(|chart| cluster.has(chart)) else {
+    let Some(chart) = chart_of_job(cluster, id) else {
         return cluster.installed(id);
     };
     if let Some(namespace) = created_namespace(cluster, &chart) {
         cluster.create_namespace(namespace);
     }
     cluster.installed(&chart);
+}
+
+/// The chart that a Job installs.
+fn chart_of_job(cluster: &SimulatedCluster, id: &ObjectRef) -> Option<ObjectRef> {
+    let job = Some(id).filter(|id| (id.group.as_str(), id.kind.as_str()) == ("batch", "Job"))?;
+    let name = job.name.strip_prefix("helm-install-")?;
+    let chart = named("helm.cattle.io", "HelmChart", id.namespace.as_deref(), name);
+    cluster.has(&chart).then_some(chart)
 }
 
 /// `helm install --create-namespace --namespace TARGET`.

@@ -1,4 +1,4 @@
-//! The missing requirements of a virtual machine, and whether anything may still create them.
+//! The missing requirements of virtual machines and charts, and whether anything may still create them.
 //!
 //! A VM with a missing requirement never runs if it is certain that nothing creates it. It is uncertain if the manifests contain
 //! an object whose effects are not simulated: a chart, an object of an unknown operator, pods with rights of their own.
@@ -8,7 +8,7 @@ use windrow_model::manifest::ObjectRef;
 
 use super::claims::claims;
 use super::cluster::{SimulatedCluster, Stored};
-use super::literals::named;
+use super::literals::{self, named};
 use super::machines::{self, MACHINES};
 use super::makers::who_may_bring;
 
@@ -111,6 +111,39 @@ fn idle_machines(cluster: &SimulatedCluster) -> impl Iterator<Item = (&ObjectRef
             && machines::starts(machine.spec())
             && machine.status()["printableStatus"] != "Running"
     })
+}
+
+/// The target namespace of a HelmChart, if it does not exist and the chart does not create it: `helm install` then fails, over
+/// and over (helm-controller passes `--create-namespace` only for `createNamespace`).
+pub(super) fn target_namespace(cluster: &SimulatedCluster, chart: &ObjectRef) -> Option<ObjectRef> {
+    let spec = cluster.stored(chart)?.spec();
+    let name = spec["targetNamespace"].as_str()?;
+    let namespace = named("", "Namespace", None, name);
+    let creates = spec["createNamespace"] == true || name.is_empty();
+    (!creates && !cluster.has(&namespace)).then_some(namespace)
+}
+
+/// Charts without their target namespace: why they are not installed, and what may still create the namespace.
+fn homeless_charts(cluster: &SimulatedCluster) -> impl Iterator<Item = (String, Option<String>)> {
+    let kind = literals::kind("helm.cattle.io", "HelmChart");
+    let charts: Vec<&ObjectRef> = cluster.of_kind(&kind).map(|(id, _)| id).collect();
+    charts.into_iter().filter_map(|id| {
+        let namespace = target_namespace(cluster, id)?;
+        let says = format!("{id} is not installed: {namespace} does not exist");
+        Some((says, who_may_bring(cluster, &namespace, id)))
+    })
+}
+
+/// Charts that are never installed, and why, a sentence each.
+pub(super) fn never_installed(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
+    let charts = homeless_charts(cluster);
+    charts.filter_map(|(says, who)| who.is_none().then_some(says))
+}
+
+/// Charts that may or may not be installed, and why, a sentence each.
+pub(super) fn may_be_installed(cluster: &SimulatedCluster) -> impl Iterator<Item = String> {
+    let charts = homeless_charts(cluster);
+    charts.filter_map(|(says, who)| Some(format!("{says}, unless {} brings it", who?)))
 }
 
 /// VMs that never run, and why, a sentence each.

@@ -8,6 +8,7 @@ use windrow_plan::rules::Platform;
 
 use super::claims;
 use super::cluster::{SimulatedCluster, Stored};
+use super::lacking::target_namespace;
 use super::literals;
 
 /// The programs that may create an object that no manifest has and that `needing` needs, judging by the existing objects.
@@ -16,7 +17,10 @@ pub(super) fn who_may_bring(
     object: &ObjectRef,
     needing: &ObjectRef,
 ) -> Option<String> {
-    let namespace = object.namespace.as_deref().unwrap_or_default();
+    let namespace = match (object.group.as_str(), object.kind.as_str()) {
+        ("", "Namespace") => object.name.as_str(),
+        _ => object.namespace.as_deref().unwrap_or_default(),
+    };
     // Harvester's charts create more of these than this model knows.
     let is_class = ["PriorityClass", "RuntimeClass"].contains(&object.kind.as_str());
     let on_harvester = cluster.node.platform == Some(Platform::Harvester);
@@ -30,7 +34,10 @@ pub(super) fn who_may_bring(
     let mut objects = cluster.stored_objects();
     objects
         .find(|(id, stored)| {
-            *id != needing && stored.is_of_a_manifest() && may_make_others(id, stored, gives_rights)
+            *id != needing
+                && stored.is_of_a_manifest()
+                && may_make_others(id, stored, gives_rights)
+                && target_namespace(cluster, id).is_none()
         })
         .map(|(id, _)| id.to_string())
 }

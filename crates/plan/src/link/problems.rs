@@ -7,7 +7,10 @@ use windrow_model::manifest::GroupKind;
 use windrow_model::reasons::{Code, Severity};
 
 use super::declarations::DocumentId;
+use super::is_namespace;
 use super::linker::Linker;
+use crate::builtin;
+use crate::examine::UnresolvedRequirement;
 use crate::knowledge::{SwitchedOff, UnsetValues};
 use crate::rules::{NeedCondition, NeedTarget, Tier};
 use crate::{FileId, FileObstacle, Need, NeedId, PlanFile, Requirement, SatisfiedBy, readiness};
@@ -161,6 +164,33 @@ impl Linker<'_> {
             let places = found.unobservable.entry(message).or_default();
             places.push(at.clone());
         }
+    }
+
+    /// Adds the finding for a namespace that the files do not declare, although the object is useless without it. Nothing
+    /// waits for such a namespace: somebody may create it later.
+    pub(super) fn check_undeclared_namespace(
+        &self,
+        place: DocumentId,
+        want: &UnresolvedRequirement,
+        found: &mut RequirementFindings,
+    ) {
+        let NeedTarget::Object(namespace) = &want.target else {
+            return;
+        };
+        if !want.if_declared
+            || !is_namespace(&want.target)
+            || builtin::has_namespace(&namespace.name)
+            || self.index.provider_for(place, &want.target).is_some()
+            || self.satisfied_by(place, true, &want.target).0 != SatisfiedBy::Nobody
+        {
+            return;
+        }
+        let finding = match self.may_bring(place, &want.target) {
+            Some((installer, _)) => may_be_brought(&want.target, &self.examined[installer].path),
+            None => without_provider(&want.target),
+        };
+        let places = found.missing.entry(finding).or_default();
+        places.push(want.origin.at.clone());
     }
 
     pub(super) fn report_requirements(&mut self, found: RequirementFindings) {

@@ -177,6 +177,25 @@ fn a_chart_is_not_kept_from_the_namespace_that_it_goes_to() {
 }
 
 #[test]
+fn a_chart_for_a_namespace_that_nothing_creates_is_a_finding_and_is_not_held() {
+    let chart = CHART.replace("spec: {", "spec: {targetNamespace: apps, ");
+    let alone = plan(&[("b.yaml", &chart)]);
+    assert_eq!(waits(&alone, "b.yaml"), [""; 0]);
+    let found: Vec<&str> = alone.findings.iter().map(|one| &*one.message).collect();
+    assert_eq!(found, ["nothing here creates Namespace apps"]);
+    for whole in [
+        chart.replace("spec: {", "spec: {createNamespace: true, "),
+        chart.replace("targetNamespace: apps", "targetNamespace: kube-system"),
+        docs(&[
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n",
+            &chart,
+        ]),
+    ] {
+        assert_eq!(plan(&[("b.yaml", &whole)]).findings, [], "{whole}");
+    }
+}
+
+#[test]
 fn an_installer_does_not_bring_what_it_needs_itself() {
     let file = docs(&[RELEASE, WIDGET]);
     let alone = plan(&[("a.yaml", &file)]);

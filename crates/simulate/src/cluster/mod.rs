@@ -332,8 +332,10 @@ impl SimulatedCluster {
         let brought = self.may_bring.values().flat_map(MayBring::sentences);
         let assumed = self.assumed.iter().cloned();
         let machines = lacking::may_run(self);
+        let charts = lacking::may_be_installed(self);
         let refused = pods::may_be_refused(self);
-        brought.chain(assumed).chain(machines).chain(refused)
+        let unknown = machines.chain(charts).chain(refused);
+        brought.chain(assumed).chain(unknown)
     }
 
     /// All parts of a supply arrive, each after a separate delay, or all at about the same time after a learned one.

@@ -132,12 +132,16 @@ impl SimulatedNode {
             })
             .collect();
         missing.extend(lacking::never_run(&self.cluster));
+        missing.extend(lacking::never_installed(&self.cluster));
         missing.extend(
             self.cluster
                 .cannot_run
                 .iter()
                 .filter(|(id, _)| self.cluster.has(id))
-                .map(|(id, why)| format!("{id} does not run: {why}")),
+                .map(|(id, why)| match id.group.as_str() {
+                    "helm.cattle.io" => format!("{id} is not installed: {why}"),
+                    _ => format!("{id} does not run: {why}"),
+                }),
         );
         if !self.platform.is_up() {
             missing.push("Harvester has not come up".to_owned());
