@@ -67,7 +67,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Res
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a copy of all files into this directory, with names that RKE2 can use and applies sooner' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'Number of boots to simulate, each with different timing' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error is found in the files]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -105,7 +105,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d '
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a copy of all files into this directory, with names that RKE2 can use and applies sooner' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'Number of boots to simulate, each with different timing' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error is found in the files]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''

@@ -32,7 +32,7 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
         rehearsal,
         nodes,
         cut_short,
-    } = match rehearse(&args.setup) {
+    } = match rehearse(&args.setup, true) {
         Ok(rehearsed) => rehearsed,
         Err((exit, errors)) => {
             complain(&errors);
@@ -89,6 +89,8 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
             .chain(findings.gates.into_iter().map(by(CheckPart::Gates)))
             .chain(findings.layout.into_iter().map(by(CheckPart::Rehearsal)))
             .collect(),
+        component_stops: findings.component_stops,
+        not_checked: findings.not_checked,
         files,
         machines,
         accepted: findings.accepted.entries,

@@ -8,6 +8,7 @@ mod gathered;
 mod markers;
 mod own;
 mod own_kind;
+mod rke2_config;
 mod sources;
 mod versions;
 

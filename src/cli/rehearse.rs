@@ -20,7 +20,7 @@ use super::{Context, Exit, complain, style};
 use crate::render;
 
 pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
-    let rehearsed = match rehearse(&args.setup) {
+    let rehearsed = match rehearse(&args.setup, false) {
         Ok(rehearsed) => rehearsed,
         Err((exit, errors)) => {
             complain(&errors);

@@ -11,6 +11,7 @@ use windrow_gates::{
 };
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Severity;
+use windrow_model::unchecked::NotChecked;
 
 use super::table::{Style, findings};
 use crate::printable::printable;
@@ -29,12 +30,15 @@ pub struct GatesReport {
     pub because: String,
     /// False if something that was checked keeps a component from starting. Null when that is unknown.
     pub starts: Option<bool>,
+    /// Whether an error keeps a component from starting. A wrong request does not: Windrow does not write it.
+    #[serde(skip)]
+    pub stops: bool,
     /// What could not be read, a line each: the rest was checked all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// What was not checked, a line each.
+    /// What was not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_checked: Vec<String>,
+    pub not_checked: Vec<NotChecked>,
     /// The components with gates.
     pub components: Vec<ComponentReport>,
     /// Gates that the configuration asks for and Windrow does not write.
@@ -167,6 +171,7 @@ impl GatesReport {
                 (true, true) => None,
                 (true, false) => Some(true),
             },
+            stops: false,
             unread: Vec::new(),
             not_checked: Vec::new(),
             components,
@@ -181,11 +186,18 @@ impl GatesReport {
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
         if arguments.findings.iter().any(is_error) {
             self.starts = Some(false);
+            self.stops = true;
         }
         self.findings.extend(arguments.findings);
-        let unchecked = arguments.unchecked.into_iter();
-        self.not_checked
-            .extend(unchecked.map(|(line, at)| format!("{at}: {line}")));
+        self.leave_unchecked(arguments.unchecked);
+    }
+
+    /// Adds what no rule judges. Windrow cannot tell whether every component starts if one of them may not.
+    pub fn leave_unchecked(&mut self, unchecked: Vec<NotChecked>) {
+        if unchecked.iter().any(NotChecked::can_stop_the_node) && self.starts == Some(true) {
+            self.starts = None;
+        }
+        self.not_checked.extend(unchecked);
     }
 
     /// Adds unreadable files. Windrow then cannot tell whether every component would start.
@@ -252,7 +264,7 @@ impl GatesReport {
             let heading = format!("Not checked ({})", self.not_checked.len());
             let _ = writeln!(out, "\n{}", style.strong(&heading));
             for line in &self.not_checked {
-                let _ = writeln!(out, "  {}", printable(line));
+                let _ = writeln!(out, "  {}", printable(&line.to_string()));
             }
         }
         out

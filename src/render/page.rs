@@ -39,7 +39,13 @@ pub fn page(rehearsal: &Rehearsal) -> String {
 
 /// A check as an HTML document: its verdict and findings, and below them the rehearsal.
 pub fn check_page(check: &CheckReport, rehearsal: &Rehearsal) -> String {
-    render_page(Some(check), rehearsal)
+    // A node that never boots has no boot to show.
+    let mut rehearsal = rehearsal.clone();
+    let mut nodes = check.nodes.iter();
+    rehearsal
+        .nodes
+        .retain(|_| nodes.next().is_none_or(|node| node.stopped_by.is_none()));
+    render_page(Some(check), &rehearsal)
 }
 
 fn render_page(check: Option<&CheckReport>, rehearsal: &Rehearsal) -> String {

@@ -188,7 +188,11 @@ fn five_mistakes_of_five_kinds_are_found_at_once_each_by_its_part() {
         assert_eq!(at[0].line, Some(line), "{code}");
     }
     let parts = report.parts.iter().map(|part| part.verdict);
-    assert!(parts.into_iter().all(|one| one == CheckVerdict::Fail));
+    assert_eq!(
+        parts.collect::<Vec<_>>(),
+        [CheckVerdict::Fail; 3],
+        "a node whose gates are wrong does not boot"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod given;
 mod image_tools;
 mod unread;
 
+use std::fs;
 use std::io::Write as _;
 
 use given::{Given, MANIFESTS, NAMESPACE, PLAN, REHEARSE, cloud_config, harvester, indented, says};
@@ -42,6 +43,37 @@ fn a_harvester_configuration_is_the_same_whatever_its_first_line_is() {
         let ran = given.run(&["rehearse", "--seeds", "2", "c.yaml"]);
         assert!(ran.out.contains("Harvester"), "{first:?}: {}", ran.out);
     }
+}
+
+#[test]
+fn rke2s_configuration_is_an_input_beside_the_manifests_and_decides_about_them() {
+    let pool = "apiVersion: cilium.io/v2\nkind: CiliumLoadBalancerIPPool\nmetadata: {name: p}\nspec: {blocks: [{cidr: 10.0.0.0/28}]}\n";
+    let given = Given::new("pool.yaml", pool);
+    let check = ["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"];
+    assert_eq!(given.run(&[&check[..], &["pool.yaml"]].concat()).exit, 5);
+    fs::write(
+        given.path("config.yaml"),
+        "cni: cilium\ntls-san+: [a.example]\n",
+    )
+    .unwrap();
+    let beside = given.run(&[&check[..], &["pool.yaml", "config.yaml"]].concat());
+    assert_eq!(beside.exit, 0, "{}", beside.out);
+    assert_eq!(given.run(&[&check[..], &["."]].concat()).exit, 0);
+    // Among the manifests it is one, and RKE2 refuses it.
+    fs::create_dir(given.path("manifests")).unwrap();
+    fs::write(given.path("manifests/config.yaml"), "cni: cilium\n").unwrap();
+    let misplaced = given.run(&[&check[..], &["manifests"]].concat());
+    assert_eq!(misplaced.exit, 4);
+    assert!(misplaced.out.contains("file-refused"), "{}", misplaced.out);
+    let twice = given.run(&[&check[..], &["config.yaml", "config.yaml"]].concat());
+    assert_eq!(twice.exit, 64);
+    assert!(
+        twice
+            .err
+            .contains("would both be /etc/rancher/rke2/config.yaml"),
+        "{}",
+        twice.err
+    );
 }
 
 #[test]

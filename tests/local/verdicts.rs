@@ -30,6 +30,89 @@ fn a_configuration_that_the_installer_refuses_has_no_simulation_to_show() {
     assert!(!said.contains("with Windrow"), "{said}");
 }
 
+const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
+
+/// The same on one line.
+fn in_one_line(verb: &[&str], files: &[(&str, &str)]) -> String {
+    let said = said(verb, files);
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_node_whose_component_does_not_start_has_no_simulation_to_show() {
+    let files = [
+        ("config.yaml", "kubelet-arg: [max-pod=200]\n"),
+        ("a.yaml", NAMESPACE),
+    ];
+    let verb = ["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"];
+    let said = in_one_line(&verb, &files);
+    assert!(
+        said.starts_with("fail config: pass · plan: pass · gates: fail · rehearsal: skipped"),
+        "{said}"
+    );
+    assert!(
+        said.contains("a component of Kubernetes does not start"),
+        "{said}"
+    );
+    assert!(!said.contains("with Windrow"), "{said}");
+    assert!(said.contains("Checked 1 node: 1 fail"), "{said}");
+}
+
+#[test]
+fn a_chart_with_values_that_helm_cannot_read_is_not_installed_in_the_simulation() {
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\n\
+        spec: {chart: a, repo: 'https://charts.example.org', valuesContent: 'a: ['}\n";
+    let said = in_one_line(&["check", "--seeds", "1"], &[("a.yaml", chart)]);
+    let words = "HelmChart kube-system/a is not installed: Helm cannot read its values";
+    assert!(said.contains(words), "{said}");
+    assert!(!said.contains("everything is applied"), "{said}");
+}
+
+#[test]
+fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_the_node() {
+    let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\n\
+        spec: {chart: a, repo: 'https://charts.example.org'}\n";
+    let verb = ["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"];
+    let config = "tls-san: [a.example.org]\nkubelet-arg: [max-pods=200]\n";
+    let files = [("config.yaml", config), ("a.yaml", chart)];
+    let listed = in_one_line(&verb, &files);
+    assert!(listed.starts_with("pass "), "{listed}");
+    for words in [
+        "Not checked (2)",
+        "the contents of the chart a (a.yaml:1)",
+        "the value of `tls-san` (config.yaml:1)",
+        "0 warn; not checked: 2.",
+    ] {
+        assert!(listed.contains(words), "{words}: {listed}");
+    }
+    let policy = "kube-apiserver-arg: [audit-policy-file=/etc/a.yaml]\n";
+    let unknown = in_one_line(&verb, &[("config.yaml", policy), ("a.yaml", NAMESPACE)]);
+    assert!(unknown.starts_with("unknown "), "{unknown}");
+    assert!(
+        unknown.contains("unknown value-not-checked config.yaml:1"),
+        "{unknown}"
+    );
+    assert!(
+        unknown.contains("`audit-policy-file`: Windrow does not read this file"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn an_error_in_the_files_is_enough_and_few_boots_are_simulated() {
+    let refused = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: default}\nspec: {containers: 7}\n";
+    let refused = in_one_line(&["check"], &[("pod.yaml", refused)]);
+    assert!(
+        refused.contains("Checked 1 node in 10 simulated boots"),
+        "{refused}"
+    );
+    let taken = in_one_line(&["check"], &[("a.yaml", NAMESPACE)]);
+    assert!(
+        taken.contains("Checked 1 node in 100 simulated boots"),
+        "{taken}"
+    );
+}
+
 #[test]
 fn a_plan_counts_the_errors_that_it_prints() {
     let wrong = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: default}\nspec: {containers: 7}\n";

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
+use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::kubernetes::{Minors, is_built_in_group};
 use windrow_plan::rke2::ServiceRanges;
 use windrow_plan::rules::Platform;
@@ -43,6 +44,8 @@ pub struct ApiCheck {
 #[derive(Debug, Default)]
 pub struct ApiVerdict {
     pub findings: Vec<Finding>,
+    /// Objects that were not judged, or only in part.
+    pub unjudged: Vec<NotChecked>,
     /// The objects that it refuses in every declaration, under the names in their manifests, with its messages.
     pub refused: BTreeMap<ObjectRef, String>,
     /// Objects that it accepts but whose pods it refuses, with their namespaces, and why.
@@ -127,6 +130,7 @@ impl ApiCheck {
         let custom = std::mem::take(&mut self.custom);
         let mut rules = ValueRules::default();
         let mut of_release: BTreeMap<GroupKind, Vec<CustomKind>> = BTreeMap::new();
+        let mut unjudged: BTreeMap<(GroupKind, &str), Vec<Location>> = BTreeMap::new();
         for (object, shown) in custom {
             let kind = object.id.group_kind();
             let of_release =
@@ -143,6 +147,17 @@ impl ApiCheck {
                 let known = of_release.first().filter(|_| self.release.is_some());
                 [known, CustomKind::known(&kind)]
             };
+            let is_defined = definitions.iter().any(Option::is_some);
+            let is_of_some = !of_release.is_empty() && self.release.is_none() && !is_declared;
+            let why = match (is_of_some, is_defined) {
+                (true, _) => Some("without --harvester, only faults in every release are found"),
+                (false, true) => None,
+                (false, false) => Some("neither Windrow nor the files define this kind"),
+            };
+            if let Some(why) = why {
+                let places = unjudged.entry((kind.clone(), why)).or_default();
+                places.push(shown.at(Some(object.line)));
+            }
             rules.begin_object();
             let mut judge = |rule: &str, value: &_| rules.judge(rule, value);
             let mut problems: Vec<Problem> = Vec::new();
@@ -177,7 +192,14 @@ impl ApiCheck {
             let all = answers.iter().all(Option::is_some);
             first.filter(|_| all).map(|words| (id, words))
         });
+        let unjudged = unjudged.into_iter().map(|((kind, why), at)| NotChecked {
+            what: format!("objects of the kind {kind}"),
+            why: why.to_owned(),
+            can_stop: CanStop::Itself,
+            at,
+        });
         ApiVerdict {
+            unjudged: unjudged.collect(),
             findings: self.findings,
             refused: refused.chain(refusals.refused).collect(),
             without_pods: refusals.without_pods,

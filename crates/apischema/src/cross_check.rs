@@ -22,7 +22,7 @@ use limits::Limits;
 use pod_security::PodSecurity;
 use policies::Policies;
 use references::References;
-use refusals::Refusals;
+use refusals::{Refusals, in_cluster};
 use taken::Taken;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, ObjectRef};
@@ -51,6 +51,8 @@ pub(super) struct CrossCheck {
     configs: Vec<(String, String, Location)>,
     /// Findings on the values of charts.
     values: Vec<Finding>,
+    /// Charts with values that Helm cannot read, and their Jobs.
+    without_values: BTreeMap<ObjectRef, String>,
     /// Charts of these files with the names of RKE2's.
     replaced: Vec<(String, Finding)>,
     /// RKE2's charts that its configuration disables.
@@ -129,13 +131,13 @@ impl CrossCheck {
                 self.accounts.entry(name).or_default().push(place);
             }
             ("helm.cattle.io", "HelmChart") => {
-                self.values.extend(values::judge(object, shown));
+                self.judge_values(object, shown);
                 self.replaced
                     .extend(values::replaces_packaged(object, shown));
                 self.charts.insert(name);
             }
             ("helm.cattle.io", "HelmChartConfig") => {
-                self.values.extend(values::judge(object, shown));
+                self.judge_values(object, shown);
                 let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
                 self.configs.push((id.to_string(), name, shown.at(line)));
             }
@@ -180,7 +182,27 @@ impl CrossCheck {
         let are_changed = self.pod_security.are_changed();
         all.extend(self.limits.finish(are_changed, has_installer, is_taken));
         all.extend(self.policies.finish());
+        all.without_pods.extend(self.without_values.clone());
         all
+    }
+
+    /// Adds the values of a HelmChart or HelmChartConfig. The chart is not installed if Helm cannot read them.
+    fn judge_values(&mut self, object: &Object, shown: &SourceMap) {
+        let found = values::judge(object, shown);
+        let invalid = |finding: &Finding| finding.code == Code::ChartValuesInvalid;
+        if found.iter().any(invalid) {
+            let job = ObjectRef {
+                group: "batch".into(),
+                kind: "Job".into(),
+                namespace: object.id.namespace.clone(),
+                name: format!("helm-install-{}", object.id.name).into(),
+            };
+            for object in [in_cluster(object), job] {
+                let why = "Helm cannot read its values".to_owned();
+                self.without_values.insert(object, why);
+            }
+        }
+        self.values.extend(found);
     }
 
     pub(super) fn finish(self, platform: Option<Platform>) -> Vec<Finding> {

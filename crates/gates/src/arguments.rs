@@ -9,7 +9,9 @@ use std::sync::LazyLock;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
+use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 use windrow_plan::rke2::config::{ConfigItem, MergedConfig, split};
+use windrow_plan::rke2::value_form::{ValueForm, is_duration};
 use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::{Catalogue, GateStanding};
@@ -40,9 +42,19 @@ const DISABLES: &str = "disable-admission-plugins";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct JudgedArguments {
     pub findings: Vec<Finding>,
-    /// A line and a place each.
-    pub unchecked: Vec<(String, Location)>,
+    pub unchecked: Vec<NotChecked>,
 }
+
+/// The forms of texts, by component and flag. `*` stands for all components.
+static TEXTS: LazyLock<BTreeMap<(&'static str, &'static str), ValueForm>> = LazyLock::new(|| {
+    let lines = include_str!("../data/argument-texts.txt").lines();
+    let rows = lines.filter_map(|line| {
+        let mut words = line.split(' ').filter(|_| !line.starts_with('#'));
+        let (component, flag, form) = (words.next()?, words.next()?, words.next()?);
+        Some(((component, flag), ValueForm::read(form, words.next())?))
+    });
+    rows.collect()
+});
 
 struct Arguments {
     flags: BTreeMap<(&'static str, &'static str), Flag>,
@@ -78,37 +90,47 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
         .collect();
     for (list, component) in LISTS {
         for item in config.list(list) {
-            let judged = if covered.len() == versions.len() {
+            let is_unknown = *target == TargetVersion::Unknown;
+            let judged = if is_unknown || covered.len() == versions.len() {
                 judge(component, list, item, &covered, &mut findings)
             } else {
                 Judged::No("Windrow does not know the arguments of this Kubernetes version")
             };
-            if let Judged::No(why) = judged {
-                let name = name_of(item);
-                let line = format!("{component}: the value of `{name}`: {why}");
-                unchecked.push((line, item.at.clone()));
-            }
+            unchecked.extend(match judged {
+                Judged::Yes => None,
+                Judged::AsText => Some(NotChecked {
+                    can_stop: CanStop::Itself,
+                    ..not_checked(component, item, ANY_TEXT)
+                }),
+                Judged::No(why) => Some(not_checked(component, item, why)),
+            });
         }
     }
     judge_plugins(config, &covered, &mut findings);
     judge_cloud_gates(config, &covered, &mut findings);
     gated_fields::judge(config, &covered, &mut findings);
     let etcd = config.list("etcd-arg").iter();
-    unchecked.extend(etcd.map(|item| {
-        let line = format!(
-            "etcd: `{}`: Windrow does not know etcd's arguments",
-            name_of(item)
-        );
-        (line, item.at.clone())
-    }));
+    let why = "Windrow does not know etcd's arguments";
+    unchecked.extend(etcd.map(|item| not_checked("etcd", item, why)));
     JudgedArguments {
         findings: findings.done(),
         unchecked,
     }
 }
 
+fn not_checked(component: &str, item: &ConfigItem, why: &str) -> NotChecked {
+    NotChecked {
+        what: format!("{component}: the value of `{}`", name_of(item)),
+        why: why.to_owned(),
+        can_stop: CanStop::Component,
+        at: vec![item.at.clone()],
+    }
+}
+
 enum Judged {
     Yes,
+    /// The component takes any text, right or wrong.
+    AsText,
     /// Not its value, and why.
     No(&'static str),
 }
@@ -154,10 +176,14 @@ fn judge(
     let flag = KNOWN.flags.get(&(component, name.as_str()));
     let has = |version: &&Version| flag.is_some_and(|flag| is_in(&flag.spans, version.minor));
     let lacking: Vec<&Version> = versions.iter().filter(|version| !has(version)).collect();
-    if let Some(version) = lacking.first() {
+    if let [version, ..] = lacking[..] {
         let is_in_all = lacking.len() == versions.len();
+        let of = match lacking[..] {
+            [first, .., last] if is_in_all => format!("{first} to {last}"),
+            _ => version.to_string(),
+        };
         let why = format!(
-            "{component} {version} has no argument `{name}` and does not start with it{}",
+            "{component} {of} has no argument `{name}` and does not start with it{}",
             KNOWN.instead(component, &name, version.minor)
         );
         let severity = if is_in_all {
@@ -195,8 +221,23 @@ fn judge(
         let why =
             format!("{component} takes the quotes in the value of `{name}` literally: remove them");
         refuse(Severity::Warning, why);
+        return Judged::Yes;
     }
-    Judged::No("a text may be anything")
+    let form = TEXTS.get(&(component, name.as_str()));
+    match form.or_else(|| TEXTS.get(&("*", name.as_str()))) {
+        None => Judged::No("Windrow has no rule for this text"),
+        Some(ValueForm::File) => Judged::No("Windrow does not read this file"),
+        Some(ValueForm::Any) => Judged::AsText,
+        Some(form) => {
+            if let Some(expected) = form.refusal(value) {
+                let why = format!(
+                    "{component} does not start: the value of `{name}` is wrong: {expected}"
+                );
+                refuse(Severity::Error, why);
+            }
+            Judged::Yes
+        }
+    }
 }
 
 /// kube-apiserver checks the names of admission plugins when it starts
@@ -408,35 +449,6 @@ fn is_int(text: &str) -> bool {
         && digits
             .chars()
             .all(|digit| digit == '_' || digit.is_digit(radix))
-}
-
-/// Go's time.ParseDuration.
-fn is_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest
-            .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-            .unwrap_or(rest.len());
-        let (digits, after) = rest.split_at(number);
-        let is_number = digits.contains(|digit: char| digit.is_ascii_digit())
-            && digits.matches('.').count() < 2;
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let Some(unit) = units
-            .iter()
-            .find(|unit| after.starts_with(**unit))
-            .filter(|_| is_number)
-        else {
-            return false;
-        };
-        rest = &after[unit.len()..];
-    }
-    true
 }
 
 #[cfg(test)]

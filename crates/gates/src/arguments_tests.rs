@@ -40,13 +40,77 @@ fn arguments_that_the_components_have_are_no_finding() {
     let unchecked: Vec<String> = judged(text, "v1.33.1")
         .unchecked
         .into_iter()
-        .map(|(line, at)| format!("{at} {line}"))
+        .map(|one| one.to_string())
         .collect();
-    assert_eq!(unchecked.len(), 2, "{unchecked:?}");
-    assert!(
-        unchecked[0].starts_with("config.yaml:3 kube-apiserver: the value of `audit-policy-file`")
+    assert_eq!(
+        unchecked,
+        [
+            "config.yaml:3: kube-apiserver: the value of `audit-policy-file`: Windrow does not read this file"
+        ]
     );
-    assert!(unchecked[1].contains("kube-proxy: the value of `proxy-mode`"));
+}
+
+#[test]
+fn a_text_that_its_flag_does_not_take_is_an_error_and_one_that_stops_nothing_is_listed() {
+    for (text, part) in [
+        (
+            "kubelet-arg: ['eviction-hard=memory.available=1Gi']",
+            "memory.available<100Mi",
+        ),
+        (
+            "kubelet-arg: ['kube-reserved=cpu=500m,disk=1Gi']",
+            "with these names: cpu, memory",
+        ),
+        (
+            "kubelet-arg: [cpu-manager-policy=statik]",
+            "write one of these: none, static",
+        ),
+        ("kube-apiserver-arg: [tls-min-version=1.2]", "VersionTLS12"),
+        (
+            "kube-apiserver-arg: [tls-cipher-suites=TLS_AES]",
+            "a list of these",
+        ),
+        (
+            "kube-apiserver-arg: ['oidc-issuer-url=http://id.example.org']",
+            "https://",
+        ),
+        (
+            "kube-proxy-arg: [proxy-mode=nftable]",
+            "iptables, ipvs, nftables",
+        ),
+    ] {
+        has(text, "v1.33.5", "error", part);
+    }
+    let listed = judged("kube-apiserver-arg: [oidc-client-id=rack]", "v1.33.5");
+    assert!(listed.findings.is_empty());
+    assert_eq!(listed.unchecked[0].can_stop, CanStop::Itself);
+}
+
+#[test]
+fn without_a_version_an_argument_that_no_known_minor_has_is_an_error_all_the_same() {
+    let file = Rke2ConfigFile::new(
+        ConfigLayer::Main,
+        "config.yaml",
+        "kubelet-arg: [max-pod=9]\n",
+    );
+    let found = judge_arguments(&merge(&[file]), &TargetVersion::Unknown).findings;
+    assert!(found[0].message.contains("kubelet 1.30 to 1."), "{found:?}");
+    assert_eq!(found[0].severity, Severity::Error);
+}
+
+#[test]
+fn every_form_of_a_text_belongs_to_a_flag_that_takes_a_text() {
+    let rows = include_str!("../data/argument-texts.txt").lines();
+    let rows = rows.filter(|line| !line.starts_with('#')).count();
+    assert_eq!(TEXTS.len(), rows, "a line is not read");
+    for (component, flag) in TEXTS.keys() {
+        let mut known = KNOWN.flags.iter();
+        let is_of = |(owner, name): &(&str, &str)| {
+            name == flag && (*component == "*" || component == owner)
+        };
+        let found = known.find(|(of, found)| is_of(of) && found.kind == ValueKind::Text);
+        assert!(found.is_some(), "{component} {flag}");
+    }
 }
 
 #[test]

@@ -42,5 +42,6 @@ pub mod redact;
 mod span;
 pub mod suggest;
 pub mod text;
+pub mod unchecked;
 
 pub use span::{duration_text, span};

@@ -4,8 +4,9 @@ use windrow_gates::{
     Component, DROP_IN, GateRequest, ResolvedVersion, TargetVersion, Trial, TrialStatus, assess,
     check, drop_in, judge_arguments,
 };
+use windrow_model::unchecked::CanStop;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge_as};
-use windrow_plan::rke2::{Rke2Role, judge_keys};
+use windrow_plan::rke2::{Rke2Role, judge_keys, unjudged_keys};
 
 use crate::act::StateFile;
 use crate::apiserver::ApiServer;
@@ -127,6 +128,7 @@ pub(in crate::cli) fn judge_files(
             .findings
             .extend(judge_keys(&files, role, version));
     }
+    let stops = !assessment.starts();
     for finding in check(requests, &resolved.target, &foreign) {
         // The request's own finding has the reason, and the line of the operator's file.
         if !assessment.findings.contains(&finding) {
@@ -137,6 +139,15 @@ pub(in crate::cli) fn judge_files(
         .findings
         .retain(|finding| finding.at.is_empty() || finding.at.iter().any(|at| at.file != own));
     let mut report = GatesReport::new(resolved, &assessment, &planned, &own);
-    report.add_arguments(judge_arguments(&foreign, &resolved.target));
+    report.stops = stops;
+    let mut arguments = judge_arguments(&foreign, &resolved.target);
+    if on_node {
+        for one in &mut arguments.unchecked {
+            one.can_stop = CanStop::Itself;
+        }
+    } else {
+        arguments.unchecked.extend(unjudged_keys(&files, role));
+    }
+    report.add_arguments(arguments);
     report
 }

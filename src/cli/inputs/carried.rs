@@ -13,6 +13,7 @@ use super::beside::DirectoryBeside;
 use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
 use super::own::take_own;
+use super::rke2_config::take_rke2_config;
 
 /// A text of a kind still unknown: a manifest, a configuration that carries manifests, or an envelope around
 /// configurations.
@@ -43,6 +44,8 @@ pub(super) fn text(
         }
     } else if read.is_some_and(|text| take_own(inputs, &shown, text)) {
         // Neither RKE2 nor the node reads it as a manifest.
+    } else if read.is_some_and(|text| take_rke2_config(inputs, &shown, text)) {
+        // RKE2 reads it, but not as a manifest.
     } else if is_manifest_name(name.rsplit('/').next().unwrap_or(name)) {
         let content = FileContent::Bytes(bytes);
         own_manifest(inputs, name, shown, content, limits);

@@ -59,6 +59,7 @@ impl Inputs {
     pub(super) fn looked_at(&self) -> usize {
         self.files.len()
             + self.carriers.len()
+            + self.configuration.len()
             + self.own.len()
             + self.accepted.len()
             + self.findings.len()

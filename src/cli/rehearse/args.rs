@@ -51,14 +51,19 @@ pub(in crate::cli) struct SetupArgs {
     /// Write a copy of all files into this directory, with names that RKE2 can use and applies sooner
     #[arg(long, value_name = "DIR")]
     pub(super) fix: Option<PathBuf>,
-    /// Number of boots to simulate, each with different timing
-    #[arg(long, value_name = "N", default_value_t = 100,
-          value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub(super) seeds: u64,
+    /// Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error
+    /// is found in the files]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(super) seeds: Option<u64>,
     /// Stop simulating after this long, and report the results so far
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub(super) timeout: Duration,
 }
+
+/// Most boots if nothing else is asked for.
+pub(super) const SEEDS: u64 = 100;
+/// The same if an error in the files has decided the verdict.
+pub(super) const SEEDS_AFTER_AN_ERROR: u64 = 10;
 
 impl SetupArgs {
     pub(in crate::cli) fn first_input(&self) -> PathBuf {

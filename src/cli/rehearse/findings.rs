@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use windrow_decide::settings::ConfigError;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Severity;
+use windrow_model::unchecked::NotChecked;
 use windrow_plan::knowledge::LearnedShare;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
@@ -15,6 +17,9 @@ pub(in crate::cli) struct NodeFindings {
     /// Proofs from the files, remarks on their reading, and findings of their plan.
     pub(in crate::cli) files: Vec<Finding>,
     pub(in crate::cli) gates: Vec<Finding>,
+    /// Whether one of these keeps a component from starting.
+    pub(in crate::cli) component_stops: bool,
+    pub(in crate::cli) not_checked: Vec<NotChecked>,
     /// Names, or files, with which the simulation needed less time.
     pub(in crate::cli) layout: Vec<Finding>,
     pub(in crate::cli) accepted: Acceptances,
@@ -29,6 +34,12 @@ pub(in crate::cli) struct NodeFindings {
 }
 
 impl NodeFindings {
+    /// Whether the node cannot work, whatever a simulation shows.
+    pub(super) fn has_error(&self) -> bool {
+        self.all()
+            .any(|finding| finding.severity == Severity::Error)
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = &Finding> {
         self.files.iter().chain(&self.gates).chain(&self.layout)
     }

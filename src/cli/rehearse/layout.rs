@@ -15,7 +15,7 @@ use super::play::try_layout;
 pub(super) fn improve(
     fleet: &mut Fleet,
     known: &PreparedSetup,
-    args: &SetupArgs,
+    (args, seeds): (&SetupArgs, u64),
     began: Instant,
 ) -> Vec<LayoutMove> {
     let limits = ReadLimits::default();
@@ -29,8 +29,8 @@ pub(super) fn improve(
             continue;
         };
         let setups = (&fleet.setup, known, &other);
-        let better = try_layout(&proposal, setups, args.seeds, left)
-            .filter(|trial| trial.is_better_in_all(args.seeds));
+        let better = try_layout(&proposal, setups, seeds, left)
+            .filter(|trial| trial.is_better_in_all(seeds));
         let Some(trial) = better else {
             continue;
         };

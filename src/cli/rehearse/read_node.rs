@@ -11,7 +11,9 @@ use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_model::reasons::Code;
-use windrow_plan::knowledge::{NodeFacts, phase_of};
+use windrow_model::unchecked::{CanStop, NotChecked};
+use windrow_plan::SourceMap;
+use windrow_plan::knowledge::{NodeFacts, installed_chart, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -37,6 +39,7 @@ use super::fix::sources;
 use super::fleet::{LaidManifest, ReadNode};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
+use crate::render::GatesReport;
 
 /// The delay of files that cloud-init and yip write after units have started: the earliest one, and how much later it
 /// can be. Modelled.
@@ -116,11 +119,11 @@ pub(super) fn read_node(
         true => plan.findings_ahead(),
         false => plan.findings.clone(),
     });
-    let membership = inputs
-        .carriers
-        .iter()
+    let carriers = inputs.carriers.iter();
+    let membership = carriers
         .map(|(shown, text)| membership(shown, text, &inputs.configuration))
-        .fold(Membership::default(), Membership::and);
+        .reduce(Membership::and)
+        .unwrap_or_else(|| membership("", "", &inputs.configuration));
     let role = membership.rke2_role();
     let rke2 = rke2_files(&inputs.configuration);
     // Harvester writes these values itself.
@@ -129,7 +132,15 @@ pub(super) fn read_node(
     if let Some(network) = network.filter(|_| !membership.joins) {
         findings.extend(missing_network(&read, &network, &disabled));
     }
-    let gates = gate_findings(&inputs, &loaded.settings, (versions.named_rke2, role));
+    let GatesReport {
+        findings: gates,
+        not_checked: arguments,
+        stops: component_stops,
+        ..
+    } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
+    let mut not_checked = contents_of_charts(&read);
+    not_checked.extend(api.unjudged);
+    not_checked.extend(arguments);
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {
         accepted.extend(Acceptances::read(shown, text));
@@ -179,6 +190,8 @@ pub(super) fn read_node(
             configuration: in_force.errors,
             files: findings,
             gates,
+            component_stops,
+            not_checked,
             layout: Vec::new(),
             accepted,
             learned: plan.learned_share(),
@@ -257,21 +270,35 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> 
 }
 
 /// The errors of components that would not start with the gates in the node's configuration.
-fn gate_findings(
+/// The charts of the files: what they install is known only in part.
+fn contents_of_charts(read: &[(&ManifestFile, &SourceMap)]) -> Vec<NotChecked> {
+    let objects = read
+        .iter()
+        .flat_map(|(file, shown)| file.objects().map(move |object| (object, shown)));
+    let charts = objects.filter_map(|(object, shown)| {
+        let chart = installed_chart(object)?;
+        Some(NotChecked {
+            what: format!("the contents of the chart {}", chart.name()),
+            why: "Windrow does not render charts".to_owned(),
+            can_stop: CanStop::Itself,
+            at: vec![shown.at(Some(object.line))],
+        })
+    });
+    charts.collect()
+}
+
+fn gates_report(
     inputs: &Inputs,
     settings: &Settings,
     (version, role): (Option<Version>, Rke2Role),
-) -> Vec<Finding> {
+) -> GatesReport {
     let files = rke2_files(&inputs.configuration);
     let requests = settings.feature_gates.clone();
-    if files.is_empty() && requests.is_empty() {
-        return Vec::new();
-    }
     let resolved = ResolvedVersion {
         target: version.map_or(TargetVersion::Unknown, TargetVersion::Known),
         because: "set it with --rke2".to_owned(),
     };
-    judge_files(files, &requests, None, (&resolved, role)).findings
+    judge_files(files, &requests, None, (&resolved, role))
 }
 
 /// The files on the node's disk at power-on, and the files that are written later.

@@ -8,7 +8,7 @@ use windrow_simulate::PreparedSetup;
 use windrow_simulate::rehearse::check::CutShort;
 use windrow_simulate::rehearse::{Rehearsal, boot_timeline, modelled};
 
-use super::args::{SetupArgs, UnusableInput};
+use super::args::{SEEDS, SEEDS_AFTER_AN_ERROR, SetupArgs, UnusableInput};
 use super::findings::FoundOnNode;
 use super::fix::write_copy;
 use super::fleet::{Fleet, join_nodes};
@@ -39,7 +39,12 @@ impl Rehearsed {
 }
 
 /// Reads every node that the command line names, and rehearses them as one cluster.
-pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableInput> {
+///
+/// `proofs_decide`: an error in the files decides the verdict, so few boots are enough.
+pub(in crate::cli) fn rehearse(
+    args: &SetupArgs,
+    proofs_decide: bool,
+) -> Result<Rehearsed, UnusableInput> {
     // The limit is for all of it: reading, the seeds, and the checks after them.
     let began = Instant::now();
     let left = || args.timeout.saturating_sub(began.elapsed());
@@ -50,9 +55,18 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
     }
     let mut fleet = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
     let known = PreparedSetup::read(&fleet.setup);
-    let played = play(&fleet.setup, &known, args.seeds, left());
+    let is_decided = proofs_decide
+        && fleet
+            .nodes
+            .iter()
+            .any(|node| node.found.findings.has_error());
+    let wanted = args.seeds.unwrap_or(match is_decided {
+        true => SEEDS_AFTER_AN_ERROR,
+        false => SEEDS,
+    });
+    let played = play(&fleet.setup, &known, wanted, left());
     let seeds = played.played();
-    let layout = improve(&mut fleet, &known, args, began);
+    let layout = improve(&mut fleet, &known, (args, wanted), began);
     let Fleet {
         setup,
         packs,
@@ -88,9 +102,9 @@ pub(in crate::cli) fn rehearse(args: &SetupArgs) -> Result<Rehearsed, UnusableIn
         rehearsal: Rehearsal::new(rehearsed, findings),
         nodes: nodes.into_iter().map(|node| node.found).collect(),
         // When the time is over, the checks after the seeds were not made, or not all of them.
-        cut_short: (seeds < args.seeds || left().is_zero()).then(|| CutShort {
+        cut_short: (seeds < wanted || left().is_zero()).then(|| CutShort {
             played: seeds,
-            seeds: args.seeds,
+            seeds: wanted,
             time: lasted(i64::try_from(args.timeout.as_secs()).unwrap_or(i64::MAX)),
         }),
     })

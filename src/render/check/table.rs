@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use windrow_model::findings::Location;
-use windrow_model::reasons::Code;
+use windrow_model::unchecked::NotChecked;
 use windrow_plan::knowledge::LearnedShare;
 use windrow_simulate::rehearse::check::{
     CheckPart, CheckReport, CheckVerdict, CheckedFinding, NodeVerdict,
@@ -36,19 +36,37 @@ pub fn check_table(report: &CheckReport, style: Style) -> String {
             finding(&mut out, one, style);
         }
     }
-    if installer_stops(report) {
-        out.push_str(
-            "\nSimulation: skipped, because Harvester's installer stops before the first boot.\n",
-        );
-    } else {
-        nodes(&mut out, &report.nodes, style);
-    }
+    not_checked(&mut out, report, style);
+    nodes(&mut out, &report.nodes, style);
     let _ = writeln!(out, "\n{}", summary(report));
     let modelled = "Times and Harvester's controllers are simulated. `windrow rehearse` shows the whole boot, `windrow plan` the order.";
     for line in wrap(modelled, style.width) {
         let _ = writeln!(out, "{}", style.dim(&line));
     }
     out
+}
+
+/// What the verdict does not cover. What can stop the node is among the findings.
+fn not_checked(out: &mut String, report: &CheckReport, style: Style) {
+    let listed = report.not_checked.iter();
+    let listed: Vec<_> = listed.filter(|one| !one.can_stop_the_node()).collect();
+    if listed.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{} ({})", style.strong("Not checked"), listed.len());
+    let mut by_reason: BTreeMap<&str, Vec<&NotChecked>> = BTreeMap::new();
+    for one in listed {
+        by_reason.entry(&one.why).or_default().push(one);
+    }
+    for (why, all) in by_reason {
+        let shown = |one: &&NotChecked| match one.at.first() {
+            Some(at) => format!("{} ({at})", one.what),
+            None => one.what.clone(),
+        };
+        let named: Vec<String> = all.iter().map(shown).collect();
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        paragraph(out, &format!("{why}: {}", list(&named)), 2, style.width);
+    }
 }
 
 fn paint(verdict: CheckVerdict, text: &str, style: Style) -> String {
@@ -65,17 +83,17 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
     if let Some(gain) = gain(report) {
         paragraph(out, &gain, 0, style.width);
     }
-    let parts: Vec<String> = report
+    let mut parts: Vec<String> = report
         .parts
         .iter()
         .map(|part| {
-            if part.part == CheckPart::Rehearsal && installer_stops(report) {
-                return format!("{}: skipped", part.part.as_str());
-            }
             let word = paint(part.verdict, part.verdict.as_str(), style);
             format!("{}: {word}", part.part.as_str())
         })
         .collect();
+    if all_stopped(report) {
+        parts.push(format!("{}: skipped", CheckPart::Rehearsal.as_str()));
+    }
     let length: usize = report
         .parts
         .iter()
@@ -89,11 +107,9 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
     }
 }
 
-/// No node of such a configuration ever boots, so the simulation says nothing about one.
-fn installer_stops(report: &CheckReport) -> bool {
-    let mut findings = report.findings.iter();
-    findings
-        .any(|one| one.finding.code == Code::InstallerRefuses && one.counts() == CheckVerdict::Fail)
+/// No node boots, so the simulation says nothing about one.
+fn all_stopped(report: &CheckReport) -> bool {
+    report.nodes.iter().all(|node| node.stopped_by.is_some())
 }
 
 /// The benefit of Windrow: a bad end of boots without it, if every boot with it ends well.
@@ -124,6 +140,12 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
         return;
     };
     out.push('\n');
+    if rest.is_empty()
+        && let Some(by) = first.stopped_by
+    {
+        let _ = writeln!(out, "Simulation: skipped, because {}.", by.describe());
+        return;
+    }
     if rest.is_empty() {
         let _ = writeln!(
             out,
@@ -160,6 +182,14 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
                 let _ = writeln!(out, "  {}", paint(verdict, &line, style));
             }
         }
+    }
+    if let Some(by) = first.stopped_by {
+        let text = format!(
+            "simulation: skipped, because on {} {}",
+            first.name,
+            by.describe()
+        );
+        paragraph(out, &text, 2, style.width);
     }
     for (title, ends) in [
         ("without Windrow", &first.without),
@@ -199,7 +229,8 @@ fn summary(report: &CheckReport) -> String {
         1 => "1 node".to_owned(),
         number => format!("{number} nodes"),
     };
-    let boots: u64 = report.nodes.iter().map(|node| node.seeds).sum();
+    let played = report.nodes.iter().filter(|node| node.stopped_by.is_none());
+    let boots: u64 = played.map(|node| node.seeds).sum();
     let findings = report.findings.iter();
     let (accepted, counted): (Vec<_>, Vec<_>) = findings.partition(|one| one.accepted.is_some());
     let number = |verdict| counted.iter().filter(|one| one.counts() == verdict).count();
@@ -219,9 +250,17 @@ fn summary(report: &CheckReport) -> String {
             parts.push(format!("{number} {word}"));
         }
     }
+    let boots = match boots {
+        0 => String::new(),
+        boots => format!(" in {boots} simulated boots"),
+    };
     format!(
-        "Checked {nodes} in {boots} simulated boots: {}.",
-        parts.join(", ")
+        "Checked {nodes}{boots}: {}{}.",
+        parts.join(", "),
+        match report.not_checked.len() {
+            0 => String::new(),
+            number => format!("; not checked: {number}"),
+        }
     )
 }
 

@@ -74,6 +74,22 @@ pub struct Extracted {
 }
 
 impl Extracted {
+    /// A file of the node's configuration that the user gave as it is: `path` is its place on the node.
+    pub fn given(path: String, shown: &str, content: Vec<u8>) -> Self {
+        Self {
+            path,
+            data_dir: String::new(),
+            written_at: 1,
+            carrier: shown.to_owned(),
+            content,
+            source: shown.to_owned(),
+            lines: InnerLines::Follow { first: 1 },
+            late: None,
+            moment: WriteTime::EARLY,
+            appends: None,
+        }
+    }
+
     /// Reads it as RKE2 will read the file, with the lines of the outer file.
     pub fn read(&self, limits: &ReadLimits) -> ManifestFile {
         let content = FileContent::Bytes(self.content.clone());

@@ -7,13 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
+use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 
 use super::PACKAGED;
 use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, pairs, text};
 use super::node_labels;
+use super::value_form::{ValueForm, is_duration};
 use crate::version::Version;
 
 const KEYS: &str = include_str!("../../data/rke2-keys.txt");
@@ -67,6 +69,16 @@ struct Key {
     value: ValueType,
     server: bool,
     agent: bool,
+    text: TextRule,
+}
+
+/// What judges the texts of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextRule {
+    /// Rules of their own, or the type of the key.
+    Own,
+    Form(ValueForm),
+    Nothing,
 }
 
 static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|| {
@@ -82,15 +94,45 @@ static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|| {
             _ => ValueType::Text,
         };
         let (server, agent) = (readers != "agent", readers != "server");
+        let form = words.find_map(|word| word.strip_prefix("form="));
+        let text = match form.map(|form| form.split_once(':').unwrap_or((form, ""))) {
+            Some(("judged", _)) => TextRule::Own,
+            Some((name, of)) => {
+                let form = ValueForm::read(name, Some(of).filter(|of| !of.is_empty()));
+                form.map_or(TextRule::Nothing, TextRule::Form)
+            }
+            None if matches!(value, ValueType::List | ValueType::Text) => TextRule::Nothing,
+            None => TextRule::Own,
+        };
         let key = Key {
             value,
             server,
             agent,
+            text,
         };
         Some((name, key))
     });
     rows.collect()
 });
+
+/// Whether a text is a configuration of RKE2 by its keys: at least half of those at the top level are keys of RKE2, with values
+/// that such keys can have. The others may be misspelt.
+pub fn is_rke2_config(text: &str) -> bool {
+    let Ok(Some(root)) = yaml::parse_configuration(text) else {
+        return false;
+    };
+    let entries = root.entries();
+    let is_key = |entry: &&MapEntry| {
+        let name = entry.key.trim();
+        let known = KNOWN.contains_key(name.strip_suffix('+').unwrap_or(name));
+        known && !matches!(entry.value.value, NodeValue::Mapping(_))
+    };
+    let known = entries.iter().filter(is_key).count();
+    let is_object = ["apiVersion", "kind", "metadata"]
+        .iter()
+        .any(|key| root.get(key).is_some());
+    !is_object && known > 0 && 2 * known >= entries.len()
+}
 
 /// A key with all of its values, merged as RKE2 merges them.
 #[derive(Default)]
@@ -152,7 +194,12 @@ pub fn judge_keys(
     let mut found = Vec::new();
     for (name, key) in &keys {
         match KNOWN.get(name.as_str()) {
-            Some(known) if is_read(known, role) => typed(name, known.value, key, &mut found),
+            Some(known) if is_read(known, role) => {
+                typed(name, known.value, key, &mut found);
+                if let TextRule::Form(form) = known.text {
+                    formed(name, form, key, &mut found);
+                }
+            }
             Some(_) => found.extend(unread(name, role, key)),
             None => found.extend(unknown(name, key)),
         }
@@ -183,6 +230,50 @@ fn is_read(key: &Key, role: Rke2Role) -> bool {
     match role {
         Rke2Role::Server => key.server,
         Rke2Role::Agent => key.agent,
+    }
+}
+
+/// The values that no rule judges.
+pub fn unjudged_keys(files: &[Rke2ConfigFile], role: Rke2Role) -> Vec<NotChecked> {
+    let keys = written(files);
+    let unjudged = keys.iter().filter_map(|(name, key)| {
+        let known = KNOWN
+            .get(name.as_str())
+            .filter(|known| is_read(known, role))?;
+        let (why, can_stop) = match known.text {
+            TextRule::Nothing => ("Windrow has no rule for this text", CanStop::Component),
+            TextRule::Form(ValueForm::File) => {
+                ("Windrow does not read this file", CanStop::Component)
+            }
+            TextRule::Form(ValueForm::Any) => (ANY_TEXT, CanStop::Itself),
+            TextRule::Own | TextRule::Form(_) => return None,
+        };
+        let is_empty = |value: &WrittenValue| value.item.text.is_empty();
+        let at = key
+            .at
+            .clone()
+            .filter(|_| !key.values.iter().all(is_empty))?;
+        Some(NotChecked {
+            what: format!("the value of `{name}`"),
+            why: why.to_owned(),
+            can_stop,
+            at: vec![at],
+        })
+    });
+    unjudged.collect()
+}
+
+/// Texts that the key does not take. They are not shown: a wrong one may be a secret in the wrong place.
+fn formed(name: &str, form: ValueForm, key: &WrittenKey, found: &mut Vec<Finding>) {
+    for value in &key.values {
+        let item = &value.item;
+        if item.text.is_empty() || value.no_text.is_some() {
+            continue;
+        }
+        if let Some(expected) = form.refusal(&item.text) {
+            let why = format!("RKE2 does not start with the value of `{name}`: {expected}");
+            found.push(fatal(&why, &item.at));
+        }
     }
 }
 
@@ -226,25 +317,6 @@ fn is_whole_number(text: &str) -> bool {
     let digits = text.trim_start_matches(['-', '+']);
     // Go also reads `0x10`.
     digits.parse::<i64>().is_ok() || digits.starts_with("0x")
-}
-
-/// `time.ParseDuration`.
-fn is_duration(text: &str) -> bool {
-    const UNITS: [&str; 7] = ["h", "m", "s", "ms", "us", "\u{b5}s", "ns"];
-    let mut rest = text.trim_start_matches(['-', '+']);
-    if rest == "0" {
-        return true;
-    }
-    let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
-    while !rest.is_empty() {
-        let after = rest.trim_start_matches(is_digit);
-        let end = after.find(is_digit).unwrap_or(after.len());
-        if after.len() == rest.len() || !UNITS.contains(&&after[..end]) {
-            return false;
-        }
-        rest = &after[end..];
-    }
-    !text.is_empty()
 }
 
 /// `validateProfile`.

@@ -77,6 +77,67 @@ fn values_with_which_rke2_ends_are_errors_with_their_line() {
 }
 
 #[test]
+fn a_text_that_rke2_does_not_take_ends_it() {
+    for text in [
+        "server: http://10.0.0.1:9345",
+        "server: 10.0.0.1:9345",
+        "node-ip: 10.0.0.256",
+        "cluster-cidr: 10.42.0.0",
+        "cluster-dns: [10.43.0.10, dns]",
+        "service-node-port-range: 32767-30000",
+        "secrets-encryption-provider: aes",
+    ] {
+        assert_eq!(server(text), [FATAL], "{text}");
+    }
+    for text in [
+        "server: https://rack.example.org:9345\ntoken: x",
+        "node-ip: 10.0.0.1,fd00::1\ncluster-cidr: [10.42.0.0/16, 'fd00::/56']",
+        "secrets-encryption-provider: secretbox\nserver: ''",
+    ] {
+        assert_eq!(server(text), [], "{text}");
+    }
+}
+
+#[test]
+fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
+    let text = "cni: cilium\ntls-san: [a]\nprivate-registry: /etc/r.yaml\nsnapshotter: zfs\n\
+                etcd-snapshot-name: ''\nselinux: true\nnode-ip: 10.0.0.1\n";
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+    let listed = unjudged_keys(std::slice::from_ref(&file), Rke2Role::Server);
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|one| (one.at[0].line, one.can_stop))
+        .collect();
+    let (stops, itself) = (CanStop::Component, CanStop::Itself);
+    assert_eq!(
+        listed,
+        [(Some(3), stops), (Some(4), stops), (Some(2), itself)]
+    );
+    let of_agent = unjudged_keys(&[file], Rke2Role::Agent);
+    assert!(
+        of_agent.iter().all(|one| !one.what.contains("tls-san")),
+        "an agent does not read it"
+    );
+}
+
+#[test]
+fn every_form_of_a_key_is_read() {
+    for line in KEYS
+        .lines()
+        .filter(|line| line.contains(" form=") && !line.starts_with('#'))
+    {
+        let name = line.split(' ').next().unwrap();
+        let (_, form) = line.split_once("form=").unwrap();
+        let expected = match KNOWN[name].text {
+            TextRule::Own => form == "judged",
+            TextRule::Form(_) => true,
+            TextRule::Nothing => false,
+        };
+        assert!(expected, "{line}");
+    }
+}
+
+#[test]
 fn the_last_value_of_a_key_counts() {
     let drop_in = |text: &str| {
         let files = [

@@ -9,9 +9,10 @@ mod paths;
 mod pod_network;
 mod service_ranges;
 mod shared_values;
+pub mod value_form;
 
 pub use chart_selections::{ChartSelections, chart_selections};
-pub use keys::{Rke2Role, judge_keys};
+pub use keys::{Rke2Role, is_rke2_config, judge_keys, unjudged_keys};
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use paths::{data_dir, write_kubeconfig};
 pub use pod_network::PodNetwork;

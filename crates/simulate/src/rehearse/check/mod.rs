@@ -14,5 +14,5 @@ mod verdict;
 
 pub use self::finding::{AcceptedBecause, CheckedFinding};
 pub use self::outcome::CutShort;
-pub use self::report::{CheckReport, CheckedNode, NodeVerdict, PartVerdict};
+pub use self::report::{CheckReport, CheckedNode, NodeVerdict, PartVerdict, StoppedBy};
 pub use self::verdict::{CheckPart, CheckVerdict};

@@ -2,13 +2,14 @@
 //!
 //! The names of its fields are stable, and `docs/check.schema.json` is generated from these types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Code;
+use windrow_model::unchecked::NotChecked;
 use windrow_plan::knowledge::LearnedShare;
 
 use super::super::prediction::Prediction;
@@ -33,7 +34,7 @@ pub struct CheckReport {
     /// First reason; absent if the verdict is pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<CheckedFinding>,
-    /// Verdict of each part.
+    /// Verdict of each part; without the simulation if no node boots.
     pub parts: Vec<PartVerdict>,
     /// How many requirements of the files are known from earlier boots; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +43,9 @@ pub struct CheckReport {
     pub nodes: Vec<NodeVerdict>,
     /// All findings, the worst first; accepted ones come last.
     pub findings: Vec<CheckedFinding>,
+    /// What no rule judged. What can keep a component from starting is also a finding, `value-not-checked`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_checked: Vec<NotChecked>,
 }
 
 /// Verdict of a part.
@@ -68,6 +72,10 @@ pub struct NodeVerdict {
     pub harvester: Option<String>,
     /// Verdict.
     pub verdict: CheckVerdict,
+    /// What keeps this node from its first boot, or a component of it from starting; absent if nothing does. Its boot is then
+    /// not simulated: `without` and `with` are empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StoppedBy>,
     /// Number of simulated boots.
     pub seeds: u64,
     /// Ends of the bootstraps without Windrow, the most frequent first.
@@ -82,10 +90,38 @@ pub struct NodeVerdict {
     pub over_in: Option<Prediction>,
 }
 
+/// What ends a node before everything that a simulation could show.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum StoppedBy {
+    /// Harvester's installer refuses the configuration.
+    Installer,
+    /// Harvester's installer takes a configuration with which no node comes up.
+    Installation,
+    /// RKE2 or a component of Kubernetes does not start.
+    Component,
+}
+
+impl StoppedBy {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Installer => "Harvester's installer stops before the first boot",
+            Self::Installation => "no node comes up with what Harvester's installer writes",
+            Self::Component => "RKE2 or a component of Kubernetes does not start",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckedNode {
     /// All findings from before the rehearsal.
     pub findings: Vec<(CheckPart, Finding)>,
+    /// Whether an error about its feature gates and arguments keeps a component from starting.
+    pub component_stops: bool,
+    /// What no rule judged.
+    pub not_checked: Vec<NotChecked>,
     /// The position of each manifest for the user.
     pub files: BTreeMap<ManifestPath, Location>,
     /// The position of each VM, by its name in messages.
@@ -110,13 +146,25 @@ impl CheckReport {
         let several = rehearsal.nodes.len() > 1;
         let mut verdicts: Vec<Vec<usize>> = Vec::new();
         let mut learned = LearnedShare::default();
+        let mut not_checked: Vec<NotChecked> = Vec::new();
+        let mut component_stops = Vec::new();
         for (played, node) in rehearsal.nodes.iter().zip(nodes) {
+            component_stops.push(node.component_stops);
             learned.merge(node.learned);
             acceptances.entries.extend(node.accepted);
             let ends = outcome::findings(played, &node.files, &node.machines);
             let ends = ends.into_iter().map(|one| (CheckPart::Rehearsal, one));
             let name = several.then_some(played.name.as_str());
-            let all = node.findings.into_iter().chain(ends);
+            let unjudged = node
+                .not_checked
+                .iter()
+                .filter(|one| one.can_stop_the_node());
+            let unjudged = unjudged.map(|one| (CheckPart::Gates, value_not_checked(one)));
+            let unjudged: Vec<_> = unjudged.collect();
+            for one in node.not_checked {
+                list(&mut not_checked, one);
+            }
+            let all = node.findings.into_iter().chain(unjudged).chain(ends);
             verdicts.push(all.map(|(part, one)| merged.add(part, one, name)).collect());
         }
         for finding in &rehearsal.findings {
@@ -134,18 +182,43 @@ impl CheckReport {
         for stale in acceptances.accept(&mut findings) {
             findings.push(CheckedFinding::new(CheckPart::Config, stale, None));
         }
-        let nodes = rehearsal.nodes.iter().zip(verdicts).map(|(played, own)| {
-            let counted = own.into_iter().map(|index| findings[index].counts());
-            let worst = counted.max().unwrap_or(CheckVerdict::Pass);
-            NodeVerdict::new(played, worst)
+        let own = verdicts.iter().zip(component_stops);
+        let stopped: Vec<Option<StoppedBy>> = own
+            .map(|(own, stops)| {
+                let own: Vec<&CheckedFinding> = own.iter().map(|index| &findings[*index]).collect();
+                stopped_by(&own, stops)
+            })
+            .collect();
+        let played = rehearsal.nodes.iter().zip(&stopped);
+        let skipped: BTreeSet<&str> = played
+            .filter_map(|(played, by)| by.map(|_| played.name.as_str()))
+            .collect();
+        // No boot of such a node ends as the simulation says.
+        let is_skipped = |one: &CheckedFinding| {
+            let mut nodes = one.nodes.iter();
+            one.part == CheckPart::Rehearsal
+                && !skipped.is_empty()
+                && nodes.all(|name| skipped.contains(name.as_str()))
+        };
+        let nodes = rehearsal.nodes.iter().zip(verdicts).zip(&stopped);
+        let nodes = nodes.map(|((played, own), stopped)| {
+            let own = own.into_iter().map(|index| &findings[index]);
+            let counted = own.filter(|one| stopped.is_none() || one.part != CheckPart::Rehearsal);
+            let worst = counted.map(CheckedFinding::counts).max();
+            NodeVerdict::new(played, worst.unwrap_or(CheckVerdict::Pass), *stopped)
         });
         let nodes = nodes.collect();
+        findings.retain(|one| !is_skipped(one));
         findings.sort_by_key(CheckedFinding::rank);
         let of_part = |part| {
             let own = findings.iter().filter(|one| one.part == part);
             own.map(CheckedFinding::counts).max()
         };
-        let parts = CheckPart::ALL.into_iter().map(|part| PartVerdict {
+        // A simulation that shows no node is no part of the verdict.
+        let is_shown =
+            |part: &CheckPart| *part != CheckPart::Rehearsal || stopped.iter().any(Option::is_none);
+        let parts = CheckPart::ALL.into_iter().filter(is_shown);
+        let parts = parts.map(|part| PartVerdict {
             part,
             verdict: of_part(part).unwrap_or(CheckVerdict::Pass),
         });
@@ -164,6 +237,7 @@ impl CheckReport {
             learned: Some(learned).filter(|share| !share.things.is_empty()),
             nodes,
             findings,
+            not_checked,
         }
     }
 
@@ -178,19 +252,61 @@ impl CheckReport {
     }
 }
 
+/// What ends a node before its boot, by its findings that count.
+fn stopped_by(own: &[&CheckedFinding], component_stops: bool) -> Option<StoppedBy> {
+    let failing = own.iter().filter(|one| one.counts() == CheckVerdict::Fail);
+    let stops = failing.filter_map(|one| match one.finding.code {
+        Code::InstallerRefuses => Some(StoppedBy::Installer),
+        Code::InstallerOverlooks => Some(StoppedBy::Installation),
+        _ if component_stops && one.part == CheckPart::Gates => Some(StoppedBy::Component),
+        _ => None,
+    });
+    stops.min()
+}
+
 impl NodeVerdict {
-    fn new(played: &NodeRehearsal, verdict: CheckVerdict) -> Self {
+    fn new(played: &NodeRehearsal, verdict: CheckVerdict, stopped_by: Option<StoppedBy>) -> Self {
+        let ends = |ends: &[EndCount]| match stopped_by {
+            Some(_) => Vec::new(),
+            None => ends.to_vec(),
+        };
         Self {
             name: played.name.clone(),
             role: played.role,
             harvester: played.harvester.clone(),
             verdict,
+            stopped_by,
             seeds: played.seeds,
-            without: played.without.ends.clone(),
-            with: played.with.ends.clone(),
-            over: played.with.over,
-            over_in: played.with.over_in,
+            without: ends(&played.without.ends),
+            with: ends(&played.with.ends),
+            over: played.with.over.filter(|_| stopped_by.is_none()),
+            over_in: played.with.over_in.filter(|_| stopped_by.is_none()),
         }
+    }
+}
+
+/// The finding for something that was not judged and that can keep the node from coming up.
+fn value_not_checked(one: &NotChecked) -> Finding {
+    let code = Code::ValueNotChecked;
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: code.say(&[("what", &one.what), ("why", &one.why)]),
+        at: one.at.clone(),
+    }
+}
+
+/// Adds an entry, and only its places if it is in the list.
+fn list(known: &mut Vec<NotChecked>, one: NotChecked) {
+    let same = |other: &&mut NotChecked| (&other.what, &other.why) == (&one.what, &one.why);
+    match known.iter_mut().find(same) {
+        Some(other) => {
+            let new = one.at.into_iter().filter(|at| !other.at.contains(at));
+            let new: Vec<Location> = new.collect();
+            other.at.extend(new);
+        }
+        None => known.push(one),
     }
 }
 

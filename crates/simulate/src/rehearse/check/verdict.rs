@@ -59,7 +59,8 @@ impl CheckVerdict {
                 | Code::GateUncovered
                 | Code::GateTargetUnknown
                 | Code::GatePatch
-                | Code::GateUndecided,
+                | Code::GateUndecided
+                | Code::ValueNotChecked,
                 _,
             ) => Self::Unknown,
             (_, Severity::Warning) => Self::Warn,

@@ -1,0 +1,261 @@
+//! The forms of texts in arguments and keys: what the program that reads a text takes, as far as data says.
+
+use std::net::IpAddr;
+
+use windrow_model::quantity::is_quantity;
+
+use super::Network;
+
+/// The form of a text. Words after it narrow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueForm {
+    /// No text stops the program.
+    Any,
+    /// The path of a file. Its content can stop the program.
+    File,
+    Cidr,
+    Cidrs,
+    Durations,
+    Evictions,
+    Https,
+    Ip,
+    Ips,
+    List(&'static str),
+    One(&'static str),
+    Pairs,
+    Ports,
+    Quantities(&'static str),
+    Quantity,
+    Reclaims,
+}
+
+/// Signals of evictions (Kubernetes `pkg/kubelet/eviction/api/types.go`, v1.30 to v1.37).
+const SIGNALS: [&str; 9] = [
+    "allocatableMemory.available",
+    "containerfs.available",
+    "containerfs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "pid.available",
+];
+
+impl ValueForm {
+    /// The form that these words of the data name; `None` for other words.
+    pub fn read(name: &str, words: Option<&'static str>) -> Option<Self> {
+        Some(match (name, words) {
+            ("any", None) => Self::Any,
+            ("file", None) => Self::File,
+            ("cidr", None) => Self::Cidr,
+            ("cidrs", None) => Self::Cidrs,
+            ("durations", None) => Self::Durations,
+            ("evictions", None) => Self::Evictions,
+            ("https", None) => Self::Https,
+            ("ip", None) => Self::Ip,
+            ("ips", None) => Self::Ips,
+            ("list", Some(words)) => Self::List(words),
+            ("one", Some(words)) => Self::One(words),
+            ("pairs", None) => Self::Pairs,
+            ("ports", None) => Self::Ports,
+            ("quantities", Some(words)) => Self::Quantities(words),
+            ("quantity", None) => Self::Quantity,
+            ("reclaims", None) => Self::Reclaims,
+            _ => return None,
+        })
+    }
+
+    /// What the program expects instead of this text; `None` if it takes the text.
+    pub fn refusal(self, text: &str) -> Option<String> {
+        let all = |fits: &dyn Fn(&str) -> bool| text.split(',').all(|item| fits(item.trim()));
+        let named = |between: char, names: &[&str], fits: &dyn Fn(&str) -> bool| {
+            let fits = |item: &str| {
+                let pair = item.split_once(between);
+                pair.is_some_and(|(name, value)| {
+                    (names.is_empty() || names.contains(&name.trim())) && fits(value.trim())
+                })
+            };
+            text.is_empty() || all(&fits)
+        };
+        let listed = |words: &'static str| words.split('|').collect::<Vec<_>>();
+        let (fits, expected) = match self {
+            Self::Any | Self::File => return None,
+            Self::Cidr => (
+                Network::parse(text).is_some(),
+                "a network such as 10.42.0.0/16",
+            ),
+            Self::Cidrs => (
+                all(&|item| Network::parse(item).is_some()),
+                "networks such as 10.42.0.0/16",
+            ),
+            Self::Durations => (
+                named('=', &SIGNALS, &|value| is_duration(value)),
+                "signals and times such as memory.available=1m30s",
+            ),
+            Self::Evictions => (
+                named('<', &SIGNALS, &is_amount),
+                "signals and amounts such as memory.available<100Mi,nodefs.available<10%",
+            ),
+            Self::Reclaims => (
+                named('=', &SIGNALS, &is_amount),
+                "signals and amounts such as nodefs.available=1Gi",
+            ),
+            Self::Https => (
+                text.strip_prefix("https://").is_some_and(is_host),
+                "an address that begins with https://",
+            ),
+            Self::Ip => (text.parse::<IpAddr>().is_ok(), "an IP address"),
+            Self::Ips => (all(&|item| item.parse::<IpAddr>().is_ok()), "IP addresses"),
+            Self::List(words) => {
+                let known = listed(words);
+                let fits = all(&|item| known.contains(&item));
+                return (!fits).then(|| format!("write a list of these: {}", known.join(", ")));
+            }
+            Self::One(words) => {
+                let known = listed(words);
+                let shown: Vec<&str> = known
+                    .iter()
+                    .copied()
+                    .filter(|word| !word.is_empty())
+                    .collect();
+                let fits = known.contains(&text);
+                return (!fits).then(|| format!("write one of these: {}", shown.join(", ")));
+            }
+            Self::Pairs => (
+                all(&|item| item.contains('=')),
+                "name=value, separated by commas",
+            ),
+            Self::Ports => (is_port_range(text), "a range of ports such as 30000-32767"),
+            Self::Quantities(words) => {
+                let known = listed(words);
+                let fits = named('=', &known, &|value| is_quantity(value));
+                return (!fits).then(|| {
+                    format!(
+                        "write name=quantity, separated by commas, with these names: {}",
+                        known.join(", ")
+                    )
+                });
+            }
+            Self::Quantity => (is_quantity(text), "a quantity such as 10Mi"),
+        };
+        (!fits).then(|| format!("write {expected}"))
+    }
+}
+
+/// A quantity, or a share of the whole.
+fn is_amount(text: &str) -> bool {
+    match text.strip_suffix('%') {
+        Some(share) => share
+            .parse::<f32>()
+            .is_ok_and(|share| (0.0..=100.0).contains(&share)),
+        None => is_quantity(text),
+    }
+}
+
+fn is_host(rest: &str) -> bool {
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    !host.is_empty() && !host.contains(char::is_whitespace)
+}
+
+/// `utilnet.ParsePortRange`: `a-b`, `a+n` or one port.
+fn is_port_range(text: &str) -> bool {
+    let port = |text: &str| text.trim().parse::<u16>().ok();
+    if let Some((from, more)) = text.split_once('+') {
+        return port(from).zip(port(more)).is_some();
+    }
+    match text.split_once('-') {
+        Some((from, to)) => port(from)
+            .zip(port(to))
+            .is_some_and(|(from, to)| from <= to),
+        None => port(text).is_some(),
+    }
+}
+
+/// Go's `time.ParseDuration`.
+pub fn is_duration(text: &str) -> bool {
+    const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
+    while !rest.is_empty() {
+        let after = rest.trim_start_matches(is_digit);
+        let number = &rest[..rest.len() - after.len()];
+        let is_number = number.contains(|letter: char| letter.is_ascii_digit())
+            && number.matches('.').count() < 2;
+        let end = after.find(is_digit).unwrap_or(after.len());
+        if !is_number || !UNITS.contains(&&after[..end]) {
+            return false;
+        }
+        rest = &after[end..];
+    }
+    !text.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_taken_in_its_form_and_refused_in_any_other() {
+        for (form, good, bad) in [
+            (ValueForm::Cidr, "10.42.0.0/16", "10.42.0.0/33"),
+            (ValueForm::Cidrs, "10.42.0.0/16,fd00::/56", "10.42.0.0"),
+            (
+                ValueForm::Durations,
+                "memory.available=1m30s",
+                "memory.available=90",
+            ),
+            (
+                ValueForm::Evictions,
+                "memory.available<100Mi,nodefs.available<10%",
+                "memory.available=100Mi",
+            ),
+            (ValueForm::Evictions, "", "memory.avail<100Mi"),
+            (
+                ValueForm::Evictions,
+                "pid.available<5%",
+                "pid.available<500%",
+            ),
+            (
+                ValueForm::Https,
+                "https://id.example.org/a",
+                "http://id.example.org",
+            ),
+            (ValueForm::Ip, "fd00::1", "10.0.0.256"),
+            (ValueForm::Ips, "10.0.0.1, fd00::1", "10.0.0.1;fd00::1"),
+            (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node,RBCA"),
+            (ValueForm::One("none|static|"), "", "statik"),
+            (ValueForm::Pairs, "hd=example.org", "hd"),
+            (ValueForm::Ports, "30000-32767", "32767-30000"),
+            (ValueForm::Ports, "30000+100", "30000-"),
+            (
+                ValueForm::Quantities("cpu|memory"),
+                "cpu=500m,memory=1Gi",
+                "cpu=500m,disk=1Gi",
+            ),
+            (ValueForm::Quantity, "10Mi", "10MB"),
+            (
+                ValueForm::Reclaims,
+                "nodefs.available=1Gi",
+                "nodefs.available<1Gi",
+            ),
+        ] {
+            assert_eq!(form.refusal(good), None, "{form:?}");
+            assert!(form.refusal(bad).is_some(), "{form:?} {bad}");
+        }
+        assert_eq!(ValueForm::Any.refusal("\0"), None);
+    }
+
+    #[test]
+    fn a_duration_is_what_go_reads_as_one() {
+        for text in ["0", "5m", "1h30m", "1.5s", "-10ms", "+3us"] {
+            assert!(is_duration(text), "{text}");
+        }
+        for text in ["", "5", "5 m", "m", ".s", "1..5s", "5min", "1h30"] {
+            assert!(!is_duration(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! RKE2's own configuration among the inputs, as it lies in `/etc/rancher/rke2`.
+
+use std::path::Path;
+
+use windrow_inputs::extract::Extracted;
+use windrow_plan::rke2::config::layer;
+use windrow_plan::rke2::is_rke2_config;
+
+use super::gathered::Inputs;
+
+const DIRECTORY: &str = "/etc/rancher/rke2";
+
+/// The path on the node of a file that is a configuration of RKE2 by its place or its keys; `None` for any other. A file
+/// below `manifests` is meant as a manifest, whatever it contains.
+fn path_on_node(shown: &str, text: &str) -> Option<String> {
+    let path = Path::new(shown);
+    if let Some(at) = shown.find(&DIRECTORY[1..]) {
+        let path = format!("/{}", &shown[at..]);
+        if layer(&path).is_some() {
+            return Some(path);
+        }
+    }
+    let above = path.parent().and_then(Path::file_name);
+    if above.is_some_and(|above| above == "manifests") || !is_rke2_config(text) {
+        return None;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Some(match above {
+        Some(above) if above == "config.yaml.d" => format!("{DIRECTORY}/config.yaml.d/{name}"),
+        _ => format!("{DIRECTORY}/config.yaml"),
+    })
+}
+
+/// Takes a file that is a configuration of RKE2; false for any other.
+pub(super) fn take_rke2_config(inputs: &mut Inputs, shown: &str, text: &str) -> bool {
+    let Some(path) = path_on_node(shown, text) else {
+        return false;
+    };
+    let mut known = inputs.configuration.iter();
+    if let Some(other) = known.find(|file| file.path == path && file.carrier == file.source) {
+        inputs.errors.push(format!(
+            "{} and {shown} would both be {path} on the node; pass one of them, or each as a node of its own: --node \
+             NAME=PATH",
+            other.source
+        ));
+    } else {
+        let content = text.as_bytes().to_vec();
+        let file = Extracted::given(path, shown, content);
+        inputs.configuration.push(file);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rke2s_configuration_is_known_by_its_place_and_by_its_keys_but_not_among_manifests() {
+        let main = Some("/etc/rancher/rke2/config.yaml");
+        for (shown, text, path) in [
+            ("config.yaml", "cni: cilium\ntls-san+: [a]\n", main),
+            ("node1.yml", "write-kubeconfig-mode: '0600'\n", main),
+            ("standard input", "disable: [rke2-canal]\n", main),
+            ("img/etc/rancher/rke2/config.yaml", "cni: [\n", main),
+            (
+                "img/etc/rancher/rke2/config.yaml.d/10-cni.yaml",
+                "",
+                Some("/etc/rancher/rke2/config.yaml.d/10-cni.yaml"),
+            ),
+            (
+                "config.yaml.d/10-cni.yaml",
+                "cni: none\n",
+                Some("/etc/rancher/rke2/config.yaml.d/10-cni.yaml"),
+            ),
+            ("manifests/config.yaml", "cni: cilium\n", None),
+            ("values.yaml", "cni: {exclusive: false}\n", None),
+            ("values.yaml", "image: x\nreplicas: 2\ndebug: true\n", None),
+            ("a.yaml", "apiVersion: v1\nkind: Node\ntoken: x\n", None),
+            ("a.yaml", "", None),
+        ] {
+            let found = path_on_node(shown, text);
+            assert_eq!(found.as_deref(), path, "{shown}: {text}");
+        }
+    }
+}
