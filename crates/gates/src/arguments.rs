@@ -11,6 +11,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
 use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 use windrow_plan::rke2::config::{ConfigItem, MergedConfig, split};
+use windrow_plan::rke2::kubelet_flag_fault;
 use windrow_plan::rke2::value_form::{ValueForm, is_duration};
 use windrow_plan::version::{Minor, Version};
 
@@ -33,8 +34,33 @@ const LISTS: [(&str, &str); 6] = [
         "cloud-controller-manager",
     ),
 ];
+/// Flags that RKE2 takes out of a component's arguments before the component sees them. For the kubelet: klog's, all but `v` and
+/// `vmodule` (rke2 `pkg/logging/logging.go`, `ExtractFromArgs`, v1.30.0 to v1.36.3, called in `pkg/executor/staticpod`).
+const TAKEN_OUT: [(&str, &[&str]); 2] = [
+    ("kube-apiserver", &["advertise-port", "basic-auth-file"]),
+    (
+        "kubelet",
+        &[
+            "add-dir-header",
+            "alsologtostderr",
+            "log-backtrace-at",
+            "log-dir",
+            "log-file",
+            "log-file-max-size",
+            "logtostderr",
+            "one-output",
+            "skip-headers",
+            "skip-log-headers",
+            "stderrthreshold",
+        ],
+    ),
+];
+/// RKE2 enables this plugin in every version (rke2 `pkg/cli/defaults/defaults.go`).
+const ALWAYS_ENABLED: &str = "NodeRestriction";
 /// Texts that other rules of this crate judge.
 const JUDGED: [&str; 4] = ["feature-gates", "runtime-config", ENABLES, DISABLES];
+/// Flags of the kubelet with labels and taints, which have a rule of their own.
+const FLAGS_OF_NODE: [&str; 2] = ["node-labels", "register-with-taints"];
 const ENABLES: &str = "enable-admission-plugins";
 const DISABLES: &str = "disable-admission-plugins";
 
@@ -73,6 +99,7 @@ type Span = (u16, u16);
 enum ValueKind {
     Bool,
     Int,
+    Int32,
     Number,
     Duration,
     Text,
@@ -173,6 +200,19 @@ fn judge(
     if name.is_empty() || is_misspelt || has_blank {
         return Judged::Yes;
     }
+    if TAKEN_OUT
+        .iter()
+        .any(|(of, flags)| *of == component && flags.contains(&name.as_str()))
+    {
+        return Judged::Yes;
+    }
+    if name == "admission-control" {
+        let why = format!(
+            "{component} does not start with `admission-control` beside `enable-admission-plugins`, which RKE2 always sets: use `enable-admission-plugins`"
+        );
+        refuse(Severity::Error, why);
+        return Judged::Yes;
+    }
     let flag = KNOWN.flags.get(&(component, name.as_str()));
     let has = |version: &&Version| flag.is_some_and(|flag| is_in(&flag.spans, version.minor));
     let lacking: Vec<&Version> = versions.iter().filter(|version| !has(version)).collect();
@@ -221,6 +261,13 @@ fn judge(
         let why =
             format!("{component} takes the quotes in the value of `{name}` literally: remove them");
         refuse(Severity::Warning, why);
+        return Judged::Yes;
+    }
+    if component == "kubelet" && FLAGS_OF_NODE.contains(&name.as_str()) {
+        if let Some(fault) = kubelet_flag_fault(&name, value) {
+            let why = format!("kubelet does not start: the value of `{name}` is wrong: {fault}");
+            refuse(Severity::Error, why);
+        }
         return Judged::Yes;
     }
     let form = TEXTS.get(&(component, name.as_str()));
@@ -287,6 +334,15 @@ fn judge_plugins(config: &MergedConfig, versions: &[Version], findings: &mut Fin
         .keys()
         .filter(|name| disabled.contains_key(*name))
         .collect();
+    if let Some(at) = disabled
+        .get(ALWAYS_ENABLED)
+        .filter(|_| !enabled.contains_key(ALWAYS_ENABLED))
+    {
+        let message = format!(
+            "`{list}`: kube-apiserver does not start: RKE2 enables the admission plugin `{ALWAYS_ENABLED}`, and it is in `disable-admission-plugins`. Remove it there"
+        );
+        findings.push(Code::ComponentArgumentInvalid, message, vec![at.clone()]);
+    }
     for name in both {
         let message = format!(
             "`{list}`: kube-apiserver does not start: the admission plugin `{name}` is in `enable-admission-plugins` and in `disable-admission-plugins`. Remove one of them"
@@ -415,6 +471,7 @@ impl ValueKind {
         match word {
             "bool" => Self::Bool,
             "int" => Self::Int,
+            "int32" => Self::Int32,
             "number" => Self::Number,
             "duration" => Self::Duration,
             _ => Self::Text,
@@ -427,7 +484,11 @@ impl ValueKind {
             Self::Bool => syntax::boolean(value)
                 .is_none()
                 .then_some("write true or false"),
-            Self::Int => (!is_int(value)).then_some("write a whole number"),
+            Self::Int => whole(value).is_none().then_some("write a whole number"),
+            Self::Int32 => {
+                let fits = whole(value).is_some_and(|number| i32::try_from(number).is_ok());
+                (!fits).then_some("write a whole number up to 2147483647")
+            }
             Self::Number => value.parse::<f64>().is_err().then_some("write a number"),
             Self::Duration => (!is_duration(value)).then_some("write a duration such as 30s or 5m"),
             Self::Text => None,
@@ -435,20 +496,23 @@ impl ValueKind {
     }
 }
 
-/// A whole number in the notations of Go: 10, -10, 0x1f, 0b11, 0o17, 1_000.
-fn is_int(text: &str) -> bool {
+/// A whole number in the notations of Go: 10, -10, 0x1f, 0b11, 0o17, 017, 1_000.
+fn whole(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let lower = digits.to_ascii_lowercase();
+    let lower = digits.to_ascii_lowercase().replace('_', "");
     let (radix, digits) = match lower.get(..2) {
         Some("0x") => (16, &lower[2..]),
         Some("0b") => (2, &lower[2..]),
         Some("0o") => (8, &lower[2..]),
+        _ if lower.len() > 1 && lower.starts_with('0') => (8, &lower[1..]),
         _ => (10, lower.as_str()),
     };
-    !digits.is_empty()
-        && digits
-            .chars()
-            .all(|digit| digit == '_' || digit.is_digit(radix))
+    let number = i64::from_str_radix(digits, radix).ok()?;
+    Some(if text.starts_with('-') {
+        -number
+    } else {
+        number
+    })
 }
 
 #[cfg(test)]

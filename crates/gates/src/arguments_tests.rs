@@ -87,6 +87,61 @@ fn a_text_that_its_flag_does_not_take_is_an_error_and_one_that_stops_nothing_is_
 }
 
 #[test]
+fn what_rke2_takes_out_or_adds_itself_counts() {
+    for text in [
+        "kubelet-arg: [log-file=/var/log/k.log, alsologtostderr=x, stderrthreshold=INFO]",
+        "kube-apiserver-arg: [advertise-port=6443]",
+    ] {
+        assert_eq!(told(text, "v1.33.5"), [""; 0], "{text}");
+    }
+    for text in [
+        "kube-apiserver-arg: [disable-admission-plugins=NodeRestriction]",
+        "kube-apiserver-arg: [admission-control=NodeRestriction]",
+    ] {
+        has(text, "v1.33.5", "error", "RKE2");
+    }
+}
+
+#[test]
+fn numbers_switches_and_labels_are_those_that_the_kubelet_takes() {
+    for (text, part) in [
+        ("max-pods=3000000000", "2147483647"),
+        ("container-log-max-files=08", "a whole number"),
+        ("seccomp-default=RuntimeDefault", "true or false"),
+        (
+            "node-labels=node-role.kubernetes.io/worker=true",
+            "must not set",
+        ),
+        ("register-with-taints=dedicated", "has no effect"),
+    ] {
+        has(
+            &format!("kubelet-arg: ['{text}']"),
+            "v1.33.5",
+            "error",
+            part,
+        );
+    }
+    let taken = "kubelet-arg: [max-pods=0x10, container-log-max-files=010, 'node-labels=rack=r1,example.org/zone=b']";
+    assert_eq!(told(taken, "v1.33.5"), [""; 0]);
+}
+
+#[test]
+fn flags_that_nothing_registers_are_unknown() {
+    has(
+        "kube-scheduler-arg: [address=127.0.0.1]",
+        "v1.30.14",
+        "error",
+        "has no argument `address`",
+    );
+    has(
+        "kube-proxy-arg: [emulated-version=1.33]",
+        "v1.34.1",
+        "error",
+        "has no argument",
+    );
+}
+
+#[test]
 fn without_a_version_an_argument_that_no_known_minor_has_is_an_error_all_the_same() {
     let file = Rke2ConfigFile::new(
         ConfigLayer::Main,

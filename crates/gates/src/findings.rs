@@ -1,5 +1,7 @@
 //! The input and the findings of a judgement: shared by the checks of single gates and of their dependencies.
 
+use std::collections::HashSet;
+
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::version::{Version, When};
@@ -52,7 +54,10 @@ impl GateRequest {
 
 /// Each finding only once.
 #[derive(Debug, Default)]
-pub(super) struct Findings(Vec<Finding>);
+pub(super) struct Findings {
+    found: Vec<Finding>,
+    known: HashSet<(Code, String, Vec<Location>)>,
+}
 
 impl Findings {
     pub(super) fn push(&mut self, code: Code, message: String, at: Vec<Location>) {
@@ -73,12 +78,13 @@ impl Findings {
             message,
             at,
         };
-        if !self.0.contains(&finding) {
-            self.0.push(finding);
+        let key = (code, finding.message.clone(), finding.at.clone());
+        if self.known.insert(key) {
+            self.found.push(finding);
         }
     }
 
     pub(super) fn done(self) -> Vec<Finding> {
-        self.0
+        self.found
     }
 }

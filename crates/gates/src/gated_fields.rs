@@ -14,8 +14,12 @@ use super::{Component, syntax};
 
 /// Fields of a KubeletConfiguration that the kubelet refuses while a gate is off, and their values that it takes all the same. From
 /// `pkg/kubelet/apis/config/validation/validation.go` of Kubernetes v1.31.14 to v1.37.2.
-const GATED_FIELDS: [(&str, &[&str], &str); 10] = [
-    ("cpuCFSQuotaPeriod", &["100ms"], "CustomCPUCFSQuotaPeriod"),
+const GATED_FIELDS: [(&str, &[&str], &str); 13] = [
+    (
+        "cpuCFSQuotaPeriod",
+        &["100ms", "0.1s", "100000us"],
+        "CustomCPUCFSQuotaPeriod",
+    ),
     ("imageMaximumGCAge", &["0", "0s"], "ImageMaximumGCAge"),
     (
         "serverTLSBootstrap",
@@ -41,6 +45,17 @@ const GATED_FIELDS: [(&str, &[&str], &str); 10] = [
     ),
     ("tracing.endpoint", &[], "KubeletTracing"),
     ("enableSystemLogQuery", &["false"], "NodeLogQuery"),
+    (
+        "imagePullCredentialsVerificationPolicy",
+        &[""],
+        "KubeletEnsureSecretPulledImages",
+    ),
+    (
+        "preloadedImagesVerificationAllowlist",
+        &[],
+        "KubeletEnsureSecretPulledImages",
+    ),
+    ("memoryReservationPolicy", &["", "None"], "MemoryQoS"),
 ];
 
 pub(super) fn judge(config: &MergedConfig, versions: &[Version], findings: &mut Findings) {

@@ -60,6 +60,7 @@ mod tests {
         let main = Some("/etc/rancher/rke2/config.yaml");
         for (shown, text, path) in [
             ("config.yaml", "cni: cilium\ntls-san+: [a]\n", main),
+            ("twice.yaml", "token: a\ntls-san: [a]\ntls-san: [b]\n", main),
             ("node1.yml", "write-kubeconfig-mode: '0600'\n", main),
             ("standard input", "disable: [rke2-canal]\n", main),
             ("img/etc/rancher/rke2/config.yaml", "cni: [\n", main),

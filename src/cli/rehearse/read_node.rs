@@ -127,7 +127,8 @@ pub(super) fn read_node(
     let role = membership.rke2_role();
     let rke2 = rke2_files(&inputs.configuration);
     // Harvester writes these values itself.
-    let shared = SharedValues::read(&rke2).filter(|_| platform == Platform::Rke2);
+    let shared =
+        SharedValues::read(&rke2, versions.named_rke2).filter(|_| platform == Platform::Rke2);
     let network = PodNetwork::read(&rke2).filter(|_| platform == Platform::Rke2);
     if let Some(network) = network.filter(|_| !membership.joins) {
         findings.extend(missing_network(&read, &network, &disabled));

@@ -285,7 +285,7 @@ reasons! {
             "24bb39b881ad4076a11a267608c86749";
         NodesDisagree "nodes-disagree" Error
             "{nodes} do not form one cluster: {why}"
-            "One node creates the cluster (`install.mode: create`). Every other node needs the same token, joins at the VIP, and has a unique name and address."
+            "One node creates the cluster. Every other node needs the same token and the same critical values, joins at its address or VIP, and has a unique name and address."
             "56a691148562469ca801f2be10a6c27c";
         ManifestsOnAgent "manifests-on-agent" Error
             "the node is an agent ({why}), and nothing reads an agent's manifests directory: {files} will never be applied"
@@ -333,7 +333,7 @@ reasons! {
             "17d10a56b13b4c94b1cbe61402ccbf88";
         KeyNotRead "key-not-read" Error
             "nothing reads `{key}`: {why}"
-            "Correct the key. Everything below it is ignored silently."
+            "Correct the key or remove it: everything below it is ignored."
             "2dc1a285bf7145b0b518eb4c49e9f1c7";
         OemCrowded "oem-crowded" Warning
             "os.writeFiles has {size} and is written to /oem twice; that partition has 50 MiB"

@@ -118,7 +118,7 @@ static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|| {
 /// Whether a text is a configuration of RKE2 by its keys: at least half of those at the top level are keys of RKE2, with values
 /// that such keys can have. The others may be misspelt.
 pub fn is_rke2_config(text: &str) -> bool {
-    let Ok(Some(root)) = yaml::parse_configuration(text) else {
+    let Ok(Some(root)) = yaml::pairs(text) else {
         return false;
     };
     let entries = root.entries();
@@ -138,6 +138,8 @@ pub fn is_rke2_config(text: &str) -> bool {
 #[derive(Default)]
 pub(super) struct WrittenKey {
     pub(super) values: Vec<WrittenValue>,
+    /// Whether its last plain entry has no value.
+    pub(super) is_null: bool,
     pub(super) at: Option<Location>,
 }
 
@@ -160,6 +162,7 @@ pub(super) fn written(files: &[Rke2ConfigFile]) -> BTreeMap<String, WrittenKey> 
             let key = keys.entry(name.to_owned()).or_default();
             if !appends {
                 key.values.clear();
+                key.is_null = entry.value.is_null();
             }
             key.at = Some(file.at(entry.line));
             let nodes = match &entry.value.value {
@@ -191,11 +194,12 @@ pub fn judge_keys(
     version: Option<Version>,
 ) -> Vec<Finding> {
     let keys = written(files);
-    let mut found = Vec::new();
+    let mut found = written_twice(files);
     for (name, key) in &keys {
         match KNOWN.get(name.as_str()) {
             Some(known) if is_read(known, role) => {
                 typed(name, known.value, key, &mut found);
+                found.extend(empty(name, known, key));
                 if let TextRule::Form(form) = known.text {
                     formed(name, form, key, &mut found);
                 }
@@ -222,6 +226,26 @@ pub fn judge_keys(
             }
         }
         disabled(values("disable"), &mut found);
+    }
+    found
+}
+
+/// Keys that a file has twice: RKE2 reads the last one only (k3s `pkg/configfilearg/parser.go`).
+fn written_twice(files: &[Rke2ConfigFile]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in in_order(files) {
+        let mut known: BTreeMap<String, u32> = BTreeMap::new();
+        for entry in pairs(file).unwrap_or_default() {
+            let name = entry.key.trim();
+            if name.ends_with('+') {
+                continue;
+            }
+            if let Some(first) = known.insert(name.to_owned(), entry.line) {
+                let why =
+                    "the file has the key again further down, and RKE2 reads only the last one";
+                found.push(not_read(name, why, Severity::Warning, &file.at(first)));
+            }
+        }
     }
     found
 }
@@ -276,6 +300,28 @@ fn formed(name: &str, form: ValueForm, key: &WrittenKey, found: &mut Vec<Finding
         }
     }
 }
+
+/// A key without a value, which the parser hands on as an empty one (k3s `pkg/configfilearg/parser.go`): no boolean, number or
+/// time, and no CNI.
+fn empty(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
+    let is_empty = key.values.iter().all(|value| value.item.text.is_empty());
+    let takes_none = match known.value {
+        ValueType::List | ValueType::Text => !NEED_A_VALUE.contains(&name),
+        ValueType::Bool | ValueType::Int | ValueType::Duration => false,
+    };
+    // An empty list is none of the flag, and so is a key that is only appended to.
+    let is_written = key.is_null || !key.values.is_empty();
+    let why =
+        format!("RKE2 does not start with `{name}` without a value: write one, or remove the key");
+    let at = key
+        .at
+        .as_ref()
+        .filter(|_| is_empty && is_written && !takes_none)?;
+    Some(fatal(&why, at))
+}
+
+/// Texts of which RKE2 refuses an empty one (`validateCNI`, `validateIngress`, k3s `validateNetworkConfiguration`).
+const NEED_A_VALUE: [&str; 3] = ["cni", "egress-selector-mode", "ingress-controller"];
 
 /// Values that the flag's own type refuses.
 fn typed(name: &str, value: ValueType, key: &WrittenKey, found: &mut Vec<Finding>) {
@@ -408,9 +454,16 @@ fn words(values: &[WrittenValue]) -> impl Iterator<Item = (&str, &Location)> {
     items.flat_map(|item| item.text.split(',').map(move |word| (word, &item.at)))
 }
 
-/// `validateCloudProvider`.
+/// `validateCloudProvider`, and rke2 `pkg/rke2/rke2_linux.go` (`initStaticPodExecutor`).
 fn cloud_provider(keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Finding>) {
     let is_set = |name: &str| keys.get(name).is_some_and(|key| !key.values.is_empty());
+    let config = keys
+        .get("cloud-provider-config")
+        .and_then(|key| key.at.as_ref());
+    if let Some(at) = config.filter(|_| !is_set("cloud-provider-name")) {
+        let why = "RKE2 ends at `cloud-provider-config` without `cloud-provider-name`";
+        found.push(fatal(why, at));
+    }
     let provider = is_set("cloud-provider-name") || is_set("cloud-provider-config");
     let external = keys
         .get("node-external-ip")

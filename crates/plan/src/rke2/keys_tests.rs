@@ -68,7 +68,12 @@ fn values_with_which_rke2_ends_are_errors_with_their_line() {
         "disable-kube-proxy: all\n",
         "etcd-snapshot-retention: many\n",
         "etcd-s3-timeout: 300\n",
-        "node-external-ip: 192.0.2.7\ncloud-provider-config: /c\n",
+        "node-external-ip: 192.0.2.7\ncloud-provider-name: x\n",
+        "cloud-provider-config: /c\n",
+        "cni:\n",
+        "selinux:\n",
+        "etcd-snapshot-retention: \"\"\n",
+        "egress-selector-mode: ''\n",
     ] {
         assert_eq!(server(text), [FATAL], "{text}");
     }
@@ -118,6 +123,12 @@ fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
         of_agent.iter().all(|one| !one.what.contains("tls-san")),
         "an agent does not read it"
     );
+}
+
+#[test]
+fn a_key_that_a_file_has_twice_is_a_warning_at_the_first_one() {
+    let text = "tls-san: [a]\ntoken: x\ntls-san: [b]\nkubelet-arg: [v=1]\nkubelet-arg+: [v=2]\n";
+    assert_eq!(server(text), [IGNORED]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub mod value_form;
 pub use chart_selections::{ChartSelections, chart_selections};
 pub use keys::{Rke2Role, is_rke2_config, judge_keys, unjudged_keys};
 pub use kubelet::{KubeletFiles, KubeletHealth};
+pub use node_labels::kubelet_flag_fault;
 pub use paths::{data_dir, write_kubeconfig};
 pub use pod_network::PodNetwork;
 pub use service_ranges::{Network, ServiceRanges, service_ranges};

@@ -28,6 +28,18 @@ const ALLOWED: [&str; 11] = [
 const ALLOWED_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
 
+/// Why the kubelet refuses this value of its own flag `node-labels` or `register-with-taints`; `None` for other flags, and if
+/// it does not.
+pub fn kubelet_flag_fault(flag: &str, value: &str) -> Option<String> {
+    let fault = match flag {
+        "node-labels" => label_fault as fn(&str) -> Option<String>,
+        "register-with-taints" => taint_fault,
+        _ => return None,
+    };
+    let mut parts = value.split(',').filter(|part| !part.trim().is_empty());
+    parts.find_map(fault)
+}
+
 pub(super) fn judge(labels: &[WrittenValue], taints: &[WrittenValue], found: &mut Vec<Finding>) {
     for (key, values, fault) in [
         (

@@ -60,6 +60,16 @@ impl Network {
         format!("{address}/{bits}")
     }
 
+    /// The address at this index, counted from the first one of the network.
+    pub(super) fn address_at(&self, index: u8) -> Option<IpAddr> {
+        let first = Self::parse(&self.first())?.address;
+        let address = match first {
+            IpAddr::V4(first) => IpAddr::V4(u32::from(first).checked_add(index.into())?.into()),
+            IpAddr::V6(first) => IpAddr::V6(u128::from(first).checked_add(index.into())?.into()),
+        };
+        Some(address).filter(|address| self.contains(*address))
+    }
+
     pub fn contains(&self, address: IpAddr) -> bool {
         is_in_network(address, self.address, self.bits)
     }

@@ -12,18 +12,28 @@ use windrow_model::findings::Location;
 use super::config::Rke2ConfigFile;
 use super::keys::{WrittenKey, is_true, written};
 use super::service_ranges::Network;
+use crate::version::Version;
 
 /// Critical keys, each with RKE2's default.
 const CRITICAL: [(&str, &str); 8] = [
-    ("cluster-cidr", "10.42.0.0/16"),
+    ("cluster-cidr", ""),
     ("cluster-dns", ""),
     ("cluster-domain", "cluster.local"),
     ("disable-cloud-controller", "false"),
     ("egress-selector-mode", "agent"),
     ("embedded-registry", "false"),
     ("enable-servicelb", "false"),
-    ("service-cidr", "10.43.0.0/16"),
+    ("service-cidr", ""),
 ];
+/// The networks of pods and of Services without a key: they follow the family of the node's first address (k3s `pkg/util/net.go`,
+/// `GetDefaultAddresses`).
+const DEFAULT_NETWORKS: [(&str, &str, &str); 2] = [
+    ("cluster-cidr", "10.42.0.0/16", "fd00:42::/56"),
+    ("service-cidr", "10.43.0.0/16", "fd00:43::/112"),
+];
+/// The last minor in which every cloud provider replaces RKE2's own cloud controller (rke2 `pkg/rke2/rke2_linux.go`,
+/// `initExecutor`, up to v1.35.7; gone in v1.36.0).
+const EVERY_PROVIDER_UNTIL: u16 = 35;
 /// Bundled cloud providers that replace RKE2's own cloud controller (rke2 `pkg/cli/cmds/root.go`, `cloudProviders`).
 const WITH_CONTROLLER: [&str; 2] = ["harvester", "rancher-vsphere"];
 
@@ -68,13 +78,23 @@ impl JoinToken {
 }
 
 impl SharedValues {
-    /// The values of these files; `None` without files.
-    pub fn read(files: &[Rke2ConfigFile]) -> Option<Self> {
+    /// The values of these files, for a version if it is known; `None` without files.
+    pub fn read(files: &[Rke2ConfigFile], version: Option<Version>) -> Option<Self> {
         let whole = Location::file(files.first()?.shown.clone());
         let keys = written(files);
         let text = |name: &str| {
             let value = keys.get(name)?.values.last()?;
             (!value.item.text.is_empty()).then(|| (value.item.text.clone(), value.item.at.clone()))
+        };
+        let first_address = list(keys.get("node-ip"), "");
+        let is_ipv6 = first_address
+            .split(',')
+            .next()
+            .is_some_and(|ip| ip.contains(':'));
+        let network = |name: &str| {
+            let row = DEFAULT_NETWORKS.iter().find(|row| row.0 == name);
+            let default = row.map_or("", |row| if is_ipv6 { row.2 } else { row.1 });
+            networks(&list(keys.get(name), default))
         };
         let critical = CRITICAL.into_iter().filter_map(|(name, default)| {
             let at = || {
@@ -83,12 +103,24 @@ impl SharedValues {
                     .unwrap_or(whole.clone())
             };
             let value = match name {
-                "cluster-cidr" | "service-cidr" => networks(&list(keys.get(name), default))?,
-                "cluster-dns" => list(keys.get(name), default),
+                "cluster-cidr" | "service-cidr" => network(name)?,
+                "cluster-dns" => match list(keys.get(name), "") {
+                    none if none.is_empty() => dns_addresses(&network("service-cidr")?)?,
+                    addresses => addresses,
+                },
                 "disable-cloud-controller" => {
-                    let provider = text("cloud-provider-name");
-                    let replaced =
-                        provider.is_some_and(|(name, _)| WITH_CONTROLLER.contains(&&*name));
+                    let minor = version.map(|version| version.minor.minor);
+                    let has_any = ["cloud-provider-name", "cloud-provider-config"]
+                        .iter()
+                        .any(|name| text(name).is_some());
+                    let named = text("cloud-provider-name");
+                    let bundled = named.is_some_and(|(name, _)| WITH_CONTROLLER.contains(&&*name));
+                    let replaced = match minor {
+                        _ if bundled || !has_any => bundled,
+                        Some(minor) => minor <= EVERY_PROVIDER_UNTIL,
+                        // The version decides, so the nodes cannot be compared.
+                        None => return None,
+                    };
                     (replaced || is_true(keys.get(name))).to_string()
                 }
                 _ if default == "false" => is_true(keys.get(name)).to_string(),
@@ -156,14 +188,61 @@ fn networks(text: &str) -> Option<String> {
     Some(all?.join(","))
 }
 
+/// `cluster-dns` without a key: the tenth address of each network of Services (k3s `pkg/cli/server/server.go`).
+fn dns_addresses(networks: &str) -> Option<String> {
+    let all: Option<Vec<String>> = networks
+        .split(',')
+        .map(|network| Some(Network::parse(network)?.address_at(10)?.to_string()))
+        .collect();
+    Some(all?.join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rke2::config::ConfigLayer;
 
     fn read(text: &str) -> SharedValues {
+        read_for(text, "v1.36.1")
+    }
+
+    fn read_for(text: &str, version: &str) -> SharedValues {
         let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
-        SharedValues::read(&[file]).unwrap()
+        SharedValues::read(&[file], Some(version.parse().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_cloud_provider_replaces_rke2s_controller_up_to_1_35() {
+        let (named, off) = (
+            "cloud-provider-name: external\n",
+            "disable-cloud-controller: true\n",
+        );
+        let differs = |first: &str, second: &str, version: &str| {
+            let (first, second) = (read_for(first, version), read_for(second, version));
+            !first.differing(&second).is_empty()
+        };
+        for (version, follows) in [("v1.33.5", true), ("v1.35.7", true), ("v1.36.0", false)] {
+            assert_eq!(differs(named, off, version), !follows, "{version}");
+            assert_eq!(differs(named, "", version), follows, "{version}");
+        }
+        let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", named);
+        let unknown = SharedValues::read(&[file], None).unwrap();
+        assert_eq!(unknown.differing(&read(off)), []);
+    }
+
+    #[test]
+    fn the_defaults_of_networks_follow_the_first_address() {
+        let written = "node-ip: fd00::1\ncluster-cidr: 'fd00:42::/56'\nservice-cidr: 'fd00:43::/112'\n\
+                       cluster-dns: 'fd00:43::a'\n";
+        assert_eq!(differing("node-ip: fd00::1\n", written), [""; 0]);
+        assert_eq!(differing("", "cluster-dns: 10.43.0.10\n"), [""; 0]);
+        assert_eq!(
+            differing(
+                "service-cidr: 10.96.0.0/16\n",
+                "service-cidr: 10.96.0.0/16\ncluster-dns: 10.96.0.10\n"
+            ),
+            [""; 0]
+        );
     }
 
     fn differing(first: &str, second: &str) -> Vec<&'static str> {
@@ -214,7 +293,7 @@ mod tests {
         ] {
             assert_eq!(differing("token: a\n", second), [expected], "{second}");
         }
-        assert_eq!(SharedValues::read(&[]), None);
+        assert_eq!(SharedValues::read(&[], None), None);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) enum MisfitKind {
     NodeNeedsRoute,
     /// The users of the VIP need one.
     VipNeedsRoute,
+    /// Other computers of the node's network are out of reach.
+    HidesOthers,
 }
 
 /// A network of IPv4: its own address and its prefix.
@@ -290,13 +292,9 @@ impl<'n> Addresses<'n> {
     }
 
     fn of_cluster(&self, found: &mut Vec<Misfit>) {
-        let mut say = |line: Option<u32>, why: String| {
+        let mut say = |line: Option<u32>, kind, why: String| {
             if let Some(line) = line {
-                found.push(Misfit {
-                    line,
-                    kind: MisfitKind::OfCluster,
-                    why,
-                });
+                found.push(Misfit { line, kind, why });
             }
         };
         for (pods, line) in &self.pods {
@@ -305,7 +303,7 @@ impl<'n> Addresses<'n> {
                     let why = format!(
                         "the network of pods, {pods}, overlaps with that of Services, {services}"
                     );
-                    say(line.or(*other), why);
+                    say(line.or(*other), MisfitKind::OfCluster, why);
                 }
             }
         }
@@ -319,7 +317,20 @@ impl<'n> Addresses<'n> {
                     "the management network {network} overlaps with the cluster's network of {whose}, {cluster}; choose another \
                      network for one of them"
                 );
-                say(line.or(Some(node.line)), why);
+                // The route to the pods is longer than that of a flat network around it.
+                let inside = [Some(node), self.gateway, self.vip].into_iter().flatten();
+                let mut inside = inside.chain(self.names.iter().copied());
+                if network.prefix < cluster.prefix
+                    && !inside.any(|one| cluster.contains(one.address))
+                {
+                    let why = format!(
+                        "the management network {network} is around the cluster's network of {whose}, {cluster}: no node reaches other \
+                         computers with its addresses"
+                    );
+                    say(line.or(Some(node.line)), MisfitKind::HidesOthers, why);
+                } else {
+                    say(line.or(Some(node.line)), MisfitKind::OfCluster, why);
+                }
                 continue;
             }
             for other in self.vip.iter().chain(&self.names) {
@@ -328,7 +339,7 @@ impl<'n> Addresses<'n> {
                     let why = format!(
                         "`{called}` {address} is in the cluster's network of {whose}, {cluster}, and no node reaches it there"
                     );
-                    say(Some(other.line), why);
+                    say(Some(other.line), MisfitKind::OfCluster, why);
                 }
             }
         }

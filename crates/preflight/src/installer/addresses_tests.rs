@@ -46,6 +46,19 @@ fn depends(line: u32) -> Vec<(Code, Severity, u32)> {
 }
 
 #[test]
+fn a_label_that_the_kubelet_must_not_set_stops_it() {
+    let labelled = |labels: &str| with("os:\n", &format!("os:\n  labels: {{{labels}}}\n"));
+    assert_eq!(
+        said(&labelled("node-role.kubernetes.io/gpu: 'true'"), ""),
+        overlooked(4)
+    );
+    assert_eq!(
+        said(&labelled("topology.kubernetes.io/zone: z1, rack: r1"), ""),
+        []
+    );
+}
+
+#[test]
 fn addresses_that_fit_each_other_are_accepted() {
     for fitting in [
         FIXED.to_owned(),
@@ -140,11 +153,17 @@ fn the_networks_of_the_cluster_contain_no_address_of_others() {
     assert_eq!(said(&moved("10.52.3."), ""), overlooked(13));
     assert_eq!(said(&moved("10.53.3."), "v1.4.3"), overlooked(13));
     assert_eq!(said(&moved("10.54.3."), ""), []);
+    // The routes of a flat network around them are shorter.
+    let flat = moved("10.1.1.").replace("255.255.255.128", "255.0.0.0");
+    let unintended = (Code::InstallerUnintended, Severity::Warning, 13);
+    assert_eq!(said(&flat, ""), [unintended; 2]);
+    let inside = flat.replace("gateway: 10.1.1.1", "gateway: 10.52.1.1");
+    assert!(said(&inside, "").contains(&overlooked(13)[0]));
     let cluster = |lines: &str| with("  mode: create\n", &format!("  mode: create\n{lines}"));
     for (lines, line) in [
         ("  cluster_pod_cidr: 192.0.0.0/16\n", 9),
         (
-            "  cluster_service_cidr: 192.0.2.64/26\n  cluster_dns: 192.0.2.70\n",
+            "  cluster_service_cidr: 192.0.2.0/26\n  cluster_dns: 192.0.2.10\n",
             9,
         ),
         ("  cluster_pod_cidr: 10.53.8.0/24\n", 9),
@@ -155,6 +174,9 @@ fn the_networks_of_the_cluster_contain_no_address_of_others() {
         said(&cluster("  cluster_pod_cidr: 10.44.0.0/16\n"), "v1.8.1"),
         []
     );
+    let beside = "  cluster_service_cidr: 192.0.2.64/26\n  cluster_dns: 192.0.2.70\n";
+    let unintended = (Code::InstallerUnintended, Severity::Warning, 9);
+    assert_eq!(said(&cluster(beside), "v1.8.1"), [unintended]);
     let name = with("[192.0.2.3]", "[10.53.0.10]");
     assert_eq!(said(&name, ""), overlooked(6));
     // Releases before v1.5.0 do not read the key.

@@ -75,6 +75,7 @@ impl Checker<'_, '_> {
                 MisfitKind::NodeNeedsRoute => RemarkKind::Depends,
                 MisfitKind::VipNeedsRoute if self.mode == Mode::Join => continue,
                 MisfitKind::VipNeedsRoute => RemarkKind::Depends,
+                MisfitKind::HidesOthers => RemarkKind::Unintended,
                 MisfitKind::OfCluster => {
                     self.overlook(line, why);
                     continue;

@@ -9,6 +9,7 @@ use windrow_harvester::versions::Fact;
 use windrow_model::grammars::{is_subdomain, label_key_error, label_value_error};
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::Slip;
+use windrow_plan::rke2::kubelet_flag_fault;
 
 use super::bond;
 use super::disks;
@@ -213,6 +214,17 @@ impl<'n> Checker<'n, '_> {
         let key = &label.key;
         if let Some(why) = label_key_error(key) {
             self.refuse(label.line, format!("`{key}` is not a valid label; {why}"));
+        }
+        // The installer writes `kubelet-arg: node-labels=…` (pkg/config/config.go, GetKubeletArgs).
+        let written = format!("{key}={}", label.value.as_str().unwrap_or_default());
+        if label_key_error(key).is_none()
+            && let Some(why) = kubelet_flag_fault("node-labels", &written)
+        {
+            self.remarks.push(Remark {
+                line: label.line,
+                kind: RemarkKind::Overlooked,
+                why: format!("the kubelet does not start: {why}"),
+            });
         }
         let value = label.value.as_str().map(str::trim);
         if let Some(why) = value.and_then(label_value_error) {

@@ -53,7 +53,7 @@ pub fn missing_network(
     if let Some(at) = network
         .without_kube_proxy
         .as_ref()
-        .filter(|_| !objects().any(replaces_kube_proxy))
+        .filter(|_| !objects().any(|object| replaces_kube_proxy(object, network)))
     {
         let how = "kube-proxy is off, and no file replaces it (for Cilium `kubeProxyReplacement: true`, for Calico `linuxDataplane: BPF`). Without a replacement no Service works";
         found.push(unknown(how, at));
@@ -80,11 +80,27 @@ fn names(object: &Object, words: &[&str]) -> bool {
 }
 
 fn installs_network(object: &Object) -> bool {
-    INSTALLERS.contains(&&*object.id.kind)
-        && (names(object, &NETWORKS) || &*object.id.group == "operator.tigera.io")
+    match &*object.id.kind {
+        // A CNI runs on every node; its operator is a Deployment.
+        "Deployment" => {
+            let name = &*object.id.name;
+            names(object, &NETWORKS) && name.contains("operator")
+        }
+        kind => {
+            INSTALLERS.contains(&kind)
+                && (names(object, &NETWORKS) || &*object.id.group == "operator.tigera.io")
+        }
+    }
 }
 
-fn replaces_kube_proxy(object: &Object) -> bool {
+fn replaces_kube_proxy(object: &Object, network: &PodNetwork) -> bool {
+    // RKE2 installs the chart of its own CNI only.
+    let of_rke2 = object.id.name.strip_prefix("rke2-");
+    if let Some(chart) = of_rke2.filter(|_| &*object.id.kind == "HelmChartConfig")
+        && network.cni.as_deref() != Some(chart)
+    {
+        return false;
+    }
     match &*object.id.kind {
         "DaemonSet" => names(object, &["kube-proxy", "kube-router"]),
         "FelixConfiguration" => object.node.at(&["spec", "bpfEnabled"]).is_some_and(is_on),
@@ -193,6 +209,8 @@ mod tests {
             "rke2-calico",
             "valuesContent: '{installation: {calicoNetwork: {linuxDataplane: BPF}}}'",
         );
+        let of_calico = cilium.replace("cni: cilium", "cni: calico");
+        assert_eq!(missing(&of_calico, &[], &calico), []);
         for values in [
             "set: {kubeProxyReplacement: 'false'}",
             "valuesContent: 'debug: true'",
@@ -200,11 +218,12 @@ mod tests {
             assert_eq!(missing(cilium, &[], &on(values)), [Some(2)], "{values}");
         }
         assert_eq!(missing(cilium, &[], ""), [Some(2)]);
+        // RKE2 does not install the chart that this configures.
+        assert_eq!(missing(cilium, &[], &calico), [Some(2)]);
         for manifest in [
             on("valuesContent: 'kubeProxyReplacement: true'"),
             on("valuesContent: 'kubeProxyReplacement: strict'"),
             on("set: {kubeProxyReplacement: 'true'}"),
-            calico,
         ] {
             assert_eq!(missing(cilium, &[], &manifest), [], "{manifest}");
         }

@@ -65,7 +65,7 @@ mod tests {
             .iter()
             .map(|(name, role, text)| {
                 let file = Rke2ConfigFile::new(ConfigLayer::Main, *name, *text);
-                (*name, *role, SharedValues::read(&[file]).unwrap())
+                (*name, *role, SharedValues::read(&[file], None).unwrap())
             })
             .collect();
         let nodes: Vec<_> = nodes
