@@ -77,6 +77,43 @@ fn rke2s_configuration_is_an_input_beside_the_manifests_and_decides_about_them()
 }
 
 #[test]
+fn a_file_that_disable_names_is_deleted_by_rke2_and_none_of_a_directory_of_drop_ins() {
+    let given = Given::new("config.yaml", "disable: [my-app, monitoring]\n");
+    fs::create_dir(given.path("m")).unwrap();
+    fs::create_dir(given.path("m/monitoring")).unwrap();
+    fs::write(given.path("m/my-app.yaml"), NAMESPACE).unwrap();
+    fs::write(
+        given.path("m/monitoring/x.yaml"),
+        NAMESPACE.replace("one", "two"),
+    )
+    .unwrap();
+    fs::write(
+        given.path("m/other.yaml"),
+        NAMESPACE.replace("one", "three"),
+    )
+    .unwrap();
+    let ran = given.run(&["check", "--seeds", "1", "config.yaml", "m"]);
+    assert_eq!(ran.exit, 4);
+    for words in ["(my-app.yaml): `disable`", "(monitoring/x.yaml): `disable`"] {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("other.yaml"), "{}", ran.out);
+    let files = [
+        (
+            "/etc/rancher/rke2/config.yaml.d/sub/30.yaml",
+            "kubelet-arg: [no-such=1]\n",
+        ),
+        (&*format!("{MANIFESTS}/a.yaml"), NAMESPACE),
+    ];
+    says(
+        cloud_config(&files),
+        &["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"],
+        0,
+        &["pass"],
+    );
+}
+
+#[test]
 fn what_is_ambiguous_is_said_and_a_key_at_the_wrong_place_is_an_error() {
     let text = format!(
         "#cloud-config\ninstall: {{mode: create}}\nwrite_files:\n- path: {MANIFESTS}/a.yaml\n  content: x\n"

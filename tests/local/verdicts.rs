@@ -93,7 +93,7 @@ fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_th
         "{unknown}"
     );
     assert!(
-        unknown.contains("`audit-policy-file`: Windrow does not read this file"),
+        unknown.contains("the value of `audit-policy-file` of kube-apiserver is not checked (Windrow does not read this file)"),
         "{unknown}"
     );
 }

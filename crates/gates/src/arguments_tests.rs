@@ -45,7 +45,7 @@ fn arguments_that_the_components_have_are_no_finding() {
     assert_eq!(
         unchecked,
         [
-            "config.yaml:3: kube-apiserver: the value of `audit-policy-file`: Windrow does not read this file"
+            "config.yaml:3: the value of `audit-policy-file` of kube-apiserver: Windrow does not read this file"
         ]
     );
 }

@@ -1,14 +1,16 @@
 //! Files that a configuration writes into directories that this node's RKE2 does not read.
 
+use std::collections::BTreeMap;
+
 use windrow_decide::settings::ConfigFileRole;
 use windrow_inputs::extract::Extracted;
 use windrow_inputs::manifest_path::{is_never_read, not_read};
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::DATA_DIR;
 use windrow_model::manifest::yaml;
 use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, layer, merge};
-use windrow_plan::rke2::{KubeletFiles, data_dir};
+use windrow_plan::rke2::{KubeletFiles, chart_selections, data_dir};
 
 use super::gathered::{Destination, Inputs};
 use super::own::carried_configuration;
@@ -54,8 +56,38 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     })
 }
 
+/// Removes the files that `disable` names: RKE2 deletes each of them, and what it has created (k3s `pkg/deploy/controller.go`,
+/// `shouldDisableFile`).
+fn leave_out_disabled(inputs: &mut Inputs) {
+    let selections = chart_selections(&rke2_files(&inputs.configuration));
+    let names: BTreeMap<String, Location> = selections.switched_off().collect();
+    let mut findings = Vec::new();
+    inputs.files.retain(|file| {
+        let path = file.path.as_str();
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let own = name.rsplit_once('.').map_or(name, |(own, _)| own);
+        let named = above.chain([own]).find_map(|name| names.get_key_value(name));
+        let Some((name, at)) = named else {
+            return true;
+        };
+        let code = Code::PathNotRead;
+        let why = format!("`disable` in RKE2's configuration names `{name}`, so RKE2 deletes the file and what it has created");
+        findings.push(Finding {
+            incident: None,
+            code,
+            severity: code.severity(),
+            message: code.say(&[("path", path), ("why", &why)]),
+            at: vec![file.shown.at(None), at.clone()],
+        });
+        false
+    });
+    inputs.findings.append(&mut findings);
+}
+
 /// Removes the files that RKE2 does not read, and reports them.
 pub(super) fn leave_out_unread(inputs: &mut Inputs) {
+    leave_out_disabled(inputs);
     let named = named(&inputs.configuration);
     let (data_dir, at) = match &named {
         Some((data_dir, at)) => (data_dir.as_str(), Some(at.as_str())),

@@ -146,6 +146,7 @@ pub(super) fn join_nodes(
         Some(Rke2Node {
             name: &node.name,
             role: node.membership.rke2_role(),
+            is_role_known: node.membership.shows_role || !node.membership.joins,
             values: node.shared.as_ref()?,
         })
     });

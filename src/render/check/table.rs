@@ -184,11 +184,8 @@ fn nodes(out: &mut String, nodes: &[NodeVerdict], style: Style) {
         }
     }
     if let Some(by) = first.stopped_by {
-        let text = format!(
-            "simulation: skipped, because on {} {}",
-            first.name,
-            by.describe()
-        );
+        let (name, why) = (&first.name, by.describe());
+        let text = format!("simulation: skipped, because on {name} {why}");
         paragraph(out, &text, 2, style.width);
     }
     for (title, ends) in [

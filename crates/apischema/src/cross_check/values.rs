@@ -2,7 +2,7 @@
 //! read the values, and does a chart?
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, NodeValue, Object, yaml};
+use windrow_model::manifest::{Node, NodeValue, Object, ReadLimits, yaml};
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
 
@@ -50,7 +50,9 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> Vec<Finding> {
         let words = [("object", &*object), ("why", why)];
         vec![finding(code, code.say(&words), at.clone())]
     };
-    match yaml::parse_configuration(text) {
+    // Helm takes the first document, and of two equal keys the last (sigs.k8s.io/yaml without strict mode).
+    let first = yaml::input(text, &ReadLimits::default());
+    match first.map(|(root, _)| root) {
         Ok(None) => Vec::new(),
         Ok(Some(node)) => match &node.value {
             NodeValue::Null => Vec::new(),

@@ -380,7 +380,7 @@ reasons! {
             "Windrow cannot tell which files this adds to the node. Provide them as separate files."
             "3b0ee90be2e4435aa99431ab4ee73b03";
         ValueNotChecked "value-not-checked" Warning
-            "not checked: {what}: {why}"
+            "{what} is not checked ({why})"
             "A wrong value keeps the component from starting. Check it by hand, then accept this finding with your reason."
             "5c1f0b7a9d3e4f62a8b4c7d01e9f3a56";
         PlatformUnknown "platform-unknown" Notice

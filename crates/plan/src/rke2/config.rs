@@ -46,7 +46,8 @@ pub fn layer(path: &str) -> Option<ConfigLayer> {
         Some("config.yaml") => Some(ConfigLayer::Main),
         Some(below) => {
             let name = below.strip_prefix("config.yaml.d/")?;
-            is_read(name).then_some(ConfigLayer::DropIn)
+            // RKE2 does not read the directories below.
+            (is_read(name) && !name.contains('/')).then_some(ConfigLayer::DropIn)
         }
         None => None,
     }

@@ -39,6 +39,25 @@ const OF_K3S: [&str; 5] = [
     "traefik",
 ];
 
+/// Keys of K3s that RKE2 does not have (rke2 `pkg/cli/cmds/server.go`, `dropFlag`; K3s' former names), and what to do instead.
+const KEYS_OF_K3S: [(&str, &str); 9] = [
+    ("cluster-init", ": RKE2 needs none"),
+    ("disable-helm-controller", ""),
+    ("disable-network-policy", ""),
+    ("docker", ""),
+    ("flannel-backend", "; choose the network with `cni`"),
+    (
+        "flannel-iface",
+        "; choose it in the values of the CNI's chart",
+    ),
+    (
+        "kube-controller-arg",
+        "; write `kube-controller-manager-arg`",
+    ),
+    ("no-deploy", "; write `disable`"),
+    ("rootless", ""),
+];
+
 /// The command that reads the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Rke2Role {
@@ -532,7 +551,17 @@ fn unknown(name: &str, key: &WrittenKey) -> Option<Finding> {
     if name.len() > 63 || !name.chars().all(is_name) {
         return None;
     }
-    let why = match nearest(name, KNOWN.keys().copied()) {
+    // Who writes it by mistake loses the data of etcd.
+    let harmless = KNOWN
+        .keys()
+        .copied()
+        .filter(|known| !known.starts_with("cluster-reset"));
+    let known_of_k3s = KEYS_OF_K3S.iter().find(|(known, _)| *known == name);
+    let why = match nearest(name, harmless) {
+        _ if known_of_k3s.is_some() => format!(
+            "it is a key of K3s, and RKE2 skips it{}",
+            known_of_k3s.map_or("", |(_, instead)| instead)
+        ),
         Some(meant) => {
             format!("RKE2 does not have this key, and skips it; did you mean `{meant}`?")
         }

@@ -132,6 +132,38 @@ fn a_key_that_a_file_has_twice_is_a_warning_at_the_first_one() {
 }
 
 #[test]
+fn no_key_is_suggested_that_resets_etcd() {
+    let advice = |text: &str| {
+        let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+        let found = judge_keys(&[file], Rke2Role::Server, None);
+        found[0].message.clone()
+    };
+    for text in [
+        "cluster-name: prod\n",
+        "cluster-restore: x\n",
+        "cluster-rest: true\n",
+    ] {
+        assert!(!advice(text).contains("cluster-reset"), "{}", advice(text));
+    }
+    assert!(advice("kube-controller-arg: [v=1]\n").contains("`kube-controller-manager-arg`"));
+    assert!(advice("cluster-init: true\n").contains("RKE2 needs none"));
+}
+
+#[test]
+fn two_taints_of_one_name_and_effect_stop_the_kubelet() {
+    for text in [
+        "node-taint: ['a=b:NoSchedule,a=c:NoSchedule']\n",
+        "node-taint: ['a=b:NoSchedule', 'a:NoSchedule']\n",
+    ] {
+        assert_eq!(server(text), [STOPS_KUBELET], "{text}");
+    }
+    assert_eq!(
+        server("node-taint: ['a=b:NoSchedule', 'a=b:NoExecute']\n"),
+        []
+    );
+}
+
+#[test]
 fn every_form_of_a_key_is_read() {
     for line in KEYS
         .lines()

@@ -4,6 +4,8 @@
 //! `pkg/apis/well_known_labels.go`, `pkg/util/taints/taints.go`; k3s `pkg/daemons/agent/agent_linux.go`. The same from 1.30 to
 //! 1.36.
 
+use std::collections::BTreeSet;
+
 use windrow_model::findings::{Finding, Location};
 use windrow_model::grammars::{label_key_error, label_value_error};
 use windrow_model::reasons::Code;
@@ -61,6 +63,19 @@ pub(super) fn judge(labels: &[WrittenValue], taints: &[WrittenValue], found: &mu
                 .split(',')
                 .filter(|part| !part.trim().is_empty());
             found.extend(parts.filter_map(|part| Some(refused(key, &fault(part)?, at))));
+        }
+    }
+    let mut known = BTreeSet::new();
+    let items = taints.iter().map(|value| &value.item);
+    for (taint, at) in items.flat_map(|item| item.text.split(',').map(move |one| (one, &item.at))) {
+        let Some((pair, effect)) = taint.trim().split_once(':') else {
+            continue;
+        };
+        let name = pair.split('=').next().unwrap_or(pair);
+        if !known.insert((name, effect)) {
+            let what =
+                format!("two taints have the name `{name}` and the effect {effect}. Remove one");
+            found.push(refused("node-taint", &what, at));
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use windrow_model::manifest::{MapEntry, Node, NodeValue};
+use windrow_model::suggest::nearest;
 
 use super::remark::RemarkKind;
 use super::rules::{text, unknown, whole};
@@ -68,6 +69,25 @@ const COUNTED: [&str; 7] = [
     "lp_interval",
 ];
 
+/// Options with other values, which are not judged.
+const OTHERS: [&str; 16] = [
+    "active_slave",
+    "ad_actor_sys_prio",
+    "ad_actor_system",
+    "ad_user_port_key",
+    "all_slaves_active",
+    "arp_ip_target",
+    "lacp_active",
+    "missed_max",
+    "ns_ip6_target",
+    "num_grat_arp",
+    "num_unsol_na",
+    "packets_per_slave",
+    "peer_notif_delay",
+    "primary",
+    "tlb_dynamic_lb",
+    "use_carrier",
+];
 /// A fault of the bond, and its line.
 pub(super) struct BondFault {
     pub(super) line: u32,
@@ -130,6 +150,7 @@ fn option_fault(option: &MapEntry) -> Option<BondFault> {
         return None;
     }
     let key = option.key.as_str();
+    let mut kind = RemarkKind::Overlooked;
     let path = format!("install.management_interface.bond_options.{key}");
     let why = if let Some((_, values)) = NAMED.iter().find(|(known, _)| *known == key) {
         if named(&option.value, values).is_some() {
@@ -155,12 +176,21 @@ fn option_fault(option: &MapEntry) -> Option<BondFault> {
             return None;
         }
         format!("the kernel takes only a number as `{path}`, and no network comes up")
-    } else {
+    } else if OTHERS.contains(&key) {
         return None;
+    } else {
+        let known = NAMED.iter().map(|(known, _)| *known);
+        let all = known.chain(COUNTED).chain(OTHERS);
+        let meant =
+            nearest(key, all).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+        kind = RemarkKind::Depends;
+        format!(
+            "the kernel has no option `{key}` of a bond, and the network may not come up{meant}"
+        )
     };
     Some(BondFault {
         line: option.line,
-        kind: RemarkKind::Overlooked,
+        kind,
         why,
     })
 }

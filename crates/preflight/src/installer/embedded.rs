@@ -9,8 +9,7 @@
 use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value};
-use windrow_model::manifest::yaml;
-use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::manifest::{Node, NodeValue, ReadLimits, yaml};
 
 use super::addresses::{Addresses, Ipv4Network};
 use super::preset::{StorageNetwork, field, storage_network};
@@ -118,7 +117,8 @@ fn proxy_fault(fields: &Map<String, Value>, node: Option<Ipv4Addr>) -> Option<St
 
 /// Why Helm can never read the values of an addon.
 pub(super) fn values_fault(values: &str) -> Option<String> {
-    match yaml::parse_configuration(values) {
+    let first = yaml::input(values, &ReadLimits::default());
+    match first.map(|(root, _)| root) {
         Ok(None) => None,
         Ok(Some(Node {
             value: NodeValue::Mapping(_) | NodeValue::Null,

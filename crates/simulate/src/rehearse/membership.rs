@@ -15,6 +15,8 @@ const INSTALL_TYPE: &str = "INSTALL_RKE2_TYPE=";
 pub struct Membership {
     /// Whether it joins a cluster that another node creates.
     pub joins: bool,
+    /// Whether the configuration shows that it is a server or an agent.
+    pub shows_role: bool,
     /// Why it is an agent, if it is one.
     pub agent: Option<AgentBecause>,
     /// The role that Harvester may give it.
@@ -61,6 +63,7 @@ impl Membership {
     pub fn and(self, other: Self) -> Self {
         Self {
             joins: self.joins || other.joins,
+            shows_role: self.shows_role || other.shows_role,
             agent: self.agent.or(other.agent),
             role: match self.role {
                 HarvesterRole::Default => other.role,
@@ -101,6 +104,7 @@ pub fn membership(shown: &str, text: &str, written: &[Extracted]) -> Membership 
     let (is_harvester, is_agent) = (kind == FileKind::HarvesterConfig, agent.is_some());
     Membership {
         joins: joins || agent.is_some(),
+        shows_role: agent.is_some() || is_harvester || starts_a_server(kind, &root),
         agent,
         role: match (is_harvester, is_agent) {
             (true, _) => harvester_role(&root),
@@ -171,6 +175,13 @@ fn of_rke2(shown: &str, commands: &[(u32, String)]) -> Option<AgentBecause> {
         says,
         for_good: true,
     })
+}
+
+/// Whether it starts rke2-server, or runs RKE2's install script, which installs a server unless it is told otherwise.
+fn starts_a_server(kind: FileKind, root: &Node) -> bool {
+    let commands = commands(kind, root);
+    let mut commands = commands.iter().map(|(_, command)| command);
+    commands.any(|command| starts(command, "rke2-server") || command.contains("get.rke2.io"))
 }
 
 /// The commands that cloud-init or yip run, each with its line.
@@ -302,7 +313,11 @@ mod tests {
             "",
         ] {
             let text = format!("#cloud-config\n{commands}");
-            assert_eq!(read(&text), Membership::default(), "{commands}");
+            let server = Membership {
+                shows_role: commands.contains("--now rke2-server"),
+                ..Membership::default()
+            };
+            assert_eq!(read(&text), server, "{commands}");
         }
     }
 

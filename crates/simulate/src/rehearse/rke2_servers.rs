@@ -9,6 +9,8 @@ use windrow_plan::rke2::{Rke2Role, SharedValues};
 pub struct Rke2Node<'n> {
     pub name: &'n str,
     pub role: Rke2Role,
+    /// Whether the configuration shows it.
+    pub is_role_known: bool,
     pub values: &'n SharedValues,
 }
 
@@ -37,7 +39,18 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
             let why = format!(
                 "their `{key}` differs, and RKE2 ends on a joining server with another value. Write the same on all servers"
             );
-            found.push(disagree(&names, &why, own, theirs));
+            let differs = disagree(&names, &why, own, theirs);
+            found.push(match node.is_role_known {
+                true => differs,
+                // Nothing shows whether it runs rke2-server or rke2-agent.
+                false => Finding {
+                    code: Code::BootUnknown,
+                    severity: Code::BootUnknown.severity(),
+                    message: Code::BootUnknown
+                        .say(&[("how", &format!("{names}: if it is a server, {why}"))]),
+                    ..differs
+                },
+            });
         }
     }
     found
@@ -73,6 +86,7 @@ mod tests {
             .map(|(name, role, values)| Rke2Node {
                 name,
                 role: *role,
+                is_role_known: true,
                 values,
             })
             .collect();
@@ -104,6 +118,29 @@ mod tests {
             expected.map(|pair| pair.map(str::to_owned).to_vec())
         );
         assert!(found.iter().all(|(code, _)| *code == Code::NodesDisagree));
+    }
+
+    #[test]
+    fn a_node_that_may_be_an_agent_is_unknown_and_no_error() {
+        let read = |name: &str, text: &str| {
+            let file = Rke2ConfigFile::new(ConfigLayer::Main, name, text);
+            SharedValues::read(&[file], None).unwrap()
+        };
+        let (first, second) = (
+            read("a", FIRST.2),
+            read("b", "server: https://a:9345\ntoken: t\n"),
+        );
+        let node = |name, values, is_role_known| Rke2Node {
+            name,
+            role: Rke2Role::Server,
+            is_role_known,
+            values,
+        };
+        let found = rke2_conflicts(&[node("a", &first, true), node("b", &second, false)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].code, Code::BootUnknown);
+        let found = rke2_conflicts(&[node("a", &first, true), node("b", &second, true)]);
+        assert_eq!(found[0].code, Code::NodesDisagree);
     }
 
     #[test]
