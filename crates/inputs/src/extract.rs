@@ -15,6 +15,7 @@ mod order;
 mod problems;
 mod put;
 mod taker;
+mod types;
 mod unread;
 mod write_time;
 
@@ -26,11 +27,15 @@ pub(crate) use problems::as_input_problem;
 pub use windrow_model::manifest::InnerLines;
 pub(crate) use windrow_model::manifest::{OuterLines, inner_lines};
 
+use std::collections::HashSet;
+
 use self::problems::{key_not_read, not_looked_at};
 use self::taker::Extractor;
 pub use windrow_model::manifest::file_kind::field;
 pub use windrow_model::manifest::file_kind::{FileKind, kind_of, recognise};
-use windrow_model::manifest::{Node, NodeValue, Problem, ReadLimits, json, split, yaml};
+use windrow_model::manifest::yaml::{self, InputFile};
+use windrow_model::manifest::{Node, NodeValue, Problem, ReadLimits, json, split};
+use windrow_model::reasons::Code;
 
 /// Extracts the manifests from a file. `source` is the file's name, for messages. A file of plain manifests gives an
 /// empty result: it is a manifest itself.
@@ -72,9 +77,13 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
         return extraction;
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (root, repeated) = match input(kind, text, limits) {
-        Ok((Some(root), repeated)) => (root, repeated),
-        Ok((None, _)) => return extraction,
+    let (root, repeated, tags) = match input(kind, text, limits) {
+        Ok(InputFile {
+            root: Some(root),
+            repeated,
+            tags,
+        }) => (root, repeated, tags),
+        Ok(InputFile { root: None, .. }) => return extraction,
         Err(problems) => {
             extraction.problems = problems.into_iter().map(as_input_problem).collect();
             return extraction;
@@ -93,6 +102,9 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
         ));
     }
     extraction.problems.extend(unread::misshaped(kind, &root));
+    if kind == FileKind::CloudInit {
+        extraction.problems.extend(types::tags(&tags));
+    }
     let mut taker = Extractor::new(source, text, limits, beside, &mut extraction);
     match kind {
         FileKind::Manifests => {}
@@ -105,18 +117,29 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
         FileKind::Ignition | FileKind::Butane => taker.ignition(&root),
         FileKind::ImageBuilder => taker.image_builder(&root),
     }
+    let misfits = types::problems(kind, text, &root);
+    add_new(&mut extraction.problems, misfits);
     extraction
 }
 
-/// The file's value, and its repeated keys.
-fn input(
-    kind: FileKind,
-    text: &str,
-    limits: &ReadLimits,
-) -> Result<(Option<Node>, Vec<yaml::RepeatedKey>), Vec<Problem>> {
+/// Adds the problems of lines that have none of the same code.
+fn add_new(problems: &mut Vec<Problem>, others: Vec<Problem>) {
+    let known: HashSet<(Code, Option<u32>)> = problems
+        .iter()
+        .map(|problem| (problem.code, problem.line))
+        .collect();
+    let is_new = |problem: &Problem| !known.contains(&(problem.code, problem.line));
+    problems.extend(others.into_iter().filter(is_new));
+}
+
+/// The file's value, its repeated keys, and its tags.
+fn input(kind: FileKind, text: &str, limits: &ReadLimits) -> Result<InputFile, Vec<Problem>> {
     match kind {
         FileKind::Ignition => match json::parse(text.trim_end(), 1, limits, 0) {
-            Ok(root) => Ok((Some(root), Vec::new())),
+            Ok(root) => Ok(InputFile {
+                root: Some(root),
+                ..InputFile::default()
+            }),
             Err(problem) => Err(vec![Problem {
                 message: format!(
                     "Ignition reads JSON, and this is not valid JSON: {}",

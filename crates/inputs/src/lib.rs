@@ -14,5 +14,6 @@
 
 mod data_url;
 pub mod extract;
+mod input_types;
 pub mod manifest_path;
 pub mod user_data;

@@ -16,12 +16,14 @@
 //! until all of them exist. Up to v1.0.2 they were copied into RKE2's own directory.
 
 mod objects;
+mod rules;
 
 use windrow_model::manifest::{APPLIED_BY_IMAGE_BUILDER, is_manifest_name};
+use windrow_model::reasons::Code;
 
 use super::put::{ContentError, FoundContent, WrittenTo};
 use super::taker::Extractor;
-use super::{InnerLines, Node, NodeValue, named, yaml};
+use super::{InnerLines, Node, NodeValue, Problem, named, yaml};
 
 /// The supported versions of definitions.
 const VERSIONS: [&str; 4] = ["1.0", "1.1", "1.2", "1.3"];
@@ -35,7 +37,9 @@ const SCRIPTS: &str = "custom/scripts";
 
 impl Extractor<'_> {
     pub(super) fn image_builder(&mut self, root: &Node) {
-        self.definition_version(root);
+        let version = self.definition_version(root);
+        let broken = rules::problems(root, &version, self.beside);
+        self.extraction.problems.extend(broken);
         if self.beside.is_known() {
             self.os_files(root.line);
             self.scripts(root.line);
@@ -77,21 +81,17 @@ impl Extractor<'_> {
         }
     }
 
-    fn definition_version(&mut self, root: &Node) {
-        let Some(version) = root.get("apiVersion") else {
-            return;
-        };
-        // To YAML `1.0` is a number.
-        let written = match &version.value {
-            NodeValue::Number(number) => format!("{:.1}", number.as_f64().unwrap_or_default()),
-            _ => text(version).to_owned(),
-        };
-        if !VERSIONS.contains(&written.as_str()) {
+    fn definition_version(&mut self, root: &Node) -> String {
+        let written = version_of(root);
+        if let Some(version) = root.get("apiVersion")
+            && !VERSIONS.contains(&written.as_str())
+        {
             let what = format!(
                 "keys that a definition of version {written} may have in addition to those of 1.3"
             );
             self.not_looked_at(version.line, &what);
         }
+        written
     }
 
     /// Edge Image Builder rejects manifests and charts for a cluster without a version
@@ -257,9 +257,8 @@ impl Extractor<'_> {
             list.map_or(&[][..], Node::items)
         };
         for chart in list("charts") {
+            // The rules report a chart without a name.
             let Some(name) = chart.str_at(&["name"]) else {
-                let message = "a chart without `name`; write its name in the repository";
-                self.problem(chart.line, message.to_owned());
                 continue;
             };
             let repository = chart.str_at(&["repositoryName"]).unwrap_or_default();
@@ -351,6 +350,23 @@ impl Extractor<'_> {
     }
 }
 
+/// The version of a definition; empty if it has none.
+fn version_of(root: &Node) -> String {
+    let Some(version) = root.get("apiVersion") else {
+        return String::new();
+    };
+    // To YAML `1.0` is a number.
+    match &version.value {
+        NodeValue::Number(number) => format!("{:.1}", number.as_f64().unwrap_or_default()),
+        _ => text(version).to_owned(),
+    }
+}
+
+/// Whether the keys of this definition's version are known.
+pub(super) fn is_known_version(root: &Node) -> bool {
+    VERSIONS.contains(&version_of(root).as_str())
+}
+
 /// Adds Cilium if RKE2's configuration has no other CNI (`setClusterCNI`).
 fn add_default_cni(found: &mut FoundContent) {
     const DEFAULT: &str = "cni: cilium\n";
@@ -381,6 +397,14 @@ fn generated(text: String, line: u32) -> FoundContent {
         bytes: text.into_bytes(),
         lines: InnerLines::Begin { line },
         source: None,
+    }
+}
+
+fn refused(line: u32, why: &str) -> Problem {
+    Problem {
+        code: Code::InputRefused,
+        line: Some(line),
+        message: format!("Edge Image Builder refuses the definition: {why}"),
     }
 }
 

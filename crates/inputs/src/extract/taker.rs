@@ -149,7 +149,8 @@ impl<'t> Extractor<'t> {
                 ),
             );
         }
-        for file in files.items() {
+        let is_map = |file: &&Node| matches!(file.value, NodeValue::Mapping(_));
+        for file in files.items().iter().filter(is_map) {
             self.extraction.written += 1;
             if let Err((line, message)) = self.file(file) {
                 self.problem(line, message);

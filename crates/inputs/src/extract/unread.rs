@@ -10,6 +10,7 @@ use windrow_model::suggest::nearest;
 
 use super::addons::misspelt as misspelt_addons;
 use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
+use crate::input_types::UnknownKey;
 use crate::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
 
 /// The keys of a written file: cloud-init's schema of `write_files` (26.2), which includes those that the installer and
@@ -34,9 +35,9 @@ pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
         FileKind::CloudInit => cloud_init(text, root),
         FileKind::HarvesterConfig => harvester(root),
         FileKind::Yip => yip(text, root),
-        FileKind::ImageBuilder => image_builder(root),
         FileKind::Ignition | FileKind::Butane => top_keys(root, &IGNITION),
-        FileKind::Manifests => Vec::new(),
+        // Its keys are checked with the types of their values.
+        FileKind::ImageBuilder | FileKind::Manifests => Vec::new(),
     }
 }
 
@@ -163,69 +164,26 @@ pub(super) fn resource_keys(node: &Node, names: &[&'static str]) -> Vec<Problem>
 }
 
 /// Edge Image Builder rejects a definition with an unknown key (`pkg/image/definition.go`, v1.3.3: `KnownFields`). A
-/// newer version may have more keys.
-fn image_builder(root: &Node) -> Vec<Problem> {
-    let sections: [(&[&str], &[&str]); 6] = [
-        (
-            &[],
-            &[
-                "apiVersion",
-                "image",
-                "operatingSystem",
-                "embeddedArtifactRegistry",
-                "kubernetes",
-            ],
+/// newer version of definitions may have more keys.
+pub(super) fn image_builder_key(key: UnknownKey<'_>, is_known_version: bool) -> Problem {
+    let UnknownKey { path, entry, known } = key;
+    let meant = nearest(&entry.key, known.iter().map(String::as_str));
+    let why = match (meant, is_known_version) {
+        (Some(meant), _) => format!(
+            "Edge Image Builder has no such key and builds nothing; did you mean `{meant}`?"
         ),
-        (
-            &["kubernetes"],
-            &["version", "network", "nodes", "manifests", "helm"],
-        ),
-        (
-            &["kubernetes", "network"],
-            &["apiHost", "apiVIP", "apiVIP6"],
-        ),
-        (&["kubernetes", "manifests"], &["urls"]),
-        (&["kubernetes", "helm"], &["charts", "repositories"]),
-        (&["kubernetes", "helm", "charts"], &CHART),
-    ];
-    let mut found = Vec::new();
-    for (path, known) in sections {
-        let Some(section) = root.at(path) else {
-            continue;
-        };
-        let maps = std::iter::once(section).chain(section.items());
-        for entry in maps.flat_map(Node::entries) {
-            if known.contains(&entry.key.as_str()) {
-                continue;
-            }
-            let key = [path, &[&*entry.key]].concat().join(".");
-            found.push(match nearest(&entry.key, known.iter().copied()) {
-                Some(meant) => {
-                    let why = format!("Edge Image Builder has no such key and builds nothing; did you mean `{meant}`?");
-                    key_not_read(&key, entry.line, &why)
-                }
-                None => {
-                    let what = format!("`{key}`: Edge Image Builder 1.3 has no such key and builds nothing; Windrow does not know the keys of newer versions");
-                    not_looked_at(entry.line, &what)
-                }
-            });
+        (None, true) => {
+            "Edge Image Builder has no such key there and builds nothing; remove it".to_owned()
         }
-    }
-    found
+        (None, false) => {
+            let what = format!(
+                "`{path}`: Edge Image Builder 1.3 has no such key and builds nothing; Windrow does not know the keys of newer versions"
+            );
+            return not_looked_at(entry.line, &what);
+        }
+    };
+    key_not_read(&path, entry.line, &why)
 }
-
-/// The keys of a chart in a definition of Edge Image Builder.
-const CHART: [&str; 9] = [
-    "name",
-    "releaseName",
-    "repositoryName",
-    "version",
-    "targetNamespace",
-    "createNamespace",
-    "installationNamespace",
-    "valuesFile",
-    "apiVersions",
-];
 
 /// Reports unread keys of a written file.
 pub(super) fn entry_keys(kind: FileKind, file: &Node) -> Vec<Problem> {
@@ -267,7 +225,7 @@ pub(super) fn repeated(kind: FileKind, keys: Vec<RepeatedKey>) -> Vec<Problem> {
     told.collect()
 }
 
-fn ignored(line: u32, why: &str) -> Problem {
+pub(super) fn ignored(line: u32, why: &str) -> Problem {
     Problem {
         code: Code::UserDataIgnored,
         line: Some(line),
@@ -278,7 +236,6 @@ fn ignored(line: u32, why: &str) -> Problem {
 /// Values of a type that their reader does not accept: it ignores them.
 pub(super) fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
     let is_map = |node: &Node| node.is_null() || matches!(node.value, NodeValue::Mapping(_));
-    let is_list = |node: &Node| node.is_null() || matches!(node.value, NodeValue::Sequence(_));
     let mut problems = Vec::new();
     let mut expect = |node: &Node, name: &str, fits: bool, what: &str| {
         if !fits {
@@ -296,17 +253,12 @@ pub(super) fn misshaped(kind: FileKind, root: &Node) -> Vec<Problem> {
                 expect(os, "`os`", is_map(os), "map");
             }
         }
-        FileKind::Yip => {
-            if let Some(stages) = root.get("stages") {
-                expect(stages, "`stages`", is_map(stages), "map");
-                for stage in stages.entries() {
-                    let name = format!("`stages.{}`", stage.key);
-                    expect(&stage.value, &name, is_list(&stage.value), "list");
-                }
-            }
-        }
-        FileKind::Ignition | FileKind::Butane | FileKind::ImageBuilder => {}
-        FileKind::CloudInit | FileKind::Manifests => {}
+        FileKind::Yip
+        | FileKind::Ignition
+        | FileKind::Butane
+        | FileKind::ImageBuilder
+        | FileKind::CloudInit
+        | FileKind::Manifests => {}
     }
     problems
 }

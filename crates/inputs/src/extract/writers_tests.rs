@@ -84,7 +84,7 @@ fn a_file_with_stages_and_write_files_is_read_as_yip_reads_it_and_that_is_said()
 fn a_slip_in_a_stages_key_is_found_and_a_condition_of_a_newer_yip_is_none() {
     let text = |key: &str| {
         format!(
-            "stages:\n  boot:\n  - {key}: {{}}\n    files:\n    - {{path: {FILE}, content: x}}\n"
+            "stages:\n  boot:\n  - {key}: null\n    files:\n    - {{path: {FILE}, content: x}}\n"
         )
     };
     assert_eq!(problem_codes(&take(&text("file"))), [(Code::KeyNotRead, 3)]);
@@ -198,10 +198,16 @@ fn commands_and_targets_count_where_they_name_a_directory_that_is_looked_at() {
 
 #[test]
 fn what_is_fetched_is_not_looked_at() {
-    for source in ["{uri: 'http://x'}", "http://x", "[http://x]"] {
+    let not_looked_at = (Code::NotLookedAt, 3);
+    let refused = (Code::InputRefused, 3);
+    for (source, codes) in [
+        ("{uri: 'http://x'}", &[not_looked_at][..]),
+        ("http://x", &[not_looked_at, refused]),
+        ("[http://x]", &[not_looked_at, refused]),
+    ] {
         let file = format!("- {{path: FILE, source: {source}, content: x}}\n");
         let found = take(&cloud_config(&file));
-        assert_eq!(problem_codes(&found), [(Code::NotLookedAt, 3)], "{source}");
+        assert_eq!(problem_codes(&found), codes, "{source}");
         assert_eq!(contents(&found), [""; 0]);
     }
     for source in ["null", "{}", "{uri: ''}"] {

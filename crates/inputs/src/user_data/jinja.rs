@@ -229,7 +229,7 @@ fn unknown_paths(text: &str, words: &BTreeMap<u32, Vec<String>>) -> Vec<(u32, St
     }
     let root = yaml::input(text, &ReadLimits::default())
         .ok()
-        .and_then(|(root, _)| root);
+        .and_then(|file| file.root);
     let files = root.as_ref().and_then(|root| root.get("write_files"));
     let paths = files.map_or(&[][..], Node::items).iter();
     let unknown = paths.filter_map(|file| {

@@ -36,7 +36,7 @@ pub(super) fn merge(wrapped: &mut Wrapped) {
         // A part that is not valid YAML is reported when its files are extracted.
         let root = yaml::input(&part.text, &ReadLimits::default())
             .ok()
-            .and_then(|(root, _)| root);
+            .and_then(|file| file.root);
         let how = root.as_ref().map_or(ListMerge::Replace, |root| {
             list_merge(root, part.merge.as_deref())
         });

@@ -31,6 +31,30 @@ pub(super) fn resolve(text: String, tag: Option<&str>, plain: bool) -> Result<Sc
     }
 }
 
+/// Whether a tag is none of YAML's own: PyYAML's `SafeConstructor` (6.0) has no constructor for it and rejects the whole
+/// document.
+pub(super) fn is_foreign(tag: &str) -> bool {
+    const OWN: [&str; 13] = [
+        "null",
+        "bool",
+        "int",
+        "float",
+        "binary",
+        "timestamp",
+        "omap",
+        "pairs",
+        "set",
+        "str",
+        "seq",
+        "map",
+        "merge",
+    ];
+    let own = tag
+        .strip_prefix(CORE)
+        .is_some_and(|name| OWN.contains(&name));
+    !own && !tag.is_empty() && tag != "!"
+}
+
 /// Whether this is the key under which other maps are merged into this one.
 pub(super) fn is_merge(text: &str, tag: Option<&str>, plain: bool) -> bool {
     text == "<<" && (plain || tag.is_some_and(|tag| tag.strip_prefix(CORE) == Some("merge")))

@@ -59,18 +59,36 @@ pub fn pairs(text: &str) -> Result<Option<Node>, Vec<Problem>> {
     reader.read(text, 1, &ReadLimits::default())
 }
 
-/// Reads user-data or another file that writes files: the first document, the written form of each `!!binary`, and the
-/// repeated keys. Other documents may follow it, but no text without a separator.
-pub fn input(
-    text: &str,
-    limits: &ReadLimits,
-) -> Result<(Option<Node>, Vec<RepeatedKey>), Vec<Problem>> {
+/// A file that writes files.
+#[derive(Debug, Default)]
+pub struct InputFile {
+    /// The first document, with the written form of each `!!binary`.
+    pub root: Option<Node>,
+    pub repeated: Vec<RepeatedKey>,
+    /// The first of the tags that are not YAML's own.
+    pub tags: Vec<ForeignTag>,
+}
+
+/// A tag that is not one of YAML's own, for example `!vault`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignTag {
+    pub tag: String,
+    pub line: u32,
+}
+
+/// Reads user-data or another file that writes files. Other documents may follow the first, but no text without a
+/// separator.
+pub fn input(text: &str, limits: &ReadLimits) -> Result<InputFile, Vec<Problem>> {
     let mut reader = YamlReader {
         written_binary: true,
         ..YamlReader::default()
     };
     let root = reader.read(text, 1, limits)?;
-    Ok((root, reader.aside.repeated))
+    Ok(InputFile {
+        root,
+        repeated: reader.aside.repeated,
+        tags: reader.aside.tags,
+    })
 }
 
 /// Reads the first document as Harvester's installer does (`gopkg.in/yaml.v3` into a map): of the words for yes and no
@@ -118,6 +136,8 @@ pub(super) struct DocumentNotes {
     pub(super) keys: Vec<ReadKey>,
     /// The first of the repeated keys.
     pub(super) repeated: Vec<RepeatedKey>,
+    /// The first of the tags that are not YAML's own.
+    pub(super) tags: Vec<ForeignTag>,
 }
 
 /// Reads documents one after the other and reuses its buffers.
@@ -419,6 +439,7 @@ fn document(
         }
     }
     (aside.keys, aside.repeated) = builder.odd_keys();
+    aside.tags = builder.foreign_tags();
     builder.finish()
 }
 

@@ -12,7 +12,7 @@ use libyaml_safer::{EventData, MappingStyle, ScalarStyle, SequenceStyle};
 use self::anchor::Anchor;
 use self::merge::merge;
 use super::aliases::Aliases;
-use super::{ReadKey, RepeatedKey};
+use super::{ForeignTag, ReadKey, RepeatedKey};
 use crate::manifest::budget::{self, BudgetSpent, MOST_PROBLEMS, MemoryBudget};
 use crate::manifest::scalar::{self, Scalar};
 use crate::manifest::{MapEntry, Node, NodeValue, Problem, ReadLimits};
@@ -20,6 +20,9 @@ use crate::reasons::Code;
 
 /// Most keys of a document that are kept because RKE2 reads them as another text than the written one.
 const MOST_KEYS: usize = 100;
+/// Most tags of a document that are kept, and most characters of each.
+const MOST_TAGS: usize = 100;
+const LONGEST_TAG: usize = 60;
 
 /// Why the rest of the document cannot be read.
 pub(super) struct DocumentRefusal {
@@ -81,6 +84,7 @@ pub(super) struct NodeBuilder<'l> {
     problems: Vec<Problem>,
     keys: Vec<ReadKey>,
     repeated: Vec<RepeatedKey>,
+    tags: Vec<ForeignTag>,
     /// Values read, aliases expanded, and how many of them came from aliases.
     decoded: usize,
     aliased: usize,
@@ -109,6 +113,7 @@ impl<'l> NodeBuilder<'l> {
             problems: Vec::new(),
             keys: Vec::new(),
             repeated: Vec::new(),
+            tags: Vec::new(),
             decoded: 0,
             aliased: 0,
         }
@@ -140,6 +145,21 @@ impl<'l> NodeBuilder<'l> {
         )
     }
 
+    /// The first of the tags that are not YAML's own. They are kept only if `!!binary` is.
+    pub(super) fn foreign_tags(&mut self) -> Vec<ForeignTag> {
+        std::mem::take(&mut self.tags)
+    }
+
+    fn keep_tag(&mut self, tag: Option<&str>, line: u32) {
+        let foreign = tag.filter(|tag| scalar::is_foreign(tag) && self.written_binary);
+        if let Some(tag) = foreign
+            && self.tags.len() < MOST_TAGS
+        {
+            let tag = tag.chars().take(LONGEST_TAG).collect();
+            self.tags.push(ForeignTag { tag, line });
+        }
+    }
+
     pub(super) fn finish(self) -> Result<Option<Node>, Vec<Problem>> {
         if self.problems.is_empty() {
             Ok(self.root)
@@ -169,25 +189,36 @@ impl<'l> NodeBuilder<'l> {
                 }
                 let tag = tag.as_deref().filter(|tag| !tag.is_empty());
                 self.weigh(&value, tag)?;
+                self.keep_tag(tag, line);
                 self.scalar(anchor, tag, value, plain_implicit, line)
             }
             EventData::Alias { anchor } => self.take_alias(&anchor, line),
-            EventData::SequenceStart { anchor, style, .. } => self.open(
-                anchor,
-                line,
-                style == SequenceStyle::Flow,
-                Items::Sequence(Vec::new()),
-            ),
-            EventData::MappingStart { anchor, style, .. } => self.open(
-                anchor,
-                line,
-                style == MappingStyle::Flow,
-                Items::Mapping {
-                    entries: Vec::new(),
-                    key: None,
-                    merged: false,
-                },
-            ),
+            EventData::SequenceStart {
+                anchor, tag, style, ..
+            } => {
+                self.keep_tag(tag.as_deref(), line);
+                self.open(
+                    anchor,
+                    line,
+                    style == SequenceStyle::Flow,
+                    Items::Sequence(Vec::new()),
+                )
+            }
+            EventData::MappingStart {
+                anchor, tag, style, ..
+            } => {
+                self.keep_tag(tag.as_deref(), line);
+                self.open(
+                    anchor,
+                    line,
+                    style == MappingStyle::Flow,
+                    Items::Mapping {
+                        entries: Vec::new(),
+                        key: None,
+                        merged: false,
+                    },
+                )
+            }
             EventData::SequenceEnd | EventData::MappingEnd => self.close(),
             _ => Ok(()),
         }
