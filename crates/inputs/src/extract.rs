@@ -14,6 +14,7 @@ mod oem;
 mod order;
 mod problems;
 mod put;
+mod shell;
 mod taker;
 mod types;
 mod unread;
@@ -24,6 +25,7 @@ pub use beside::{FileBeside, FilesBeside, NothingBeside};
 pub(crate) use commands::named;
 pub use extracted::{Extracted, Extraction};
 pub(crate) use problems::as_input_problem;
+pub(crate) use shell::unclear;
 pub use windrow_model::manifest::InnerLines;
 pub(crate) use windrow_model::manifest::{OuterLines, inner_lines};
 
@@ -76,6 +78,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
     if kind == FileKind::Manifests {
         return extraction;
     }
+    let whole = text;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (root, repeated, tags) = match input(kind, text, limits) {
         Ok(InputFile {
@@ -90,6 +93,9 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
         }
     };
     extraction.problems = unread::keys(kind, text, &root);
+    extraction
+        .problems
+        .extend(unread::beginning(kind, source, whole));
     extraction
         .problems
         .extend(unread::keys_of_another_kind(&recognised, &root));
@@ -154,6 +160,8 @@ fn input(kind: FileKind, text: &str, limits: &ReadLimits) -> Result<InputFile, V
 
 #[cfg(test)]
 mod ignition_tests;
+#[cfg(test)]
+mod image_builder_rules_tests;
 #[cfg(test)]
 mod image_builder_tests;
 #[cfg(test)]

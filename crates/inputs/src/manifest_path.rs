@@ -84,6 +84,38 @@ fn meant(parts: &[&str]) -> Option<String> {
     Some(format!("/{}", path.join("/")))
 }
 
+/// Whether RKE2 reads a file by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameInDirectory {
+    Read,
+    /// It has the form of a marker: `a.yaml.skip`.
+    Marker,
+    /// An ending that hides a file on purpose: `a.yaml.bak`.
+    SetAside,
+    NotRead,
+}
+
+/// Endings of files that are kept but not used.
+const SET_ASIDE: [&str; 10] = [
+    "bak", "backup", "disabled", "dist", "example", "off", "old", "orig", "sample", "save",
+];
+
+/// How RKE2 treats the name of a file in its directory (`shouldSkipFile` in k3s `pkg/deploy/controller.go`).
+pub(crate) fn name_in_directory(path: &str) -> NameInDirectory {
+    let base = path.rsplit('/').next().unwrap_or_default();
+    let ending = base.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_set_aside = |known: &&str| ending.eq_ignore_ascii_case(known);
+    if is_manifest_name(base) {
+        NameInDirectory::Read
+    } else if ending == "skip" {
+        NameInDirectory::Marker
+    } else if base.ends_with('~') || SET_ASIDE.iter().any(|known| is_set_aside(&known)) {
+        NameInDirectory::SetAside
+    } else {
+        NameInDirectory::NotRead
+    }
+}
+
 /// Why RKE2 with this data directory does not read manifests below that one; `None` when it does. `named` is the place
 /// that sets the data directory, if there is one.
 pub fn not_read(written: &str, data_dir: &str, named: Option<&str>) -> Option<String> {

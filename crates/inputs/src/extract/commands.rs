@@ -1,7 +1,8 @@
-//! Commands, scripts, and files that are fetched onto a node. Windrow cannot tell their effects. They count if they
-//! contain the name of a directory whose files Windrow checks.
+//! Commands, scripts, and files that are fetched onto a node. Windrow can tell the effects of few (`shell`). The others
+//! count if they contain the name of a directory whose files Windrow checks.
 
 use super::inner_lines;
+use super::shell::{unclear, unclear_words};
 use super::taker::Extractor;
 use super::{InnerLines, Node};
 
@@ -29,7 +30,7 @@ pub(crate) fn named(text: &str) -> Option<(u32, &'static str)> {
 }
 
 impl Extractor<'_> {
-    /// A list of commands, each a text or a list of words. Reports the first one with the name of such a directory.
+    /// A list of commands, each a text or a list of words. Reports the first one that may write into such a directory.
     pub(super) fn commands(&mut self, list: Option<&Node>, what: &str) {
         let commands = list.map_or(&[][..], |list| match list.as_str() {
             Some(_) => std::slice::from_ref(list),
@@ -37,12 +38,12 @@ impl Extractor<'_> {
         });
         let found = commands.iter().find_map(|command| {
             if let Some(text) = command.as_str() {
-                let (line, directory) = named(text)?;
+                let (line, directory) = unclear(text)?;
                 let line = inner_lines(&self.lines, command, text).outer(line);
                 return Some((line, directory));
             }
-            let mut words = command.items().iter().filter_map(Node::as_str);
-            words.find_map(|word| Some((command.line, named(word)?.1)))
+            let words = command.items().iter().filter_map(Node::as_str);
+            Some((command.line, unclear_words(&words.collect::<Vec<_>>())?))
         });
         if let Some((line, directory)) = found {
             let what = format!(
@@ -67,7 +68,7 @@ impl Extractor<'_> {
 
     /// A script that is written to a file and may run later.
     pub(super) fn names_directory(&mut self, script: &[u8], lines: InnerLines, path: &str) {
-        if let Some((line, directory)) = named(&String::from_utf8_lossy(script)) {
+        if let Some((line, directory)) = unclear(&String::from_utf8_lossy(script)) {
             let what = format!(
                 "the script {path} names {directory}, and Windrow cannot tell its effect there"
             );

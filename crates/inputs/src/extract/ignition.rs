@@ -12,7 +12,7 @@ use super::put::{ContentError, FoundContent, WrittenTo};
 use super::taker::Extractor;
 use super::unread::resource_keys;
 use super::{
-    FileKind, InnerLines, Node, NodeValue, inner_lines, key_not_read, named, not_looked_at,
+    FileKind, InnerLines, Node, NodeValue, inner_lines, key_not_read, not_looked_at, unclear,
 };
 use crate::data_url;
 
@@ -307,7 +307,7 @@ impl Extractor<'_> {
         };
         let Some((node, text)) = text else { return };
         let text: String = commands(&text).map(|line| format!("{line}\n")).collect();
-        if let Some((line, directory)) = named(&text) {
+        if let Some((line, directory)) = unclear(&text) {
             let line = match unit.get("contents") {
                 Some(contents) => inner_lines(&self.lines, contents, &text).outer(line),
                 None => node.line,

@@ -23,7 +23,7 @@ use windrow_model::reasons::Code;
 
 use super::put::{ContentError, FoundContent, WrittenTo};
 use super::taker::Extractor;
-use super::{InnerLines, Node, NodeValue, Problem, named, yaml};
+use super::{InnerLines, Node, NodeValue, Problem, unclear, yaml};
 
 /// The supported versions of definitions.
 const VERSIONS: [&str; 4] = ["1.0", "1.1", "1.2", "1.3"];
@@ -128,7 +128,7 @@ impl Extractor<'_> {
             let Ok(Some(file)) = self.beside.read(&path) else {
                 continue;
             };
-            if let Some((number, directory)) = named(&String::from_utf8_lossy(&file.bytes)) {
+            if let Some((number, directory)) = unclear(&String::from_utf8_lossy(&file.bytes)) {
                 let what = format!(
                     "{path}:{number} names {directory}, and Windrow cannot tell the script's effect there"
                 );

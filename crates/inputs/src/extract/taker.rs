@@ -1,5 +1,6 @@
 //! Extracts the files that one configuration writes, as its reader would: Harvester's installer, cloud-init or yip.
 
+use windrow_model::manifest::encoding::is_gzip;
 use windrow_model::reasons::Code;
 
 use super::unread::entry_keys;
@@ -8,7 +9,9 @@ use super::{
     Extracted, Extraction, FileKind, FilesBeside, InnerLines, Node, NodeValue, OuterLines, Problem,
     ReadLimits, field, not_looked_at,
 };
-use crate::manifest_path::{ManifestPlace, configuration, manifest_place};
+use crate::manifest_path::{
+    ManifestPlace, NameInDirectory, configuration, manifest_place, name_in_directory,
+};
 
 pub(super) struct Extractor<'t> {
     pub(super) source: &'t str,
@@ -243,8 +246,36 @@ impl<'t> Extractor<'t> {
                 line: Some(line),
                 message,
             }),
-            None => self.extraction.files.push(file),
+            None => {
+                self.unread_name(&file);
+                self.extraction.files.push(file);
+            }
         }
+    }
+
+    /// Reports a manifest under a name that RKE2 does not read. Other files are in the directory on purpose.
+    fn unread_name(&mut self, file: &Extracted) {
+        let Extracted {
+            path,
+            written_at,
+            content,
+            ..
+        } = file;
+        let code = match name_in_directory(path) {
+            NameInDirectory::NotRead => Code::PathNotRead,
+            NameInDirectory::SetAside => Code::PathSetAside,
+            NameInDirectory::Read | NameInDirectory::Marker => return,
+        };
+        if file.data_dir.is_empty() || !(is_gzip(content) || resembles_manifest(content)) {
+            return;
+        }
+        let why =
+            "it reads only names that end in .yaml, .yml or .json and do not begin with a dot";
+        self.extraction.problems.push(Problem {
+            code,
+            line: Some(*written_at),
+            message: code.say(&[("path", path), ("why", why)]),
+        });
     }
 
     /// Adds a file of RKE2's or Windrow's own configuration if there is room.
@@ -343,6 +374,18 @@ impl<'t> Extractor<'t> {
             self.names_directory(content, lines, path);
         }
     }
+}
+
+/// Whether a text has the keys of an object at the beginning of a line. It may be a template, which is not YAML.
+fn resembles_manifest(content: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(content);
+    let has = |key: &str| {
+        let mut lines = text
+            .lines()
+            .map(|line| line.trim_start_matches(['{', ' ', '"']));
+        lines.any(|line| line.starts_with(key))
+    };
+    has("apiVersion") && has("kind")
 }
 
 /// cloud-init's `util.get_cfg_option_bool` (26.2), which accepts a text in any case.

@@ -11,6 +11,7 @@ use windrow_model::suggest::nearest;
 use super::addons::misspelt as misspelt_addons;
 use super::{FileKind, Node, NodeValue, Problem, field, key_not_read, not_looked_at};
 use crate::input_types::UnknownKey;
+use crate::user_data::first_line;
 use crate::user_data::{LAUNCH_INDEX, NOTHING, ONE_MACHINE, takes_nothing};
 
 /// The keys of a written file: cloud-init's schema of `write_files` (26.2), which includes those that the installer and
@@ -32,13 +33,52 @@ const IGNITION: [&str; 3] = ["ignition", "storage", "systemd"];
 /// Reports unread keys of the file itself.
 pub(super) fn keys(kind: FileKind, text: &str, root: &Node) -> Vec<Problem> {
     match kind {
-        FileKind::CloudInit => cloud_init(text, root),
+        FileKind::CloudInit => cloud_init(root),
         FileKind::HarvesterConfig => harvester(root),
         FileKind::Yip => yip(text, root),
         FileKind::Ignition | FileKind::Butane => top_keys(root, &IGNITION),
         // Its keys are checked with the types of their values.
         FileKind::ImageBuilder | FileKind::Manifests => Vec::new(),
     }
+}
+
+/// Reports a beginning with which the reader ignores the file. The files of /etc/cloud/cloud.cfg.d need no header, and
+/// their names end in `.cfg`.
+pub(super) fn beginning(kind: FileKind, source: &str, text: &str) -> Vec<Problem> {
+    let refused = |line: u32, message: String| {
+        vec![Problem {
+            code: Code::InputRefused,
+            line: Some(line),
+            message,
+        }]
+    };
+    match kind {
+        FileKind::CloudInit if source.ends_with(".cfg") && !is_cloud_config(text) => Vec::new(),
+        FileKind::CloudInit => match first_line::fault(text) {
+            Some((line, why)) => refused(line, format!("cloud-init ignores this file: {why}")),
+            None if !is_cloud_config(text) => without_header(text),
+            None => {
+                let why = "`## template: jinja` counts only in the first line, so cloud-init fills in no expression; move it up";
+                let late = first_line::late_template(text);
+                late.map(|line| ignored(line, why)).into_iter().collect()
+            }
+        },
+        FileKind::Ignition if text.starts_with('\u{feff}') => {
+            let why = "Ignition cannot read JSON with a byte-order mark; save the file as UTF-8 without it";
+            refused(1, why.to_owned())
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn without_header(text: &str) -> Vec<Problem> {
+    let blank = text.lines().take_while(|line| line.trim().is_empty());
+    let first = u32::try_from(blank.count()).unwrap_or_default();
+    let first = first.saturating_add(1);
+    let why =
+        "its first line is not `#cloud-config`; only a file of /etc/cloud/cloud.cfg.d needs none";
+    let what = "whether cloud-init reads this file at all";
+    vec![ignored(first, why), not_looked_at(first, what)]
 }
 
 /// Keys that would write files or run commands if the file were read as the other kind that it resembles.
@@ -54,16 +94,8 @@ pub(super) fn keys_of_another_kind(recognised: &RecognisedKind, root: &Node) -> 
     Some(not_looked_at(line, &what))
 }
 
-fn cloud_init(text: &str, root: &Node) -> Vec<Problem> {
+fn cloud_init(root: &Node) -> Vec<Problem> {
     let mut found = Vec::new();
-    if !is_cloud_config(text) {
-        let blank = text.lines().take_while(|line| line.trim().is_empty());
-        let first = u32::try_from(blank.count()).unwrap_or_default();
-        let why = "its first line is not `#cloud-config`; only a file of /etc/cloud/cloud.cfg.d needs none";
-        found.push(ignored(first.saturating_add(1), why));
-        let what = "whether cloud-init reads this file at all";
-        found.push(not_looked_at(first.saturating_add(1), what));
-    }
     if let Some(index) = root.entry(LAUNCH_INDEX) {
         found.push(not_looked_at(index.line, ONE_MACHINE));
     }

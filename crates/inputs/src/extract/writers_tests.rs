@@ -142,19 +142,19 @@ fn commands_and_targets_count_where_they_name_a_directory_that_is_looked_at() {
             3,
         ),
         (
-            "#cloud-config\nruncmd:\n- |\n  true\n  mkdir /etc/windrow/conf.d\n",
+            "#cloud-config\nruncmd:\n- |\n  true\n  cp a /etc/windrow/conf.d\n",
             5,
         ),
         (
-            "os:\n  after_install_chroot_commands:\n  - touch /etc/rancher/rke2/config.yaml\n",
+            "os:\n  after_install_chroot_commands:\n  - tee /etc/rancher/rke2/config.yaml\n",
             3,
         ),
         (
-            "stages:\n  boot:\n  - commands:\n    - touch /etc/rancher/x\n",
+            "stages:\n  boot:\n  - commands:\n    - tee /etc/rancher/x\n",
             4,
         ),
         (
-            "#cloud-config\nstages: {}\nruncmd: [touch /etc/rancher/x]\n",
+            "#cloud-config\nstages: {}\nruncmd: [tee /etc/rancher/x]\n",
             3,
         ),
         (
@@ -176,7 +176,7 @@ fn commands_and_targets_count_where_they_name_a_directory_that_is_looked_at() {
         ("install:\n  configUrl: http://x\n", 2),
         ("install:\n  config_url: http://x\n", 2),
         (
-            "#cloud-config\nwrite_files:\n- path: /usr/local/bin/x\n  content: |\n    #!/bin/sh\n    ls /etc/rancher/\n",
+            "#cloud-config\nwrite_files:\n- path: /usr/local/bin/x\n  content: |\n    #!/bin/sh\n    rm /etc/rancher/\n",
             6,
         ),
     ] {
@@ -314,4 +314,40 @@ fn text_that_belongs_to_no_document_is_an_error() {
     let text = format!("#cloud-config\n    write_files:\n    - path: {FILE}\n  content: x\n");
     let problems = take(&text).problems;
     assert_eq!((problems.len(), problems[0].code), (1, Code::InputRefused));
+}
+
+#[test]
+fn a_manifest_under_a_name_that_rke2_does_not_read_is_reported_and_other_files_are_not() {
+    let named = |name: &str, content: &str| {
+        let path = format!("/var/lib/rancher/rke2/server/manifests/{name}");
+        let text = format!("#cloud-config\nwrite_files:\n- path: {path}\n  content: {content:?}\n");
+        problem_codes(&take(&text))
+    };
+    let object = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
+    for name in [
+        "a.yaml.j2",
+        "a.tmpl",
+        "a.txt",
+        "a.yaml.gz",
+        ".a.yaml",
+        "a",
+        "a.YAML.tpl",
+    ] {
+        assert_eq!(named(name, object), [(Code::PathNotRead, 3)], "{name}");
+    }
+    for name in ["a.yaml.bak", "a.yaml.disabled", "a.yaml~", "a.yaml.OLD"] {
+        assert_eq!(named(name, object), [(Code::PathSetAside, 3)], "{name}");
+    }
+    for name in ["a.yaml", "a.YML", "a.json", "a.yaml.skip", "sub/a.yaml"] {
+        assert_eq!(named(name, object), [], "{name}");
+    }
+    for (name, content) in [
+        ("README.md", "# The manifests\n"),
+        (".gitkeep", ""),
+        ("a.yaml.j2", "no object"),
+    ] {
+        assert_eq!(named(name, content), [], "{name}");
+    }
+    let template = "{% if x %}\napiVersion: v1\nkind: {{ y }}\n{% endif %}\n";
+    assert_eq!(named("a.yaml.j2", template), [(Code::PathNotRead, 3)]);
 }

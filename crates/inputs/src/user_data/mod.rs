@@ -3,6 +3,8 @@
 //!
 //! Source: cloud-init's `cloudinit/user_data.py`, `cloudinit/handlers/`, `cloudinit/mergers/`.
 
+mod archive;
+pub(crate) mod first_line;
 mod jinja;
 mod merge;
 mod mime;
@@ -13,12 +15,10 @@ pub use jinja::stand_in;
 pub(super) use merge::{NOTHING, takes_nothing};
 
 use windrow_model::manifest::file_kind::{FileKind, begins_with, is_cloud_config, kind_of};
-use windrow_model::manifest::{Node, NodeValue, Problem, ReadLimits, encoding, yaml};
+use windrow_model::manifest::{NodeValue, Problem, ReadLimits, encoding, yaml};
 use windrow_model::reasons::Code;
 
-use crate::extract::{
-    Extraction, InnerLines, OuterLines, as_input_problem, extract_parts, inner_lines, named,
-};
+use crate::extract::{Extraction, extract_parts, unclear};
 
 /// The type of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,6 +114,11 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
         mime::read(&mut wrapped, shown, text, limits);
         return wrapped.done();
     }
+    if let Some(fault) = marked(text) {
+        let (line, why) = fault;
+        wrapped.refused(line, &why);
+        return OpenedFile::Wrapped(wrapped);
+    }
     let plain = match type_of(text) {
         None | Some("text/cloud-config") => true,
         // To YAML these are comments: a file with the keys of another kind is of that kind.
@@ -145,6 +150,19 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
         limits,
     );
     wrapped.done()
+}
+
+/// Why cloud-init does not recognise a text with a byte-order mark. A cloud-config is reported where its files are
+/// extracted, and the readers of other files ignore the mark.
+fn marked(text: &str) -> Option<first_line::FirstLineFault> {
+    let bare = text.strip_prefix('\u{feff}')?;
+    let is_cloud_config = type_of(bare)? == "text/cloud-config";
+    let is_others = match kind_of(bare) {
+        FileKind::CloudInit => false,
+        FileKind::Manifests => has_objects(bare),
+        _ => true,
+    };
+    first_line::fault(text).filter(|_| !is_cloud_config && !is_others)
 }
 
 /// Unpacks gzip. The lines are those of the unpacked text.
@@ -214,6 +232,17 @@ struct Payload<'p> {
     alone: bool,
 }
 
+impl Payload<'_> {
+    /// Its text without the blank lines that replace the text before it.
+    fn body(&self) -> &str {
+        let before = usize::try_from(self.first.saturating_sub(1)).unwrap_or_default();
+        match self.mapped {
+            true => self.text.get(before..).unwrap_or_default(),
+            false => &self.text,
+        }
+    }
+}
+
 impl Wrapped {
     /// Extracts the files of each part.
     pub fn extract(&self, limits: &ReadLimits) -> Vec<Extraction> {
@@ -254,6 +283,28 @@ impl Wrapped {
         self.problem(Code::NotLookedAt, line, &[("what", what)]);
     }
 
+    /// Reports a part whose first line only resembles a right one.
+    fn is_refused(&mut self, part: &Payload<'_>) -> bool {
+        let Some((line, why)) = first_line::fault(part.body()) else {
+            return false;
+        };
+        let line = if part.mapped {
+            part.first + line - 1
+        } else {
+            part.first
+        };
+        self.refused(line, &why);
+        true
+    }
+
+    fn refused(&mut self, line: u32, why: &str) {
+        self.problems.push(Problem {
+            code: Code::InputRefused,
+            line: Some(line),
+            message: format!("cloud-init ignores this: {why}"),
+        });
+    }
+
     fn ignored(&mut self, line: u32, why: &str) {
         self.problem(Code::UserDataIgnored, line, &[("why", why)]);
     }
@@ -289,7 +340,7 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
             FileKind::Manifests | FileKind::CloudInit => wrapped.parts.push(cloud_config(part)),
         },
         "text/jinja2" => template(wrapped, part, limits),
-        "text/cloud-config-archive" => archive(wrapped, &part, limits),
+        "text/cloud-config-archive" => archive::take_parts(wrapped, &part, limits),
         "text/x-include-url" | "text/x-include-once-url" => {
             wrapped.not_looked_at(
                 line,
@@ -312,6 +363,7 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
         ),
         kind if kind.starts_with("text/x-shellscript") => script(wrapped, &part, "a script"),
         _ if part.text.trim().is_empty() => {}
+        _ if wrapped.is_refused(&part) => {}
         kind => wrapped.ignored(
             line,
             &format!("it takes no part of the type {kind} that begins like this one"),
@@ -322,9 +374,22 @@ fn take(wrapped: &mut Wrapped, part: Payload<'_>, kind: &str, limits: &ReadLimit
 /// Windrow cannot tell the effects of a script, as with `runcmd`. It counts if it is the whole file, or if it contains
 /// the name of a directory whose files Windrow checks.
 fn script(wrapped: &mut Wrapped, part: &Payload<'_>, what: &str) {
-    match named(&part.text) {
+    if type_of(&part.text) == Some("text/x-shellscript")
+        && let Some(why) = first_line::script_fault(part.body())
+    {
+        return wrapped.problems.push(Problem {
+            code: Code::InputRefused,
+            line: Some(part.first),
+            message: why,
+        });
+    }
+    match unclear(part.body()) {
         Some((number, directory)) => {
-            let line = if part.mapped { number } else { part.first };
+            let line = if part.mapped {
+                part.first + number - 1
+            } else {
+                part.first
+            };
             wrapped.not_looked_at(
                 line,
                 &format!("{what}, which names {directory}: Windrow cannot tell its effect there"),
@@ -388,102 +453,12 @@ fn template(wrapped: &mut Wrapped, mut part: Payload<'_>, limits: &ReadLimits) {
     }
     part.text = rendered.text;
     match type_of(&part.text) {
+        None | Some("text/jinja2") if wrapped.is_refused(&part) => {}
         None | Some("text/jinja2") => {
             wrapped.ignored(first, "after `## template: jinja` no line names the format; write `#cloud-config` into the second line");
         }
         Some(kind) => take(wrapped, part, kind, limits),
     }
-}
-
-/// A list of parts (`cloudinit/user_data.py`, `_explode_archive`).
-fn archive(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &ReadLimits) {
-    let at = |line: u32| if part.mapped { line } else { part.first };
-    let root = match yaml::parse(&part.text, 1, limits) {
-        Ok(Some(root)) if matches!(root.value, NodeValue::Sequence(_)) => root,
-        Ok(_) => {
-            wrapped.ignored(
-                part.first,
-                "the archive is not a list; begin each part with `-`",
-            );
-            return;
-        }
-        Err(problems) => {
-            let problems = problems.into_iter().map(|mut problem| {
-                problem.line = problem.line.map(at);
-                as_input_problem(problem)
-            });
-            wrapped.problems.extend(problems);
-            return;
-        }
-    };
-    let lines = OuterLines::new(&part.text);
-    for entry in root.items() {
-        let content = entry.get("content").unwrap_or(entry);
-        let Some(text) = content.as_str() else {
-            wrapped.ignored(
-                at(entry.line),
-                "a part of the archive without text; write it as `content`",
-            );
-            continue;
-        };
-        let kind = entry
-            .get("type")
-            .and_then(Node::as_str)
-            .filter(|kind| !kind.is_empty());
-        let kind = kind
-            .or_else(|| type_of(text))
-            .unwrap_or("text/cloud-config");
-        if kind == "text/cloud-config-archive" {
-            wrapped.ignored(at(entry.line), "an archive inside an archive");
-            continue;
-        }
-        if let Some(index) = entry.entry(LAUNCH_INDEX) {
-            wrapped.not_looked_at(at(index.line), ONE_MACHINE);
-        }
-        let line = at(content.line);
-        let (first, mapped) = match inner_lines(&lines, content, text) {
-            InnerLines::Follow { first } if part.mapped => (first, true),
-            _ => (line, false),
-        };
-        if !wrapped.has_room(line, text.len()) {
-            return;
-        }
-        let called = match mapped {
-            true => part.shown.to_owned(),
-            false => part_name(&wrapped.shown, line),
-        };
-        let payload = Payload {
-            shown: &called,
-            text: match mapped {
-                true => below(first, text),
-                false => text.to_owned(),
-            },
-            first,
-            mapped,
-            merge: merge_header(wrapped, entry, at),
-            alone: false,
-        };
-        take(wrapped, payload, kind, limits);
-    }
-}
-
-/// A key of an archive's entry is a header of its part, and cloud-init reads only these two
-/// (`cloudinit/handlers/cloud_config.py`, `_extract_mergers`).
-fn merge_header(wrapped: &mut Wrapped, entry: &Node, at: impl Fn(u32) -> u32) -> Option<String> {
-    for key in ["merge_how", "merge_type"] {
-        if let Some(asked) = entry.entry(key) {
-            let why =
-                "in an archive it stands in the part's `content`, or as `Merge-Type` beside it";
-            wrapped.problem(
-                Code::KeyNotRead,
-                at(asked.line),
-                &[("key", key), ("why", why)],
-            );
-        }
-    }
-    let mut headers = MERGE_HEADERS.into_iter();
-    let found = headers.find_map(|name| entry.str_at(&[name]));
-    found.map(str::to_owned)
 }
 
 /// The name of a part whose lines are not those of the file.

@@ -345,8 +345,12 @@ reasons! {
             "fff4c413afd84eb28d947c19db53fc05";
         PathNotRead "path-not-read" Error
             "RKE2 does not read this path ({path}): {why}"
-            "Write the file to a path below server/manifests in RKE2's data directory."
+            "Write the file below server/manifests in RKE2's data directory, with a name that ends in .yaml, .yml or .json."
             "000f69445a3d4b038d86b16f8e038032";
+        PathSetAside "path-set-aside" Warning
+            "RKE2 does not read {path}: {why}"
+            "Nothing to do if you set the file aside on purpose. Otherwise end its name in .yaml, .yml or .json."
+            "8042a258ef0746538060c7fed170fa70";
         InputRefused "input-refused" Error
             "this configuration file cannot be used: {why}"
             "Fix this line. The program that reads the file ignores all of it, or everything from this line on."

@@ -4,6 +4,7 @@ mod anchor;
 mod anchors;
 mod escapes;
 mod merge;
+mod tags;
 
 use std::collections::HashMap;
 
@@ -20,9 +21,6 @@ use crate::reasons::Code;
 
 /// Most keys of a document that are kept because RKE2 reads them as another text than the written one.
 const MOST_KEYS: usize = 100;
-/// Most tags of a document that are kept, and most characters of each.
-const MOST_TAGS: usize = 100;
-const LONGEST_TAG: usize = 60;
 
 /// Why the rest of the document cannot be read.
 pub(super) struct DocumentRefusal {
@@ -143,21 +141,6 @@ impl<'l> NodeBuilder<'l> {
             std::mem::take(&mut self.keys),
             std::mem::take(&mut self.repeated),
         )
-    }
-
-    /// The first of the tags that are not YAML's own. They are kept only if `!!binary` is.
-    pub(super) fn foreign_tags(&mut self) -> Vec<ForeignTag> {
-        std::mem::take(&mut self.tags)
-    }
-
-    fn keep_tag(&mut self, tag: Option<&str>, line: u32) {
-        let foreign = tag.filter(|tag| scalar::is_foreign(tag) && self.written_binary);
-        if let Some(tag) = foreign
-            && self.tags.len() < MOST_TAGS
-        {
-            let tag = tag.chars().take(LONGEST_TAG).collect();
-            self.tags.push(ForeignTag { tag, line });
-        }
     }
 
     pub(super) fn finish(self) -> Result<Option<Node>, Vec<Problem>> {
