@@ -158,7 +158,10 @@ fn plan_inputs(
     plan.findings.extend(beyond);
     plan.findings.extend(versions.unread());
     let slips = carriers.flat_map(|(shown, text)| carriers::findings(shown, text, &limits));
-    let installer = versions.installer(&inputs.carriers, &inputs.findings);
+    let installer = versions.installer(
+        (&inputs.carriers, &inputs.kernel_arguments),
+        &inputs.findings,
+    );
     plan.findings.splice(0..0, slips);
     plan.findings.splice(0..0, installer);
     plan.findings.splice(0..0, inputs.findings);

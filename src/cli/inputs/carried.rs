@@ -7,6 +7,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{FileContent, ManifestPath, Problem, ReadLimits, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
+use windrow_preflight::installer::KernelArguments;
 use windrow_simulate::Setup;
 
 use super::beside::DirectoryBeside;
@@ -14,6 +15,7 @@ use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
 use super::own::take_own;
 use super::rke2_config::take_rke2_config;
+use super::own_kind::has_objects;
 
 /// A text of a kind still unknown: a manifest, a configuration that carries manifests, or an envelope around
 /// configurations.
@@ -24,6 +26,11 @@ pub(super) fn text(
     bytes: Vec<u8>,
     limits: &ReadLimits,
 ) {
+    if let Some(text) = kernel_arguments(&bytes) {
+        inputs.harvester = true;
+        inputs.kernel_arguments.push((shown, text));
+        return;
+    }
     let bytes = match user_data::open(&shown, bytes, limits) {
         OpenedFile::Text(bytes) => bytes,
         OpenedFile::Wrapped(found) => return wrapped(inputs, found, limits),
@@ -55,6 +62,15 @@ pub(super) fn text(
              not a configuration with manifests"
         ));
     }
+}
+
+/// A text with parameters of Harvester's installer, if it is neither a manifest nor a configuration: an iPXE script, a boot menu, or a
+/// kernel command line.
+fn kernel_arguments(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let is_other = extract::kind_of(text) != FileKind::Manifests || has_objects(text);
+    let arguments = KernelArguments::read(text).filter(|_| !is_other);
+    arguments.map(|_| text.to_owned())
 }
 
 pub(in crate::cli) fn extract_file(shown: &str, text: &str, limits: &ReadLimits) -> Extraction {

@@ -19,6 +19,8 @@ pub(in crate::cli) struct Inputs {
     pub(in crate::cli) storage_network: Option<String>,
     /// The configurations that carry manifests: the name in messages, and the text.
     pub(in crate::cli) carriers: Vec<(String, String)>,
+    /// Kernel command lines with parameters of Harvester's installer: the name in messages, and the text.
+    pub(in crate::cli) kernel_arguments: Vec<(String, String)>,
     /// The parts of RKE2's and Windrow's own configuration that they write.
     pub(in crate::cli) configuration: Vec<Extracted>,
     /// Markers that keep files from RKE2 and that Windrow did not make.
@@ -60,6 +62,7 @@ impl Inputs {
         self.files.len()
             + self.carriers.len()
             + self.configuration.len()
+            + self.kernel_arguments.len()
             + self.own.len()
             + self.accepted.len()
             + self.findings.len()

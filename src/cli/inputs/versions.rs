@@ -6,12 +6,13 @@ use std::path::Path;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use windrow_harvester::HarvesterVersion;
 use windrow_host::hardware_class;
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::rules::Platform;
 use windrow_plan::version::Version;
 use windrow_preflight::Preflight;
+use windrow_preflight::installer::{KernelArguments, findings_with};
 use windrow_simulate::rehearse::modelled::{self, UnreadVersion};
 
 use super::facts::node_facts;
@@ -126,10 +127,10 @@ impl Versions {
     }
 
     /// The judgement of Harvester's installer on the configurations: of the given version, or of all. It skips a line for which `said` already
-    /// has a finding about its reading.
+    /// has a finding about its reading. Parameters without a configuration are a configuration of their own.
     pub(in crate::cli) fn installer(
         &self,
-        carriers: &[(String, String)],
+        (carriers, kernel_arguments): (&[NamedText], &[NamedText]),
         said: &[Finding],
     ) -> Vec<Finding> {
         let is_said = |finding: &Finding| {
@@ -141,10 +142,25 @@ impl Versions {
                 is_reading && earlier.at == finding.at
             })
         };
-        let found = carriers.iter().flat_map(|(shown, text)| {
-            windrow_preflight::installer::findings(shown, text, self.named_harvester)
-        });
-        found.filter(|finding| !is_said(finding)).collect()
+        let lines: Vec<&str> = kernel_arguments
+            .iter()
+            .map(|(_, text)| text.as_str())
+            .collect();
+        let arguments = KernelArguments::read(&lines.join("\n"));
+        let judge = |(shown, text): &NamedText| {
+            findings_with(shown, text, self.named_harvester, arguments.as_ref())
+        };
+        let found = carriers.iter().flat_map(judge);
+        let mut found: Vec<Finding> = found.filter(|finding| !is_said(finding)).collect();
+        if let (Some(arguments), [(shown, _), ..], []) = (&arguments, kernel_arguments, carriers) {
+            found.extend(match arguments.fetch_configuration() {
+                true => vec![not_given(shown)],
+                false => {
+                    findings_with(shown, ONLY_ARGUMENTS, self.named_harvester, Some(arguments))
+                }
+            });
+        }
+        found
     }
 
     /// The known facts about the node. A version without a source is unknown.
@@ -155,5 +171,22 @@ impl Versions {
             .with_harvester(harvester.as_deref())
             .with_unread_release(self.unread_release())
             .with_machine(None, self.hardware.clone())
+    }
+}
+
+/// The name of a file in messages, and its text.
+type NamedText = (String, String);
+
+/// A configuration that has only what the command line adds.
+const ONLY_ARGUMENTS: &str = "install: {}\n";
+
+fn not_given(shown: &str) -> Finding {
+    let what = "the configuration at `harvester.install.config_url`; provide it together with the kernel command line";
+    Finding {
+        incident: None,
+        code: Code::NotLookedAt,
+        severity: Code::NotLookedAt.severity(),
+        message: Code::NotLookedAt.say(&[("what", what)]),
+        at: vec![Location::line(shown, 1)],
     }
 }

@@ -10,10 +10,10 @@ use windrow_decide::settings::{self, Loaded, Settings};
 use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
-use windrow_model::reasons::Code;
 use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::SourceMap;
 use windrow_plan::knowledge::{NodeFacts, installed_chart, phase_of};
+use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues};
 use windrow_plan::rules::{Platform, RuleSet};
@@ -80,7 +80,8 @@ pub(super) fn read_node(
     let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);
-    findings.extend(versions.installer(&inputs.carriers, &findings));
+    findings.extend(versions.installer((&inputs.carriers, &inputs.kernel_arguments), &findings));
+    findings.extend(webhooks(&inputs, &findings));
     for (shown, text) in &inputs.carriers {
         findings.extend(carriers::findings(shown, text, &limits));
     }
@@ -216,16 +217,26 @@ pub(super) fn read_node(
 }
 
 fn configuration(args: &SetupArgs, inputs: &Inputs) -> (Loaded, RulesOfNode) {
-    let mut loaded = settings::merge(inputs::own_configuration(inputs));
-    // On the node the installer's webhooks are Windrow's too.
-    for (shown, text) in &inputs.carriers {
-        if inputs.harvester {
-            let errors = settings::installer_errors(shown, text);
-            loaded.errors.extend(errors);
-        }
-    }
+    let loaded = settings::merge(inputs::own_configuration(inputs));
     let in_force = inputs::rules_of_node(&loaded, &args.rules, inputs.preset);
     (loaded, in_force)
+}
+
+/// On the node the installer's webhooks are Windrow's too. One that Windrow cannot use is off, and the node works without it. A line that the
+/// installer rejects is not reported again.
+fn webhooks(inputs: &Inputs, said: &[Finding]) -> Vec<Finding> {
+    let configurations = inputs.carriers.iter().filter(|_| inputs.harvester);
+    let errors = configurations.flat_map(|(shown, text)| settings::installer_errors(shown, text));
+    let new = errors.filter(|error| !said.iter().any(|finding| finding.at.contains(&error.at)));
+    let code = Code::ConfigurationInvalid;
+    new.map(|error| Finding {
+        incident: None,
+        code,
+        severity: Severity::Warning,
+        message: code.say(&[("why", &error.message)]),
+        at: vec![error.at],
+    })
+    .collect()
 }
 
 /// The node as it is simulated.

@@ -9,6 +9,7 @@
 //! Findings never repeat a value that may be a secret: the token, passwords, addresses with a user.
 
 mod addresses;
+mod arguments;
 mod bond;
 mod cluster;
 mod disks;
@@ -22,6 +23,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod values;
+mod webhooks;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +31,7 @@ use windrow_inputs::extract::{FileKind, kind_of};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::yaml;
 
+pub use self::arguments::KernelArguments;
 pub use self::values::MTU;
 
 use windrow_harvester::versions::HarvesterVersions;
@@ -41,11 +44,25 @@ use self::shape::Shape;
 /// The findings of the installer of a version; without a version, of all known versions. A text that is not a
 /// configuration or cannot be read has no findings here: the caller that reads it reports that.
 pub fn findings(shown: &str, text: &str, version: Option<HarvesterVersion>) -> Vec<Finding> {
+    findings_with(shown, text, version, None)
+}
+
+/// Like [`findings`] if the parameters of the kernel's command line are known, too.
+pub fn findings_with(
+    shown: &str,
+    text: &str,
+    version: Option<HarvesterVersion>,
+    arguments: Option<&KernelArguments>,
+) -> Vec<Finding> {
     if kind_of(text) != FileKind::HarvesterConfig {
         return Vec::new();
     }
     let Ok(Some(root)) = yaml::installers(text) else {
         return Vec::new();
+    };
+    let root = match arguments {
+        Some(arguments) => arguments.merged(&root),
+        None => root,
     };
     let asked = asked(version);
     let mut said: BTreeMap<Remark, Vec<HarvesterVersion>> = BTreeMap::new();
@@ -56,7 +73,8 @@ pub fn findings(shown: &str, text: &str, version: Option<HarvesterVersion>) -> V
             remarks: &mut remarks,
         };
         shape.walk(&root);
-        rules::check(&as_read(&root, *release), *release, &mut remarks);
+        let read = as_read(&root, *release);
+        rules::check(&read, *release, arguments, &mut remarks);
         remarks.sort_unstable();
         remarks.dedup();
         for remark in remarks {

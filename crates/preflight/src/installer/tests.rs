@@ -532,8 +532,16 @@ fn what_the_command_line_may_add_is_no_error_and_counts_where_nobody_is_asked() 
         let [(Code::InstallerDepends, Severity::Warning, _)] = found[..] else {
             panic!("{missing}: {found:?}");
         };
-        // A user may be at the console.
-        let asked = said(&with(missing, "").replace("  automatic: true\n", ""), "");
+        // The file chooses an image or a disk, so nobody is at the console.
+        let chosen = with(missing, "").replace("  automatic: true\n", "");
+        if missing != "  mode: create\n" {
+            let found = said(&chosen, "");
+            let [(Code::InstallerDepends, Severity::Warning, _)] = found[..] else {
+                panic!("{missing}: {found:?}");
+            };
+        }
+        let chosen = chosen.replace("  device: /dev/sda\n", "");
+        let asked = said(&chosen.replace("  iso_url: http://s/h.iso\n", ""), "");
         let is_notice = |(_, severity, _): &(Code, Severity, u32)| *severity == Severity::Notice;
         assert!(asked.iter().all(is_notice), "{missing}: {asked:?}");
     }
@@ -558,6 +566,70 @@ fn what_the_command_line_may_add_is_no_error_and_counts_where_nobody_is_asked() 
     let keys = with("password: pw", "ssh_authorized_keys: [a]");
     assert_eq!(said(&keys, ""), []);
     assert_eq!(said("install: {mode: install, automatic: true}\n", ""), []);
+}
+
+/// What the installer says if the kernel's command line is known, too.
+fn with_arguments(text: &str, arguments: &str) -> Vec<(Code, String)> {
+    let arguments = KernelArguments::read(arguments);
+    let found = findings_with("c.yaml", text, None, arguments.as_ref());
+    found
+        .into_iter()
+        .map(|finding| (finding.code, finding.message))
+        .collect()
+}
+
+#[test]
+fn with_the_command_line_a_missing_value_is_refused_and_all_are_named_at_once() {
+    let text = with("  automatic: true\n", "")
+        .replace("  device: /dev/sda\n", "")
+        .replace("  vip: 10.0.0.19\n", "")
+        .replace("  vip_mode: static\n", "");
+    let found = with_arguments(&text, "harvester.install.automatic=true");
+    let [(Code::InstallerRefuses, message)] = &found[..] else {
+        panic!("{found:?}");
+    };
+    for key in ["install.device", "install.vip_mode", "install.vip (if"] {
+        assert!(message.contains(key), "{message}");
+    }
+    let all = "harvester.install.automatic=true harvester.install.device=/dev/sda harvester.install.vip_mode=static \
+               harvester.install.vip=10.0.0.19";
+    assert_eq!(with_arguments(&text, all), []);
+    let open = all.replace("10.0.0.19", "${vip}");
+    assert_eq!(with_arguments(&text, &open), []);
+    let wrong = all.replace("10.0.0.19", "10.0.0.300");
+    assert_eq!(with_arguments(&text, &wrong)[0].0, Code::InstallerRefuses);
+    // Without `automatic`, the installer asks.
+    let asks = with_arguments(&text, "harvester.install.debug=true");
+    assert_eq!(asks[0].0, Code::InstallerDepends);
+}
+
+#[test]
+fn a_webhook_that_the_installer_cannot_use_is_a_warning_with_the_event_that_was_meant() {
+    let hook = |hook: &str| {
+        let text = with(
+            "  vip_mode: static\n",
+            &format!("  vip_mode: static\n  webhooks: [{{{hook}, url: http://s/}}]\n"),
+        );
+        with_arguments(&text, "")
+    };
+    for (written, meant) in [
+        ("event: SUCEEDED, method: GET", "did you mean SUCCEEDED?"),
+        ("event: succeeded, method: GET", "did you mean SUCCEEDED?"),
+        (
+            "event: NODE_READY, method: GET",
+            "write one of STARTED, SUCCEEDED, FAILED",
+        ),
+        ("method: GET", "write one of STARTED"),
+        ("event: STARTED, method: GTE", "did you mean GET?"),
+        ("event: STARTED", "write one of GET"),
+    ] {
+        let found = hook(written);
+        let [(Code::InstallerUnintended, message)] = &found[..] else {
+            panic!("{written}: {found:?}");
+        };
+        assert!(message.contains(meant), "{message}");
+    }
+    assert_eq!(hook("event: STARTED, method: get"), []);
 }
 
 #[test]
