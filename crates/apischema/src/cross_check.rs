@@ -4,8 +4,10 @@
 //! An operator or a chart of the files may still create a missing object: that is only a notice, and the verdict is
 //! unknown.
 
+mod accounts;
 mod duplicates;
 mod limits;
+mod node_labels;
 mod pod_security;
 mod policies;
 mod references;
@@ -49,7 +51,7 @@ pub(super) struct CrossCheck {
     installer: Option<Location>,
     bindings: Vec<Binding>,
     configs: Vec<(String, String, Location)>,
-    /// Findings on the values of charts.
+    /// Findings on single objects.
     values: Vec<Finding>,
     /// Charts with values that Helm cannot read, and their Jobs.
     without_values: BTreeMap<ObjectRef, String>,
@@ -109,6 +111,7 @@ impl CrossCheck {
             self.installer.get_or_insert_with(place);
         }
         self.references.add(object, &namespace, shown);
+        self.values.extend(node_labels::judge(object, shown));
         self.pod_security.add(object, &namespace, shown);
         self.duplicates.add(object, shown);
         self.taken.add(object, shown);
@@ -136,6 +139,7 @@ impl CrossCheck {
                     .extend(values::replaces_packaged(object, shown));
                 self.charts.insert(name);
             }
+            ("harvesterhci.io", "Addon") => self.values.extend(values::addon(object, shown)),
             ("helm.cattle.io", "HelmChartConfig") => {
                 self.judge_values(object, shown);
                 let line = object.node.at(&["metadata", "name"]).map(|node| node.line);

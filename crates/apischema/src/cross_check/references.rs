@@ -14,6 +14,7 @@ use windrow_plan::SourceMap;
 use windrow_plan::knowledge::is_platforms_namespace;
 use windrow_plan::kubernetes::is_built_in_group;
 
+use super::accounts::is_platforms_account;
 use super::finding;
 
 /// Kind, namespace (empty if the kind has none) and name.
@@ -426,7 +427,10 @@ impl References {
             _ => false,
         };
         // Many objects of the platform's own namespaces are not in these files.
-        let of_platform = is_platforms_namespace(namespace);
+        let of_platform = match (kind, namespace) {
+            ("ServiceAccount", "kube-system") => is_platforms_account(name),
+            _ => is_platforms_namespace(namespace),
+        };
         let is_written = kind == "Secret" && self.writes_secrets;
         !is_everywhere && !of_platform && !is_written && !self.declared.contains(named)
     }

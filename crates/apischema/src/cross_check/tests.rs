@@ -1,3 +1,4 @@
+mod nodes;
 mod refusals;
 
 use windrow_model::manifest::{self, FileContent, ReadLimits};

@@ -1,8 +1,11 @@
 //! Judges the charts that helm-controller installs: their names, and `valuesContent` of HelmCharts and HelmChartConfigs. Can Helm
 //! read the values, and does a chart?
 
+use std::net::IpAddr;
+
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, NodeValue, Object, ReadLimits, yaml};
+use windrow_model::grammars::is_subdomain;
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
 
@@ -67,6 +70,41 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> Vec<Finding> {
             })
         }
     }
+}
+
+/// Like [`judge`] for an Addon of Harvester that is enabled. Harvester's webhook also refuses the one of experimental-addons whose `hostname`
+/// is not fully qualified (harvester `pkg/webhook/resources/addon/validator.go`, validateVClusterAddon; harvester#9816). From v0.30 of its
+/// chart on, the value is below `global`.
+pub(super) fn addon(object: &Object, shown: &SourceMap) -> Vec<Finding> {
+    const VCLUSTER: &str = "rancher-vcluster";
+    let spec = object.node.get("spec");
+    let value = |key: &str| spec.and_then(|spec| spec.entry(key));
+    if value("enabled").and_then(|entry| entry.value.as_bool()) != Some(true) {
+        return Vec::new();
+    }
+    let mut found = judge(object, shown);
+    let Some(entry) = value("valuesContent").filter(|_| object.id.name == *VCLUSTER) else {
+        return found;
+    };
+    let values = entry.value.as_str().map(yaml::parse_configuration);
+    if let Some(Ok(Some(values))) = values {
+        let mut places = [&["hostname"][..], &["global", "hostname"]].into_iter();
+        let name = places.find_map(|place| values.str_at(place));
+        let is_qualified = |name: &str| {
+            is_subdomain(name) && name.contains('.') && name.parse::<IpAddr>().is_err()
+        };
+        if !name.is_some_and(is_qualified) {
+            let why = "`hostname` is not a fully qualified domain name, and Harvester's webhook refuses the Addon";
+            let words = [("object", &*object.id.to_string()), ("why", why)];
+            let code = Code::ChartValuesInvalid;
+            found.push(finding(
+                code,
+                code.say(&words),
+                vec![shown.at(Some(entry.line))],
+            ));
+        }
+    }
+    found
 }
 
 /// Helm splits keys at dots in `--set`, and not in a file of values. Keys further down may have dots: labels, files of a ConfigMap.
