@@ -83,7 +83,10 @@ impl Finding {
             Code::RoleWithoutProvider | Code::ClaimWithoutClass => {
                 self.severity == Severity::Notice
             }
-            Code::InstallerDepends | Code::MayBeBrought => self.severity == Severity::Warning,
+            // Of such a key Windrow cannot tell whether its files are written.
+            Code::InstallerDepends | Code::MayBeBrought | Code::WriteFilesSpelling => {
+                self.severity == Severity::Warning
+            }
             _ => false,
         }
     }

@@ -388,7 +388,13 @@ fn proved(findings: &[Finding]) -> Option<Ending> {
     let ends = findings.iter().filter_map(|finding| match finding {
         finding if finding.severity == Severity::Error => Some(Ending::Stuck),
         finding if finding.code == Code::NotLookedAt => Some(Ending::Unknown),
-        finding if finding.code == Code::InstallerDepends && finding.is_unknown() => {
+        finding
+            if finding.is_unknown()
+                && matches!(
+                    finding.code,
+                    Code::InstallerDepends | Code::WriteFilesSpelling
+                ) =>
+        {
             Some(Ending::Unknown)
         }
         _ => None,
