@@ -125,6 +125,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
     }
     let misfits = types::problems(kind, text, &root);
     add_new(&mut extraction.problems, misfits);
+    extraction.problems.extend(types::modes(kind, &root));
     extraction
 }
 

@@ -216,7 +216,7 @@ impl GateInputs {
             let message = &problem.message;
             match problem.code {
                 // A manifest sets no gates.
-                Code::PathNotRead | Code::PathSetAside => {}
+                Code::PathNotRead | Code::PathSetAside | Code::FileModeUnintended => {}
                 Code::KeyNotRead => self.errors.push(format!("{shown}{line}: {message}")),
                 Code::UserDataIgnored => eprintln!("windrow: {shown}{line}: {message}"),
                 Code::NotLookedAt => {

@@ -121,8 +121,7 @@ fn what_butane_takes_from_beside_it_has_its_own_name_and_lines() {
     );
 }
 
-const DEFINITION: &str =
-    "apiVersion: 1.0\nimage:\n  imageType: iso\nkubernetes:\n  version: v1.34.2+rke2r1\n";
+const DEFINITION: &str = "apiVersion: 1.0\nimage:\n  {imageType: iso, arch: x86_64, baseImage: b.iso, outputImageName: o.iso}\nkubernetes:\n  version: v1.34.2+rke2r1\n";
 
 /// A definition and what lies beside it.
 fn definition(more: &str, files: &[(&str, &str)]) -> Given {

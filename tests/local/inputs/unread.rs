@@ -19,7 +19,7 @@ fn commands_downloads_and_further_configurations_are_unknown_to_every_verb() {
             "c.yaml:3",
         ),
         (
-            "os:\n  after_install_chroot_commands:\n  - touch /etc/rancher/rke2/config.yaml\n"
+            "os:\n  after_install_chroot_commands:\n  - tee /etc/rancher/rke2/config.yaml\n"
                 .to_owned(),
             "os.afterInstallChrootCommands: a command names /etc/rancher/",
         ),

@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 use windrow_model::manifest::file_kind::is_cloud_config;
 use windrow_model::manifest::yaml::ForeignTag;
 use windrow_model::reasons::Code;
+use windrow_model::suggest::nearest;
 
 use super::image_builder::is_known_version;
 use super::unread::{ignored, image_builder_key};
-use super::{FileKind, Node, Problem};
-use crate::input_types::{InputTypes, Misfit};
+use super::{FileKind, Node, NodeValue, Problem, key_not_read};
+use crate::input_types::{InputTypes, Misfit, UnknownKey};
 
 static YIP: LazyLock<InputTypes> = LazyLock::new(|| shipped(include_str!("../../data/yip.yaml")));
 static CLOUD_INIT: LazyLock<InputTypes> =
@@ -58,9 +59,21 @@ fn yip(text: &str, root: &Node) -> Vec<Problem> {
         found.extend(misfits.map(|misfit| wrong(&misfit, "yip", effect)));
         effect = "ignores all stages of the file";
     }
-    let misfits = YIP.misfits("YipConfig", root).values.into_iter();
-    found.extend(misfits.map(|misfit| wrong(&misfit, "yip", effect)));
+    let misfits = YIP.misfits("YipConfig", root);
+    let values = misfits.values.iter();
+    found.extend(values.map(|misfit| wrong(misfit, "yip", effect)));
+    found.extend(misfits.keys.iter().filter_map(slip));
     found
+}
+
+/// A misspelt key of a step: yip does nothing with it.
+fn slip(key: &UnknownKey<'_>) -> Option<Problem> {
+    let is_of_step =
+        key.path.matches("[]").count() == 1 && key.path.ends_with(&format!("[].{}", key.entry.key));
+    let known = key.known.iter().map(String::as_str);
+    let meant = nearest(&key.entry.key, known).filter(|_| is_of_step)?;
+    let why = format!("yip has no such key; did you mean `{meant}`?");
+    Some(key_not_read(&key.path, key.entry.line, &why))
 }
 
 fn cloud_init(misfit: Misfit) -> Problem {
@@ -100,6 +113,47 @@ fn sentence(misfit: &Misfit, reader: &str, effect: &str) -> String {
         path => format!("`{path}`"),
     };
     format!("{name} is {is}, not {expected}; {reader} {effect}{hint}")
+}
+
+/// Modes whose digits are octal, written as decimal numbers: `600` is the mode 1130.
+const OCTAL_DIGITS: [u64; 14] = [
+    400, 440, 444, 600, 640, 644, 660, 664, 666, 700, 750, 755, 775, 777,
+];
+
+/// Permissions that are probably meant as octal numbers (elemental#1780). The node works without the change if only root reads the file.
+pub(super) fn modes(kind: FileKind, root: &Node) -> Vec<Problem> {
+    let steps = || {
+        let stages = root.get("stages").map_or(&[][..], Node::entries).iter();
+        stages.flat_map(|stage| stage.value.items())
+    };
+    let files: Vec<&Node> = match kind {
+        FileKind::CloudInit => root.list("write_files").iter().collect(),
+        FileKind::Yip => steps()
+            .flat_map(|step| step.list("files").iter().chain(step.list("directories")))
+            .collect(),
+        _ => return Vec::new(),
+    };
+    let modes = files.into_iter().filter_map(|file| file.get("permissions"));
+    modes.filter_map(decimal).take(MOST_MODES).collect()
+}
+
+/// Most modes that are reported.
+const MOST_MODES: usize = 100;
+
+fn decimal(mode: &Node) -> Option<Problem> {
+    let NodeValue::Number(number) = &mode.value else {
+        return None;
+    };
+    let written = number
+        .as_u64()
+        .filter(|written| OCTAL_DIGITS.contains(written))?;
+    let code = Code::FileModeUnintended;
+    let (written, mode_text) = (written.to_string(), format!("{written:o}"));
+    Some(Problem {
+        code,
+        line: Some(mode.line),
+        message: code.say(&[("written", &written), ("mode", &mode_text)]),
+    })
 }
 
 /// Tags that cloud-init's reader does not know. PyYAML's safe loader rejects the document, and cloud-init goes on
@@ -217,6 +271,48 @@ mod tests {
             found("stages:\n  boot:\n    files: []\n"),
             refused(3, "`stages.boot` is a map")
         );
+    }
+
+    #[test]
+    fn a_misspelt_key_of_a_step_is_found_and_a_mode_in_decimal_is_a_warning() {
+        let codes = |text: &str| -> Vec<(Code, u32)> {
+            let found = found(text).into_iter();
+            found.map(|(code, line, _)| (code, line)).collect()
+        };
+        let step = |step: &str| format!("stages:\n  network.before:\n  - {step}\n");
+        for key in ["command", "fils", "direktories"] {
+            assert_eq!(
+                codes(&step(&format!("{key}: []"))),
+                [(Code::KeyNotRead, 3)],
+                "{key}"
+            );
+        }
+        for right in ["if_files: {}", "mine: []", "users: {a: {nam: b}}"] {
+            assert_eq!(codes(&step(right)), [], "{right}");
+        }
+        for mode in ["600", "644", "777"] {
+            let file = format!("{{path: /a, permissions: {mode}}}");
+            let wrong = [(Code::FileModeUnintended, 3)];
+            assert_eq!(codes(&step(&format!("files: [{file}]"))), wrong, "{mode}");
+            assert_eq!(
+                codes(&step(&format!("directories: [{file}]"))),
+                wrong,
+                "{mode}"
+            );
+            assert_eq!(
+                codes(&format!("#cloud-config\nwrite_files:\n- {file}\n")),
+                wrong,
+                "{mode}"
+            );
+        }
+        for mode in ["0600", "384", "420", "0o644"] {
+            let file = format!("{{path: /a, permissions: {mode}}}");
+            assert_eq!(
+                codes(&format!("#cloud-config\nwrite_files:\n- {file}\n")),
+                [],
+                "{mode}"
+            );
+        }
     }
 
     #[test]

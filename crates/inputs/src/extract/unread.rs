@@ -56,6 +56,10 @@ pub(super) fn beginning(kind: FileKind, source: &str, text: &str) -> Vec<Problem
         FileKind::CloudInit if source.ends_with(".cfg") && !is_cloud_config(text) => Vec::new(),
         FileKind::CloudInit => match first_line::fault(text) {
             Some((line, why)) => refused(line, format!("cloud-init ignores this file: {why}")),
+            None if !is_cloud_config(text) && is_user_data(source) => refused(
+                1,
+                "cloud-init ignores this file: its first line is not `#cloud-config`".to_owned(),
+            ),
             None if !is_cloud_config(text) => without_header(text),
             None => {
                 let why = "`## template: jinja` counts only in the first line, so cloud-init fills in no expression; move it up";
@@ -63,12 +67,23 @@ pub(super) fn beginning(kind: FileKind, source: &str, text: &str) -> Vec<Problem
                 late.map(|line| ignored(line, why)).into_iter().collect()
             }
         },
+        FileKind::Butane if source.ends_with(".ign") => {
+            let why = "Ignition reads JSON, and this is Butane's YAML; translate it with butane";
+            refused(1, why.to_owned())
+        }
         FileKind::Ignition if text.starts_with('\u{feff}') => {
             let why = "Ignition cannot read JSON with a byte-order mark; save the file as UTF-8 without it";
             refused(1, why.to_owned())
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether a file has the name of user-data: `user-data`, `userdata.yaml`.
+fn is_user_data(source: &str) -> bool {
+    let base = source.rsplit('/').next().unwrap_or_default();
+    let plain = base.to_lowercase().replace(['-', '_'], "");
+    plain.starts_with("userdata")
 }
 
 fn without_header(text: &str) -> Vec<Problem> {
@@ -158,17 +173,6 @@ fn yip(text: &str, root: &Node) -> Vec<Problem> {
             false => "yip takes it only below a first line `#cloud-config`; move it into a stage",
         };
         found.push(key_not_read(&entry.key, entry.line, why));
-    }
-    for stage in stages.value.entries() {
-        for entry in stage.value.items().iter().flat_map(Node::entries) {
-            let meant = nearest(&entry.key, ["files"].into_iter());
-            // A newer yip than Harvester's reads `if_files` (mudler/yip v1.21.0).
-            if meant.is_some() && !["files", "if_files"].contains(&entry.key.as_str()) {
-                let key = format!("stages.{}[].{}", stage.key, entry.key);
-                let why = "yip has no such key; did you mean `files`?";
-                found.push(key_not_read(&key, entry.line, why));
-            }
-        }
     }
     found
 }

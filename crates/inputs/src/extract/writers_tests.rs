@@ -351,3 +351,20 @@ fn a_manifest_under_a_name_that_rke2_does_not_read_is_reported_and_other_files_a
     let template = "{% if x %}\napiVersion: v1\nkind: {{ y }}\n{% endif %}\n";
     assert_eq!(named("a.yaml.j2", template), [(Code::PathNotRead, 3)]);
 }
+
+#[test]
+fn a_file_that_its_reader_does_not_recognise_is_refused_by_its_name() {
+    let codes =
+        |name: &str, text: &str| problem_codes(&extract(name, text, &ReadLimits::default()));
+    let no_header = "write_files: []\nusers: []\n";
+    for name in ["seed/user-data", "userdata.yaml", "USER_DATA"] {
+        assert_eq!(codes(name, no_header), [(Code::InputRefused, 1)], "{name}");
+    }
+    assert_eq!(codes("99-site.cfg", no_header), []);
+    assert!(codes("c.yaml", no_header).contains(&(Code::NotLookedAt, 1)));
+    let butane = "variant: fcos\nversion: 1.5.0\n";
+    assert_eq!(codes("config.ign", butane), [(Code::InputRefused, 1)]);
+    assert_eq!(codes("config.bu", butane), []);
+    let marked = "\u{feff}{\"ignition\": {\"version\": \"3.4.0\"}}";
+    assert_eq!(codes("config.ign", marked), [(Code::InputRefused, 1)]);
+}

@@ -69,8 +69,7 @@ pub(super) fn is_mime(text: &str) -> bool {
 
 /// Ignores a message, as cloud-init does.
 pub(super) fn pass_over(wrapped: &mut Wrapped, why: &str) {
-    wrapped.ignored(1, why);
-    wrapped.not_looked_at(1, "the parts of a message that cloud-init ignores");
+    wrapped.refused(1, why);
 }
 
 pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &ReadLimits) {
@@ -106,10 +105,7 @@ pub(super) fn read(wrapped: &mut Wrapped, shown: &str, text: &str, limits: &Read
     };
     take_parts(wrapped, shown, text, &message, limits);
     if wrapped.parts.is_empty() && wrapped.problems.is_empty() && wrapped.notes.is_empty() {
-        wrapped.not_looked_at(
-            1,
-            "a multipart message without any part; check its boundary",
-        );
+        wrapped.refused(1, "the message has no part; check its boundary");
     }
 }
 

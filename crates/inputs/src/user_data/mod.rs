@@ -114,8 +114,7 @@ pub fn open(shown: &str, bytes: Vec<u8>, limits: &ReadLimits) -> OpenedFile {
         mime::read(&mut wrapped, shown, text, limits);
         return wrapped.done();
     }
-    if let Some(fault) = marked(text) {
-        let (line, why) = fault;
+    if let Some((line, why)) = marked(text).or_else(|| encoded(text)) {
         wrapped.refused(line, &why);
         return OpenedFile::Wrapped(wrapped);
     }
@@ -163,6 +162,20 @@ fn marked(text: &str) -> Option<first_line::FirstLineFault> {
         _ => true,
     };
     first_line::fault(text).filter(|_| !is_cloud_config && !is_others)
+}
+
+/// Why cloud-init does not read user-data in base64. Some platforms take it so from their users and decode it, but not those that
+/// read a file of an image.
+fn encoded(text: &str) -> Option<first_line::FirstLineFault> {
+    let digits: String = text.split_ascii_whitespace().collect();
+    let is_long = digits.len() >= "#cloud-config".len();
+    let decoded = is_long
+        .then(|| encoding::decode_base64(digits.as_bytes()))?
+        .ok()?;
+    let kind = type_of(std::str::from_utf8(&decoded).ok()?)?;
+    let why =
+        "the file is user-data in base64, which cloud-init does not decode; write it as it is";
+    (kind != "text/x-shellscript").then(|| (1, why.to_owned()))
 }
 
 /// Unpacks gzip. The lines are those of the unpacked text.
@@ -252,7 +265,10 @@ impl Wrapped {
 
     fn done(mut self) -> OpenedFile {
         let is_ignored = |problem: &Problem| problem.code == Code::UserDataIgnored;
-        if self.parts.is_empty() && self.problems.iter().all(is_ignored) {
+        let nothing = self.parts.is_empty() && self.problems.iter().all(is_ignored);
+        if nothing && self.notes.is_empty() {
+            self.refused(1, "the file has no part that it reads");
+        } else if nothing {
             self.not_looked_at(1, "this file: it has no cloud-config that cloud-init reads");
         }
         merge::merge(&mut self);

@@ -232,7 +232,7 @@ fn what_is_not_read_is_named_with_its_line() {
         ("## template: jinja\nusers: []\n", Code::UserDataIgnored),
         (
             "Content-Type: multipart/mixed; boundary=X\n\n--X\n",
-            Code::UserDataIgnored,
+            Code::InputRefused,
         ),
         (
             "MIME-Version: 1.0\nContent-Type: multipart/mixed\n\nx\n",

@@ -193,7 +193,13 @@ const MOST_KEYS: usize = 10_000;
 
 /// The first top-level keys of a text that is not valid YAML.
 fn keys_by_line(text: &str) -> Vec<(String, u32)> {
-    let lines = (1..).zip(text.lines());
+    // The keys of JSON are behind a brace, which may be on their line.
+    let is_json = text.trim_start().starts_with('{');
+    let key_of = |line: &'_ str| match is_json {
+        true => line.trim_start_matches(['{', ' ', '\t']).to_owned(),
+        false => line.to_owned(),
+    };
+    let lines = (1..).zip(text.lines().map(key_of));
     lines
         .filter(|(_, line)| !line.starts_with([' ', '\t', '#', '-']))
         .filter_map(|(number, line)| {
@@ -418,6 +424,10 @@ mod tests {
             ("variant: dark\nversion: 2\n", FileKind::Manifests),
             ("ignition: true\n", FileKind::Manifests),
             // Later mistakes hide nothing.
+            (
+                "{\n  \"ignition\": {\"version\": \"3.4.0\"},\n  \"storage\": {\"files\": [}\n}\n",
+                FileKind::Ignition,
+            ),
             (
                 "variant: fcos\nversion: 1.5.0\nstorage:\n\tfiles: []\n",
                 FileKind::Butane,

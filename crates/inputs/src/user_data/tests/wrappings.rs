@@ -17,7 +17,7 @@ fn a_message_behind_something_else_is_none_to_cloud_init() {
         let found = opened(format!("{front}{text}"));
         assert_eq!(
             problem_codes(&found),
-            [(Code::UserDataIgnored, 1), (Code::NotLookedAt, 1)],
+            [(Code::InputRefused, 1)],
             "{front:?}"
         );
         assert!(found.problems[0].message.contains(what), "{found:?}");
@@ -58,17 +58,19 @@ fn a_part_without_keys_is_passed_over() {
 }
 
 #[test]
-fn a_file_of_which_cloud_init_takes_nothing_is_not_looked_at() {
+fn a_file_of_which_cloud_init_takes_nothing_is_refused_and_one_with_a_script_is_not_looked_at() {
     for text in [
         "## template: jinja\nusers: []\n".to_owned(),
         "#cloud-config-archive\na: 1\n".to_owned(),
         "#cloud-config-archive\n[]\n".to_owned(),
         message(&[("Content-Type: application/octet-stream", "x")]),
-        message(&[("Content-Type: text/x-shellscript", "#!/bin/sh")]),
+        BASE64_STANDARD.encode("#cloud-config\nusers: []\n"),
     ] {
         let codes = problem_codes(&opened(text.clone()));
-        assert_eq!(codes.last(), Some(&(Code::NotLookedAt, 1)), "{text}");
+        assert_eq!(codes.last(), Some(&(Code::InputRefused, 1)), "{text}");
     }
+    let script = message(&[("Content-Type: text/x-shellscript", "#!/bin/sh")]);
+    assert_eq!(problem_codes(&opened(script)), [(Code::NotLookedAt, 1)]);
 }
 
 #[test]
