@@ -146,6 +146,7 @@ const FIELDS: &[&str] = &[
     "limit",
     "manifests",
     "marker",
+    "mode",
     "name",
     "near",
     "need",

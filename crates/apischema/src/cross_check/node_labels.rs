@@ -22,7 +22,7 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> Option<Finding> {
     let spec = object.pod_template()?.spec;
     let (line, label) = selector(spec).or_else(|| affinity(spec))?;
     let code = Code::NodeLabelWithoutNode;
-    let words = [("object", &*object.id.to_string()), ("label", &*label)];
+    let words = [("object", &*object.id.to_string()), ("labels", &*label)];
     Some(finding(code, code.say(&words), vec![shown.at(Some(line))]))
 }
 

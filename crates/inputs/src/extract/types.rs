@@ -152,7 +152,7 @@ fn decimal(mode: &Node) -> Option<Problem> {
     Some(Problem {
         code,
         line: Some(mode.line),
-        message: code.say(&[("written", &written), ("mode", &mode_text)]),
+        message: code.say(&[("value", &written), ("mode", &mode_text)]),
     })
 }
 

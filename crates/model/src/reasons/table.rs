@@ -180,7 +180,7 @@ reasons! {
             "Add the object or correct the name. If the field supports it, `optional: true` lets pods start without the object."
             "4f0d9a6be1c84725b3d6a08e5c92f714";
         NodeLabelWithoutNode "node-label-without-node" Warning
-            "{object} runs only on nodes with the label {label}, and RKE2 gives the labels of its roles the value true"
+            "{object} runs only on nodes with the label {labels}, and RKE2 gives the labels of its roles the value true"
             "Select the label with the value \"true\", or only its key with the operator Exists. Otherwise these pods stay Pending."
             "b8aec8abdb194517bfb6abf7c7508fb7";
         KeyWithoutValue "key-without-value" Warning
@@ -356,7 +356,7 @@ reasons! {
             "Nothing to do if you set the file aside on purpose. Otherwise end its name in .yaml, .yml or .json."
             "8042a258ef0746538060c7fed170fa70";
         FileModeUnintended "file-mode-unintended" Warning
-            "the permissions {written} are a decimal number, so the file gets the mode {mode}"
+            "the permissions {value} are a decimal number, so the file gets the mode {mode}"
             "Write a zero in front, for example 0600. Some programs refuse a file with this mode, others never notice it."
             "4676bc8bd3a84acf8b0d8d8d1be75ce5";
         InputRefused "input-refused" Error
