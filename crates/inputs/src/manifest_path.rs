@@ -104,12 +104,12 @@ const SET_ASIDE: [&str; 10] = [
 pub(crate) fn name_in_directory(path: &str) -> NameInDirectory {
     let base = path.rsplit('/').next().unwrap_or_default();
     let ending = base.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let is_set_aside = |known: &&str| ending.eq_ignore_ascii_case(known);
+    let is_set_aside = |known: &str| ending.eq_ignore_ascii_case(known);
     if is_manifest_name(base) {
         NameInDirectory::Read
     } else if ending == "skip" {
         NameInDirectory::Marker
-    } else if base.ends_with('~') || SET_ASIDE.iter().any(|known| is_set_aside(&known)) {
+    } else if base.ends_with('~') || SET_ASIDE.iter().any(|known| is_set_aside(known)) {
         NameInDirectory::SetAside
     } else {
         NameInDirectory::NotRead

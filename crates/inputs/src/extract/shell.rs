@@ -405,9 +405,11 @@ fn redirection(splitter: &mut Splitter, rest: &str) -> usize {
         (3, Next::Delimiter(true))
     } else if rest.starts_with("<<") {
         (2, Next::Delimiter(false))
-    } else if rest.starts_with("<>") || rest.starts_with(">>") || rest.starts_with(">|") {
-        (2, Next::Output)
-    } else if rest.starts_with(">&") {
+    } else if rest.starts_with("<>")
+        || [">>", ">|", ">&"]
+            .iter()
+            .any(|begin| rest.starts_with(begin))
+    {
         (2, Next::Output)
     } else if rest.starts_with('>') {
         (1, Next::Output)

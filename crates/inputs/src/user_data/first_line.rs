@@ -48,8 +48,9 @@ pub(crate) fn fault(text: &str) -> Option<FirstLineFault> {
         let why = format!("the first line is `{}`; write `{meant}`", short(first));
         return Some((number, why));
     }
-    let comments = lines.take_while(|(_, line)| line.trim().is_empty() || line.starts_with('#'));
-    let header = comments.filter(|(_, line)| type_of(line).is_some()).next();
+    let mut comments =
+        lines.take_while(|(_, line)| line.trim().is_empty() || line.starts_with('#'));
+    let header = comments.find(|(_, line)| type_of(line).is_some());
     let (later, header) = header.filter(|(_, line)| !line.starts_with("#!"))?;
     let header = short(header);
     Some((

@@ -361,7 +361,7 @@ fn server(kubernetes: &Node, beside: &dyn FilesBeside, broken: &mut Vec<Broken>)
     };
     let servers = kubernetes.list("nodes").iter();
     let servers = servers.filter(|node| word(Some(node), "type") == "server");
-    if word(Some(&server), "node-ip") != "" && servers.count() > 1 {
+    if !word(Some(&server), "node-ip").is_empty() && servers.count() > 1 {
         let why = format!("{SERVER} sets `node-ip`, which several servers cannot share");
         broken.push((line, why));
     }
