@@ -14,8 +14,8 @@ use super::beside::DirectoryBeside;
 use super::gathered::{Destination, Inputs, manifest, own_manifest};
 use super::markers::ForeignMarker;
 use super::own::take_own;
-use super::rke2_config::take_rke2_config;
 use super::own_kind::has_objects;
+use super::rke2_config::take_rke2_config;
 
 /// A text of a kind still unknown: a manifest, a configuration that carries manifests, or an envelope around
 /// configurations.

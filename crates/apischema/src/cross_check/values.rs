@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, NodeValue, Object, ReadLimits, yaml};
 use windrow_model::grammars::is_subdomain;
+use windrow_model::manifest::{Node, NodeValue, Object, ReadLimits, yaml};
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
 
@@ -55,7 +55,7 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> Vec<Finding> {
     };
     // Helm takes the first document, and of two equal keys the last (sigs.k8s.io/yaml without strict mode).
     let first = yaml::input(text, &ReadLimits::default());
-    match first.map(|(root, _)| root) {
+    match first.map(|file| file.root) {
         Ok(None) => Vec::new(),
         Ok(Some(node)) => match &node.value {
             NodeValue::Null => Vec::new(),

@@ -249,6 +249,11 @@ pub fn judge_keys(
     found
 }
 
+/// Whether only `rke2 server` has this key.
+pub(super) fn is_of_servers(name: &str) -> bool {
+    KNOWN.get(name).is_some_and(|key| !key.agent)
+}
+
 /// Keys that a file has twice: RKE2 reads the last one only (k3s `pkg/configfilearg/parser.go`).
 fn written_twice(files: &[Rke2ConfigFile]) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -10,7 +10,7 @@ use std::fmt;
 use windrow_model::findings::Location;
 
 use super::config::Rke2ConfigFile;
-use super::keys::{WrittenKey, is_true, written};
+use super::keys::{WrittenKey, is_of_servers, is_true, written};
 use super::service_ranges::Network;
 use crate::version::Version;
 
@@ -43,6 +43,8 @@ pub struct SharedValues {
     critical: BTreeMap<&'static str, (String, Location)>,
     /// Whether it names a server to join.
     pub joins: bool,
+    /// Whether it has a key that only `rke2 server` reads.
+    pub is_of_a_server: bool,
     token: Option<(JoinToken, Location)>,
     agent_token: Option<JoinToken>,
     /// Whether a file has a token, so that the nodes cannot be compared.
@@ -133,6 +135,7 @@ impl SharedValues {
         Some(Self {
             critical: critical.collect(),
             joins: text("server").is_some(),
+            is_of_a_server: keys.keys().any(|name| is_of_servers(name)),
             token: token("token"),
             agent_token: token("agent-token").map(|(token, _)| token),
             has_token_file: text("token-file").or(text("agent-token-file")).is_some(),

@@ -118,7 +118,7 @@ fn proxy_fault(fields: &Map<String, Value>, node: Option<Ipv4Addr>) -> Option<St
 /// Why Helm can never read the values of an addon.
 pub(super) fn values_fault(values: &str) -> Option<String> {
     let first = yaml::input(values, &ReadLimits::default());
-    match first.map(|(root, _)| root) {
+    match first.map(|file| file.root) {
         Ok(None) => None,
         Ok(Some(Node {
             value: NodeValue::Mapping(_) | NodeValue::Null,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use windrow_inputs::extract::{FileKind, field, kind_of};
 use windrow_model::findings::{Finding, Location};
@@ -23,6 +23,8 @@ pub struct NodeIdentity {
     hostname: Option<(String, Location)>,
     /// Static address of the node.
     address: Option<(String, Location)>,
+    /// Mask of its network.
+    mask: Option<(String, Location)>,
     /// Static address of the cluster.
     vip: Option<(String, Location)>,
     server_url: Option<(String, Location)>,
@@ -66,6 +68,7 @@ impl NodeIdentity {
             token: value(Some(&root), "token").map(|(token, at)| (ClusterToken(token), at)),
             hostname: value(os, "hostname"),
             address: value(management, "ip").filter(|_| is_static),
+            mask: value(management, "subnetMask").filter(|_| is_static),
             vip: value(install, "vip").filter(|_| has_fixed_vip),
             server_url: value(Some(&root), "serverUrl"),
             founds,
@@ -81,6 +84,7 @@ impl NodeIdentity {
             token: self.token.or(other.token),
             hostname: self.hostname.or(other.hostname),
             address: self.address.or(other.address),
+            mask: self.mask.or(other.mask),
             vip: self.vip.or(other.vip),
             server_url: self.server_url.or(other.server_url),
         }
@@ -118,7 +122,56 @@ pub fn conflicts(nodes: &[(&str, &NodeIdentity)]) -> Vec<Finding> {
         found.push(finding(Code::NodesDisagree.severity(), nodes, &why));
     }
     other_servers(nodes, &mut found);
+    taken_vip(nodes, &mut found);
+    other_networks(nodes, &mut found);
     found
+}
+
+/// kube-vip binds the VIP on the management network, so no node can have it as its own (harvester/docs#175). The installer compares
+/// only the values of one file.
+fn taken_vip(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
+    for (founder, own) in nodes {
+        let Some((vip, vip_at)) = &own.vip else {
+            continue;
+        };
+        for (name, one) in nodes.iter().filter(|(name, _)| name != founder) {
+            let Some((_, at)) = one.address.as_ref().filter(|(address, _)| address == vip) else {
+                continue;
+            };
+            let both = vec![(*founder, vip_at.clone()), (*name, at.clone())];
+            let why = format!("the VIP {vip} is also the address of {name}");
+            found.push(finding(Code::NodesDisagree.severity(), both, &why));
+        }
+    }
+}
+
+/// A node in another network than the first one reaches it through routers, and never takes the VIP over: it is announced with ARP.
+fn other_networks(nodes: &[(&str, &NodeIdentity)], found: &mut Vec<Finding>) {
+    let Some((founder, own)) = nodes.iter().find(|(_, one)| one.founds.is_some()) else {
+        return;
+    };
+    let network = |one: &NodeIdentity| {
+        let (address, at) = one.address.as_ref()?;
+        let mask: Ipv4Addr = one.mask.as_ref()?.0.parse().ok()?;
+        let address: Ipv4Addr = address.parse().ok()?;
+        let bits = mask.to_bits();
+        let is_mask = bits.leading_ones() == bits.count_ones();
+        is_mask.then(|| (address.to_bits() & bits, bits, at.clone()))
+    };
+    let Some((first, mask, first_at)) = network(own) else {
+        return;
+    };
+    for (name, one) in nodes.iter().filter(|(_, one)| one.joins) {
+        let Some((other, other_mask, at)) = network(one) else {
+            continue;
+        };
+        if (other & mask) == first || (first & other_mask) == other {
+            continue;
+        }
+        let both = vec![(*founder, first_at.clone()), (*name, at)];
+        let why = "their addresses are in different networks: nodes need routes to each other, and the VIP cannot move to the other network";
+        found.push(finding(Severity::Warning, both, why));
+    }
 }
 
 /// A joining node needs the token of the node that creates the cluster. If that one is not in the input, all nodes need the same
@@ -234,6 +287,43 @@ mod tests {
             said(&[NodeIdentity::default(), NodeIdentity::default()]),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn the_vip_is_no_nodes_address_and_a_node_of_another_network_is_a_warning() {
+        let first = || {
+            node(
+                "create",
+                "t",
+                "a",
+                "10.0.0.1, subnet_mask: 255.255.255.0",
+                "",
+            )
+        };
+        let found = said(&[first(), node("join", "t", "b", "10.0.0.9", URL)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("Error 2") && found[0].contains("VIP 10.0.0.9"),
+            "{found:?}"
+        );
+        let other = node(
+            "join",
+            "t",
+            "b",
+            "10.9.9.2, subnet_mask: 255.255.255.0",
+            URL,
+        );
+        let found = said(&[first(), other]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("Warning 2"), "{found:?}");
+        for beside in [
+            "10.0.0.2, subnet_mask: 255.255.255.0",
+            "10.0.0.2, subnet_mask: 255.255.0.0",
+            "10.9.9.2",
+        ] {
+            let node = node("join", "t", "b", beside, URL);
+            assert_eq!(said(&[first(), node]), [""; 0], "{beside}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
                 "their `{key}` differs, and RKE2 ends on a joining server with another value. Write the same on all servers"
             );
             let differs = disagree(&names, &why, own, theirs);
-            found.push(match node.is_role_known {
+            found.push(match node.is_role_known || node.values.is_of_a_server {
                 true => differs,
                 // Nothing shows whether it runs rke2-server or rke2-agent.
                 false => Finding {
