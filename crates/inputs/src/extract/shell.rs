@@ -70,7 +70,7 @@ pub(crate) fn unclear(text: &str) -> Option<(u32, &'static str)> {
     }
 }
 
-/// Like [`unclear`] for a command that is given as words.
+/// Like [`unclear`] for the words of one command.
 pub(crate) fn unclear_words(words: &[&str]) -> Option<&'static str> {
     let words = words.iter().map(|word| Word {
         line: 1,
@@ -252,7 +252,7 @@ fn is_harmless(program: &str, arguments: &[Word]) -> Effect {
     }
 }
 
-/// What the next word is.
+/// The meaning of the next word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Word,
@@ -405,10 +405,9 @@ fn redirection(splitter: &mut Splitter, rest: &str) -> usize {
         (3, Next::Delimiter(true))
     } else if rest.starts_with("<<") {
         (2, Next::Delimiter(false))
-    } else if rest.starts_with("<>")
-        || [">>", ">|", ">&"]
-            .iter()
-            .any(|begin| rest.starts_with(begin))
+    } else if ["<>", ">>", ">|", ">&"]
+        .iter()
+        .any(|begin| rest.starts_with(begin))
     {
         (2, Next::Output)
     } else if rest.starts_with('>') {

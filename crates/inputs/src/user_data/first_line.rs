@@ -22,7 +22,7 @@ const MEANT: [(&str, &str); 6] = [
     ("templatejinja", "## template: jinja"),
 ];
 
-/// Why cloud-init ignores a text that was meant for it.
+/// Why cloud-init ignores a text in spite of its beginning.
 pub(crate) fn fault(text: &str) -> Option<FirstLineFault> {
     let bare = text.trim_start_matches('\u{feff}');
     if bare.len() < text.len() {
@@ -55,7 +55,7 @@ pub(crate) fn fault(text: &str) -> Option<FirstLineFault> {
     let header = short(header);
     Some((
         later,
-        format!("`{header}` counts only in the first line; remove what comes before it"),
+        format!("`{header}` counts only in the first line; remove the text before it"),
     ))
 }
 

@@ -11,7 +11,7 @@ const PREFIX: &str = "harvester.";
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelArguments {
     root: Node,
-    /// Keys whose value is known only at the boot: it contains `${…}`.
+    /// Keys whose value contains `${…}`, which only the boot replaces.
     open: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl KernelArguments {
         address.is_some() || self.has_open("install.config_url")
     }
 
-    /// Whether a key has a value that is known only at the boot.
+    /// Whether only the boot decides the value of a key.
     pub(super) fn has_open(&self, key: &str) -> bool {
         self.open.contains(&normal(key))
     }
@@ -92,7 +92,7 @@ fn normal(key: &str) -> String {
     key.replace('_', "").to_lowercase()
 }
 
-/// Most levels of a key that are read.
+/// The limit for the levels of a key.
 const DEEPEST: usize = 10;
 
 fn put(node: &mut Node, keys: &[&str], value: &str, line: u32) {
