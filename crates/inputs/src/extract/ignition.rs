@@ -320,13 +320,19 @@ impl Extractor<'_> {
     }
 }
 
-/// The lines of a unit, with empty lines for those that run nothing: a condition on a path writes nothing there.
+/// The commands of a unit, with empty lines for the other lines: a condition on a path writes nothing there.
 fn commands(unit: &str) -> impl Iterator<Item = &str> {
     let mut goes_on = false;
     unit.lines().map(move |line| {
-        let runs = goes_on || line.starts_with("Exec");
-        goes_on = runs && line.ends_with('\\');
-        if runs { line } else { "" }
+        let begins = line
+            .strip_prefix("Exec")
+            .and_then(|line| line.split_once('='));
+        // Characters in front of the path that only change how it runs.
+        let command = begins
+            .map(|(_, command)| command.trim_start_matches(['-', '@', '+', '!', ':', '|', ' ']));
+        let command = command.or_else(|| goes_on.then_some(line));
+        goes_on = command.is_some() && line.ends_with('\\');
+        command.unwrap_or_default()
     })
 }
 

@@ -133,7 +133,7 @@ fn what_ignition_fetches_merges_or_runs_is_named() {
         assert!(message.contains(what), "{text}: {message}");
     }
     // A condition and a comment write nothing.
-    let unit = "systemd:\n  units:\n  - name: a.service\n    contents: |\n      # /etc/rancher/\n      [Unit]\n      ConditionPathExists=/etc/rancher/rke2/config.yaml\n      [Service]\n      ExecStart=/bin/true\n";
+    let unit = "systemd:\n  units:\n  - name: a.service\n    contents: |\n      # /etc/rancher/\n      [Unit]\n      ConditionPathExists=/etc/rancher/rke2/config.yaml\n      [Service]\n      ExecStartPre=-/usr/bin/mkdir -p /etc/rancher/rke2\n      ExecStart=/bin/true\n";
     assert_eq!(
         take(&format!("variant: fcos\nversion: 1.5.0\n{unit}")).problems,
         []
