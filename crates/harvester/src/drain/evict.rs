@@ -1,8 +1,14 @@
 //! Which pods of a node a drain evicts (`k8s.io/kubectl/pkg/drain/filters.go`), and which of them need special handling.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::objects::{items, text, texts};
+use crate::upgrade::time;
+
+/// Rancher's limit of one attempt to drain (rancher 59bd052e44 `pkg/controllers/capr/machinedrain/machinedrain.go:226`). Counts from the
+/// deletionTimestamp, which includes the grace period.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(600);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Eviction {
@@ -15,23 +21,31 @@ pub(super) enum Eviction {
     /// The name of the VM's VirtualMachineInstance.
     Machine(String),
     InstanceManager,
+    /// It is being deleted, and should have ended at this time. kubectl waits for such a pod, too: it skips one only with
+    /// `--skip-wait-for-delete-timeout` (`skipDeletedFilter`), which neither Rancher nor Harvester sets.
+    Overdue(Timestamp),
     /// Its controller is unknown, so Windrow cannot tell whether it creates another.
     Foreign(String),
 }
 
-pub(super) fn eviction(pod: &Value) -> Eviction {
+pub(super) fn eviction(pod: &Value, now: Timestamp) -> Eviction {
     if texts(pod, "/metadata/annotations").contains_key("kubernetes.io/config.mirror") {
         return Eviction::Ignored("a static pod");
     }
     if matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
         return Eviction::Ignored("it has ended");
     }
-    if pod.pointer("/metadata/deletionTimestamp").is_some() {
-        return Eviction::Ignored("it is already being deleted");
-    }
     let controller = items(pod, "/metadata/ownerReferences")
         .iter()
         .find(|owner| owner.pointer("/controller").and_then(Value::as_bool) == Some(true));
+    if pod.pointer("/metadata/deletionTimestamp").is_some() {
+        let is_daemon = controller.is_some_and(|owner| text(owner, "/kind") == "DaemonSet");
+        let deleted = time(pod, "/metadata/deletionTimestamp").filter(|_| !is_daemon);
+        return match deleted.filter(|deleted| now.duration_since(*deleted) > PATIENCE) {
+            Some(deleted) => Eviction::Overdue(deleted),
+            None => Eviction::Ignored("it is already being deleted"),
+        };
+    }
     let Some(controller) = controller else {
         return Eviction::Lost;
     };

@@ -56,7 +56,7 @@ impl<'c> Play<'c> {
             if text(pod, "/spec/nodeName") != node {
                 continue;
             }
-            match eviction(pod) {
+            match eviction(pod, cluster.now) {
                 Eviction::Ignored(_) => ignored += 1,
                 other => {
                     here.insert(slot, other);
@@ -115,7 +115,7 @@ impl<'c> Play<'c> {
 
     fn try_to_go(&mut self, slot: PodSlot) -> bool {
         match &self.here[&slot] {
-            Eviction::Ignored(_) => false,
+            Eviction::Ignored(_) | Eviction::Overdue(_) => false,
             Eviction::InstanceManager => {
                 let others_let = matches!(self.may_by(slot, self.others(slot)), May::Go);
                 let goes = others_let && matches!(self.release(slot), Release::Released(_));
@@ -244,6 +244,9 @@ impl<'c> Play<'c> {
             because: Vec::new(),
         };
         match (&self.here[&slot], self.gone.get(&slot)) {
+            (Eviction::Overdue(deleted), _) => {
+                fate.why = format!("it should have ended at {deleted}, and the drain waits for it");
+            }
             (Eviction::InstanceManager, _) => self.manager(slot, &mut fate),
             (Eviction::Machine(name), gone) => self.machine(slot, name, gone, &mut fate),
             (eviction, Some(round)) => self.went(slot, eviction, *round, &mut fate),

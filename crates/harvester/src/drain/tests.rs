@@ -356,3 +356,30 @@ fn of_all_nodes_a_blocked_one_is_the_worst_and_an_unknown_one_comes_next() {
     build.0.insert(kind, KindListing::Unknown("403".to_owned()));
     assert_eq!(drains(&build), (unknown, Vec::new()));
 }
+
+/// harvester#10284: kubectl waits for a pod that is already being deleted, too.
+#[test]
+fn a_pod_that_should_have_ended_keeps_the_drain_from_an_answer_with_its_name() {
+    let now: Timestamp = "2026-05-01T12:00:00Z".parse().unwrap();
+    let drain = |deleted: &str, owner: &str| {
+        let mut build = Build::plain(&["n1", "n2"]);
+        let owners = json!([{"kind": owner, "name": "web", "controller": true}]);
+        build.0.add(json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web-1", "namespace": "ns", "deletionTimestamp": deleted, "ownerReferences": owners},
+            "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}));
+        check(&build.0, "n1", now)
+    };
+    let hours_ago = "2026-05-01T04:00:00Z";
+    for owner in ["ReplicaSet", "VirtualMachineInstance", "InstanceManager"] {
+        let overdue = drain(hours_ago, owner);
+        assert_eq!(overdue.drain, Drain::Unknown, "{owner}");
+        assert_eq!(overdue.pods[0].pod, "ns/web-1");
+        assert!(overdue.pods[0].why.contains(hours_ago), "{overdue:?}");
+    }
+    // It ends at the moment; and a drain leaves the pods of DaemonSets alone.
+    assert_eq!(
+        drain("2026-05-01T11:55:00Z", "ReplicaSet").drain,
+        Drain::Finishes
+    );
+    assert_eq!(drain(hours_ago, "DaemonSet").drain, Drain::Finishes);
+}
