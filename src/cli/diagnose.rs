@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use windrow_harvester::incidents::{
-    OwnNode, add_own, kinds_of, look, look_at_own, look_by_rules, rules_for, summed_up,
-    upgrade_in_words,
+    OwnNode, add_own, kinds_of, look_at_own, look_by_rules, look_for_symptoms, rules_for,
+    summed_up, upgrade_in_words,
 };
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
@@ -45,7 +45,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         false => None,
     };
     let judge = |objects: &Objects, own: Option<&OwnNode>, at| {
-        let mut looked = look(objects, at);
+        let mut looked = look_for_symptoms(objects, at);
         if let Some(own) = own {
             let mut own = own.clone();
             own.unfinished_repairs.extend(left.borrow().iter().cloned());

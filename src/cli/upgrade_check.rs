@@ -3,7 +3,7 @@
 mod gates;
 
 use windrow_harvester::HarvesterVersion;
-use windrow_harvester::incidents::look;
+use windrow_harvester::incidents::look_for_symptoms;
 use windrow_harvester::objects::Objects;
 use windrow_preflight::upgrade_check::{NodeReadings, check, kinds};
 
@@ -36,7 +36,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let asked = args.from.objects(context, async |client, at| {
         let (mut objects, mut room) = (Objects::to_be_asked(), Room::of_a_person());
         ask(client, &kinds(), &mut objects, &mut room).await;
-        let judge = on_this_thread(|objects| look(objects, at));
+        let judge = on_this_thread(|objects| look_for_symptoms(objects, at));
         look_in_rounds(client, objects, &mut room, judge).await.0
     });
     let cluster = match asked? {

@@ -18,7 +18,17 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     if !diagnosis.upgrade.is_empty() {
         out.push('\n');
     }
-    for finding in &diagnosis.findings {
+    let (symptoms, incidents): (Vec<_>, Vec<_>) = diagnosis
+        .findings
+        .iter()
+        .partition(|finding| finding.unexplained);
+    for finding in &incidents {
+        write_finding(&mut out, finding, style);
+    }
+    if !symptoms.is_empty() {
+        let _ = writeln!(out, "{}", style.strong("Without a known cause"));
+    }
+    for finding in &symptoms {
         write_finding(&mut out, finding, style);
     }
     if !diagnosis.judged.is_empty() {
@@ -26,18 +36,29 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
         paragraph(&mut out, &diagnosis.judged.join("; "), 2, style.width);
         out.push('\n');
     }
-    if !diagnosis.unknown.is_empty() {
+    if !diagnosis.unknown.is_empty() || !diagnosis.skipped.is_empty() {
         let _ = writeln!(out, "{}", style.strong("Not checked"));
-        for why in &diagnosis.unknown {
+        for why in diagnosis.unknown.iter().chain(&diagnosis.skipped) {
             paragraph(&mut out, why, 2, style.width);
         }
         out.push('\n');
     }
-    let verdict = match (diagnosis.findings.len(), diagnosis.unknown.is_empty()) {
-        (0, true) => style.good("No known incident."),
-        (0, false) => style.waiting("No known incident found, but some checks could not run."),
-        (1, _) => style.bad("1 known incident."),
-        (many, _) => style.bad(&format!("{many} known incidents.")),
+    let counted = |count: usize, noun: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        many => Some(format!("{many} {noun}s")),
+    };
+    let counts = [
+        counted(incidents.len(), "known incident"),
+        counted(symptoms.len(), "problem")
+            .map(|problems| format!("{problems} without a known cause")),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let verdict = match (counts.is_empty(), diagnosis.unknown.is_empty()) {
+        (true, true) if diagnosis.skipped.is_empty() => style.good("No known incident."),
+        (true, true) => style.good("No known incident in the kinds that were checked."),
+        (true, false) => style.waiting("No known incident found, but some checks could not run."),
+        (false, _) => style.bad(&format!("{}.", counts.join(", "))),
     };
     let _ = writeln!(out, "{verdict}");
     out
@@ -60,6 +81,12 @@ fn write_finding(out: &mut String, finding: &IncidentFinding, style: Style) {
         for line in &finding.proof {
             let deeper = line.len() - line.trim_start().len();
             paragraph(out, line, 4 + deeper, style.width);
+        }
+    }
+    if !finding.affected.is_empty() {
+        heading(out, "It explains", style);
+        for line in &finding.affected {
+            paragraph(out, line, 4, style.width);
         }
     }
     heading(out, "What to do", style);

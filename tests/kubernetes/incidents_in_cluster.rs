@@ -31,8 +31,11 @@ fn diagnose(cluster: &Cluster, root: &Path) -> (i32, Vec<String>, Value) {
         .arg(cluster.kubeconfig(Who::Admin))
         .output()
         .unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout)
+    let mut said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    // Nothing runs here, which is a symptom. These tests are about known incidents.
+    let findings = said["findings"].as_array_mut().unwrap();
+    findings.retain(|finding| finding["unexplained"] != true);
     assert_eq!(said["unknown"], json!([]), "{said:#}");
     let findings = said["findings"].as_array().unwrap().iter();
     let codes = findings.map(|one| one["code"].as_str().unwrap().to_owned());

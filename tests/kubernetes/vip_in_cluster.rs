@@ -25,8 +25,11 @@ fn diagnose(root: &Path, from: &[&str]) -> (Vec<String>, String) {
         .args(from)
         .output()
         .unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout)
+    let mut said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    // Nothing runs here, which is a symptom. These tests are about known incidents.
+    let findings = said["findings"].as_array_mut().unwrap();
+    findings.retain(|finding| finding["unexplained"] != true);
     let findings = said["findings"].as_array().unwrap().iter();
     let codes = findings.map(|one| one["code"].as_str().unwrap().to_owned());
     (codes.collect(), said["unknown"].to_string())

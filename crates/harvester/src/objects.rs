@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::checks::NoFacts;
 use windrow_model::manifest::{GroupKind, group_of};
@@ -29,12 +30,24 @@ pub enum KindListing {
     Unknown(String),
 }
 
+/// Why a kind that could be requested has no list.
+const NOT_ASKED: &str = "it was not asked for";
+/// Why a kind has no list among saved ones.
+const NOT_IN_INPUT: &str = "it is not in the input";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unlisted {
     pub kind: GroupKind,
     pub why: String,
     /// It was not requested yet, and can be.
     pub wanted: bool,
+}
+
+impl Unlisted {
+    /// The input has no list of this kind.
+    pub fn is_not_in_input(&self) -> bool {
+        self.why == NOT_IN_INPUT
+    }
 }
 
 impl std::fmt::Display for Unlisted {
@@ -123,6 +136,15 @@ impl Objects {
         }
     }
 
+    /// The kinds that users may have in any namespace become unknown, for a verdict that needs all of their objects.
+    pub fn forget_users_kinds(&mut self, why: &str) {
+        for kind in ObjectKind::ALL {
+            if matches!(kind.scope, KindScope::Any { .. }) {
+                self.insert(kind.group_kind(), KindListing::Unknown(why.to_owned()));
+            }
+        }
+    }
+
     /// The objects of a kind. A kind that is not served has none.
     ///
     /// # Errors
@@ -138,7 +160,7 @@ impl Objects {
             }),
             None => Err(Unlisted {
                 kind: kind.clone(),
-                why: "it was not asked for".to_owned(),
+                why: if self.open { NOT_ASKED } else { NOT_IN_INPUT }.to_owned(),
                 wanted: self.open,
             }),
         }
@@ -182,6 +204,34 @@ impl Objects {
         };
         let pending = |pod: &&Value| text(pod, "/status/phase") == "Pending";
         Ok(listed?.iter().filter(pending).collect())
+    }
+
+    /// The warnings about pods: from a separate list, or from a saved list of all Events.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no list.
+    pub fn pod_warnings(&self) -> Result<Vec<&Value>, Unlisted> {
+        let listed = match self.all(ObjectKind::POD_WARNING) {
+            Err(unlisted) if !unlisted.wanted => self.list(&ObjectKind::EVENT.group_kind()),
+            all => all,
+        };
+        let is_one = |event: &&Value| {
+            text(event, "/type") == "Warning" && text(event, "/involvedObject/kind") == "Pod"
+        };
+        Ok(listed?.iter().filter(is_one).collect())
+    }
+
+    /// When saved lists were written, at the earliest: the newest time that a kubelet, a leader or an Event reports. `None` without any.
+    pub fn newest_time(&self) -> Option<Timestamp> {
+        let of = |kind: ObjectKind| self.list(&kind.group_kind()).unwrap_or_default().iter();
+        let beats = of(ObjectKind::NODE).flat_map(|node| {
+            Condition::all(node).filter_map(|condition| condition.time("lastHeartbeatTime"))
+        });
+        let renewed = of(ObjectKind::LEASE).map(|lease| text(lease, "/spec/renewTime"));
+        let events = of(ObjectKind::EVENT).map(|event| text(event, "/lastTimestamp"));
+        let others = renewed.chain(events).filter_map(|time| time.parse().ok());
+        beats.chain(others).max()
     }
 
     pub fn unlisted(&self) -> impl Iterator<Item = Unlisted> + '_ {
@@ -250,6 +300,25 @@ pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
             let reason = text(container, "/state/waiting/reason");
             format!("{reason} ({})", text(container, "/image"))
         })
+}
+
+/// The newest of these Events that is about this pod.
+pub fn newest_warning<'o>(pod: &Value, warnings: &[&'o Value]) -> Option<&'o Value> {
+    let of =
+        |event: &Value, field: &str| text(event, &format!("/involvedObject/{field}")).to_owned();
+    let is_its = |event: &&&Value| {
+        of(event, "name") == text(pod, "/metadata/name")
+            && of(event, "namespace") == text(pod, "/metadata/namespace")
+    };
+    let last = |event: &&&Value| {
+        let fields = ["/lastTimestamp", "/series/lastObservedTime", "/eventTime"];
+        let times = fields
+            .iter()
+            .filter_map(|field| text(event, field).parse().ok());
+        let newest: Option<Timestamp> = times.max();
+        newest
+    };
+    warnings.iter().filter(is_its).max_by_key(last).copied()
 }
 
 /// How often the containers of a pod were restarted. Under `restartPolicy: OnFailure`, which helm-controller gives its Jobs, a

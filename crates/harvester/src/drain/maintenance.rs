@@ -37,6 +37,14 @@ pub(super) fn maintenance_mode(objects: &Objects, node: &str) -> Option<Maintena
     })
 }
 
+/// Has Harvester drained the node for maintenance? The status is from `pkg/controller/master/node/maintain_controller.go`.
+pub(crate) fn is_in_maintenance(node: &Value) -> bool {
+    let annotations = texts(node, "/metadata/annotations");
+    annotations
+        .get(STATUS)
+        .is_some_and(|status| status == "completed")
+}
+
 fn refusals(objects: &Objects, node: &Value) -> Result<Vec<String>, String> {
     let list = |kind| objects.all(kind).map_err(|why| why.to_string());
     let nodes = list(ObjectKind::NODE)?;

@@ -26,13 +26,21 @@ impl DetectorId {
 
     /// What it looks for.
     pub fn title(&self) -> &str {
-        let detector = super::detectors().find(|one| one.id == self.0);
+        let mut detectors = super::detectors().chain(super::detectors_of_commands());
+        let detector = detectors.find(|one| one.id == self.0);
         detector.map_or(&self.0, |detector| detector.name)
     }
 
     /// The rule, `pack/rule`, if a rule pack defines the detector.
     pub fn rule(&self) -> Option<&str> {
         Some(self.0.as_str()).filter(|id| id.contains('/'))
+    }
+
+    /// Whether it looks for symptoms, and not for a known incident.
+    pub(super) fn is_of_symptoms(&self) -> bool {
+        super::symptoms::DETECTORS
+            .iter()
+            .any(|one| one.id == self.0)
     }
 
     /// Whether the detector examines this node, and not the whole cluster.
@@ -81,6 +89,12 @@ pub struct IncidentFinding {
     /// Rule that found it, `pack/rule`, if it comes from a rule pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// True for a symptom without a known cause.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unexplained: bool,
+    /// Messages of the symptoms that this finding explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub affected: Vec<String>,
 }
 
 impl IncidentFinding {
@@ -98,6 +112,8 @@ impl IncidentFinding {
             by_person: false,
             unconfirmed: false,
             rule: None,
+            unexplained: false,
+            affected: Vec::new(),
             documentation: code.reason().page.unwrap_or("reasons.md").to_owned(),
             code,
         }
@@ -171,6 +187,9 @@ pub struct Diagnosis {
     pub judged: Vec<String>,
     /// Detectors without a result, and the reason.
     pub unknown: Vec<String>,
+    /// Checks of saved lists that were skipped, and that do not make the diagnosis unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
 }
 
 impl Diagnosis {
@@ -195,6 +214,7 @@ impl Diagnosis {
             findings,
             judged,
             unknown,
+            skipped: Vec::new(),
         }
     }
 }

@@ -23,6 +23,7 @@ mod relied_on;
 mod site;
 mod storage;
 mod storm;
+mod symptoms;
 mod upgrade;
 mod vip;
 
@@ -35,7 +36,10 @@ pub use finding::{DetectorId, DetectorResult, Diagnosis, IncidentFinding};
 pub use own::{GateRefused, OwnManifest, OwnNode, UnfinishedRepair, add_own};
 pub use site::{kinds_of, look_by_rules, rules_for};
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
+use windrow_model::manifest::GroupKind;
 use windrow_model::reasons::Code;
 
 use self::relied_on::{ReliedOn, withdraw_unconfirmed};
@@ -201,6 +205,13 @@ const OF_CLUSTER: &[Detector] = &[
     ),
 ];
 
+/// Incidents that only a command looks for, because it reads all pods and their Events.
+const OF_COMMANDS: &[Detector] = &[Detector::new(
+    "pod-addresses",
+    "nodes without an address for pods",
+    platform::pod_addresses::find,
+)];
+
 fn detectors() -> impl Iterator<Item = &'static Detector> {
     OF_CLUSTER
         .iter()
@@ -208,12 +219,30 @@ fn detectors() -> impl Iterator<Item = &'static Detector> {
         .chain(own::DETECTORS)
 }
 
+/// The detectors for a command only.
+fn detectors_of_commands() -> impl Iterator<Item = &'static Detector> {
+    OF_COMMANDS.iter().chain(symptoms::DETECTORS)
+}
+
+/// Kinds whose absence from saved lists makes no verdict unknown: the lists of the documentation did not have them before. It is said.
+const OPTIONAL_KINDS: [ObjectKind; 3] = [
+    ObjectKind::DAEMON_SET,
+    ObjectKind::STATEFUL_SET,
+    ObjectKind::SERVICE,
+];
+
 /// Runs every detector of the cluster separately. A detector reads a kind only if earlier observations give it a reason, so a
 /// healthy cluster causes few requests.
 pub fn look(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
     detectors()
         .filter_map(|one| one.look(None, objects, now))
         .collect()
+}
+
+/// As [`look`], with the detectors for a command: the symptoms, and the incidents that are only found among all pods.
+pub fn look_for_symptoms(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
+    let more = detectors_of_commands().filter_map(|one| one.look(None, objects, now));
+    look(objects, now).into_iter().chain(more).collect()
 }
 
 /// Runs the detectors for this node. Detectors of the network are left out if it was not observed.
@@ -260,7 +289,7 @@ pub fn wanted(looked: &[DetectorResult]) -> Vec<ObjectKind> {
 pub fn diagnose(objects: &Objects, now: Timestamp) -> Diagnosis {
     Diagnosis {
         upgrade: upgrade_in_words(objects, now),
-        ..summed_up(look(objects, now), now)
+        ..summed_up(look_for_symptoms(objects, now), now)
     }
 }
 
@@ -293,18 +322,49 @@ fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Found {
 }
 
 pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
-    let mut findings = Vec::new();
+    let (mut causes, mut symptoms) = (Vec::new(), Vec::new());
     let (mut judged, mut unknown) = (Vec::new(), Vec::new());
+    let mut absent: BTreeMap<GroupKind, usize> = BTreeMap::new();
     for DetectorResult { id, found } in looked {
         match found {
             Ok(found) => {
-                findings.extend(found);
+                let kind = if id.is_of_symptoms() {
+                    &mut symptoms
+                } else {
+                    &mut causes
+                };
+                kind.extend(found);
                 judged.push(id.title().to_owned());
+            }
+            Err(unlisted) if unlisted.is_not_in_input() => {
+                *absent.entry(unlisted.kind).or_default() += 1;
             }
             Err(unlisted) => unknown.push(format!("{}: {unlisted}", id.title())),
         }
     }
-    Diagnosis::new(now, findings, judged, unknown)
+    let mut skipped = Vec::new();
+    for (kind, checks) in absent {
+        let counted = if checks == 1 {
+            "1 check".to_owned()
+        } else {
+            format!("{checks} checks")
+        };
+        let line = format!("{counted} skipped: {kind} is not in the input");
+        let is_optional = OPTIONAL_KINDS
+            .iter()
+            .any(|optional| optional.group_kind() == kind);
+        if is_optional {
+            &mut skipped
+        } else {
+            &mut unknown
+        }
+        .push(line);
+    }
+    let findings = symptoms::explain(causes, symptoms);
+    Diagnosis {
+        skipped,
+        ..Diagnosis::new(now, findings, judged, unknown)
+    }
 }
 
 #[cfg(test)]

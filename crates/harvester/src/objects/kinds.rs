@@ -129,6 +129,12 @@ kinds! {
     CAPI_MACHINE "cluster.x-k8s.io" "v1beta1" "machines" "Machine" in any("the Machines of the clusters that Rancher makes are in workspaces of any name; those of Harvester are requested by namespace");
     /// Deployments.
     DEPLOYMENT "apps" "v1" "deployments" "Deployment" in any("each is requested by namespace");
+    /// DaemonSets.
+    DAEMON_SET "apps" "v1" "daemonsets" "DaemonSet" in any("the platform has them in several namespaces");
+    /// StatefulSets.
+    STATEFUL_SET "apps" "v1" "statefulsets" "StatefulSet" in any("the platform has them in several namespaces");
+    /// Services: one of them has Harvester's VIP.
+    SERVICE "" "v1" "services" "Service" in only(&["kube-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:163");
     /// Harvester's VIP.
     CONFIG_MAP "" "v1" "configmaps" "ConfigMap" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:50");
     /// The links of Harvester's nodes, with their hardware addresses.
@@ -141,6 +147,8 @@ kinds! {
     MANIFEST_ADDON "k3s.cattle.io" "v1" "addons" "Addon" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, getOrCreateAddon");
     /// Events.
     EVENT "" "v1" "events" "Event" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, start and getOrCreateAddon (Kubernetes keeps the Events of an object in its namespace)");
+    /// Warnings about pods.
+    POD_WARNING "" "v1" "events" "Event" with "warnings of pods" in any("Kubernetes keeps the Events of a pod in its namespace");
     /// The releases of a chart in Helm, one per revision: names and labels of the Secrets, without their content.
     HELM_RELEASE "" "v1" "secrets" "Secret" with "helm-releases" in any("a release is in the namespace of its chart");
     /// The Secrets with which Rancher and Harvester coordinate a node's drain: some annotations of them, and nothing else.
@@ -150,12 +158,6 @@ kinds! {
 kinds! {
     /// Kinds in a report that people read and diagnosis does not use.
     FOR_PEOPLE:
-    /// Services. In a report, those of RKE2 are enough.
-    SERVICE "" "v1" "services" "Service" in any("each is requested by namespace");
-    /// DaemonSets.
-    DAEMON_SET "apps" "v1" "daemonsets" "DaemonSet" in any("people read them");
-    /// StatefulSets.
-    STATEFUL_SET "apps" "v1" "statefulsets" "StatefulSet" in any("people read them");
     /// Storage classes.
     STORAGE_CLASS "storage.k8s.io" "v1" "storageclasses" "StorageClass" in CLUSTER;
     /// Validating webhooks.
@@ -258,6 +260,7 @@ impl ObjectKind {
                 &["&labelSelector=fleet.cattle.io%2Fbundle-namespace%3Dfleet-local"]
             }
             ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
+            ObjectKind::POD_WARNING => &["&fieldSelector=type%3DWarning,involvedObject.kind%3DPod"],
             ObjectKind::CONFIG_MAP => {
                 &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
             }

@@ -961,6 +961,30 @@ reasons! {
             "rke2-server of {subject} keeps restarting: {why}"
             "Move its VMs away. Then stop rke2-server there, run rke2-killall.sh (it ends the pods and etcd), and start rke2-server again. Do one server at a time."
             "5541d0338d2546d2a0e4add6ae4aa1a2";
+        WorkloadNotAvailable "workload-not-available" Error in "incidents/symptoms.md"
+            "{subject} does not work: {why}"
+            "Run `kubectl describe` and `kubectl logs --previous` for the pods shown, and fix the cause."
+            "5595bdb957b444a5bf464c4cb0dcc546";
+        JobNotDone "job-not-done" Warning in "incidents/symptoms.md"
+            "{subject} is not done: {why}"
+            "Run `kubectl describe` and `kubectl logs` for the Job and its pods, and fix the cause."
+            "1197a722601542b59abef8be134f3712";
+        ProblemStays "problem-stays" Warning in "incidents/symptoms.md"
+            "{subject} has a problem that does not end: {why}"
+            "The message comes from the controller of this object. Fix the cause that it names, or read its log."
+            "89913fa822bc49eba43e7a0d80b4e36e";
+        PodTerminating "pod-terminating" Warning in "incidents/symptoms.md"
+            "{subject} is being deleted and does not terminate: {why}"
+            "A drain waits for this pod. Search agent/logs/kubelet.log in RKE2's data directory on its node for the pod's UID. For a pod of a VM, stop the VM first."
+            "4ea72dab3570411094c775900ecd7c05";
+        VipNotAnnounced "vip-not-announced" Error in "incidents/vip.md"
+            "no Service announces {subject}: {why}"
+            "Compare the Service with the HelmChartConfig of RKE2's ingress controller: kube-vip announces the VIP only for a Service of type LoadBalancer. The nodes' own addresses still work."
+            "4ec59c2ad57d43af949f85da7687e607";
+        PodAddressesUsedUp "pod-addresses-used-up" Error in "incidents/platform.md"
+            "{subject} has no address left for pods: {why}"
+            "If the node has fewer pods than addresses, remove the files of pods that no longer exist from /var/lib/cni/networks/k8s-pod-network on that node (harvester#7471)."
+            "ffd01337a0bf4249b0f602185141da43";
         RuleFinding "rule-finding" Warning in "incidents/README.md"
             "{subject}: {why}"
             "The rule that reported this describes the fix."

@@ -6,7 +6,7 @@ use std::future::{Ready, ready};
 use jiff::Timestamp;
 use kube::Client;
 use windrow_harvester::incidents::{
-    DetectorResult, Diagnosis, MOST_ROUNDS, diagnose, look, wanted,
+    DetectorResult, Diagnosis, MOST_ROUNDS, look, summed_up, wanted,
 };
 use windrow_harvester::objects::{ObjectKind, Objects};
 
@@ -56,9 +56,10 @@ pub async fn ask_for_a_person(
         .0
 }
 
+/// The known incidents, without symptoms.
 pub async fn diagnosed(client: &Client, now: Timestamp) -> Diagnosis {
     let objects = ask_for_a_person(client, |objects| look(objects, now)).await;
-    diagnose(&objects, now)
+    summed_up(look(&objects, now), now)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(super) mod half_way;
 pub(super) mod images;
 pub(super) mod kubevirt;
 pub(super) mod pending;
+pub(super) mod pod_addresses;
 mod promoting;
 pub(super) mod promotion;
 pub(super) mod terminating;
@@ -34,19 +35,19 @@ const NAMESPACES: &[&str] = &[
 /// Longest quotation, in characters.
 const LONGEST: usize = 200;
 /// Limit of objects of a finding that are shown one by one.
-const MOST: usize = 10;
+pub(super) const MOST: usize = 10;
 
-fn is_platforms(object: &Value) -> bool {
+pub(super) fn is_platforms(object: &Value) -> bool {
     NAMESPACES.contains(&text(object, "/metadata/namespace"))
 }
 
 /// A quotation on one line, without apparent secrets and with limited length.
-fn quoted(said: &str) -> String {
+pub(super) fn quoted(said: &str) -> String {
     cut(Learner::default().redactor().text(&one_line(said)), LONGEST)
 }
 
 /// Whether an upgrade of Harvester of either kind is running.
-fn is_upgrading(objects: &Objects) -> Result<bool, Unlisted> {
+pub(super) fn is_upgrading(objects: &Objects) -> Result<bool, Unlisted> {
     let by_itself = under_way(objects.all(ObjectKind::UPGRADE)?).is_some();
     Ok(by_itself
         || plans_under_way(objects.all(ObjectKind::UPGRADE_PLAN)?)

@@ -1,7 +1,7 @@
 //! Platform pods that fit on no node, if neither a drain nor an upgrade is the cause.
 //!
 //! ```text
-//!   Unschedulable for 10 min ──> an upgrade runs, or only a cordon prevents it ──> wait
+//!   Unschedulable for 10 min ──> an upgrade runs, or only a cordon or a fault of a node prevents it ──> wait
 //!                            └─> fits on no node: the reason per node ──> Info while its Deployment is available
 //! ```
 
@@ -39,7 +39,7 @@ pub(in crate::incidents) fn find(
     })?;
     let mut by_owner: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for pod in pending {
-        if !is_for_a_node_that_is_down(objects, pod)? && !waits_for_a_cordon(&view, pod) {
+        if !is_for_a_node_that_is_down(objects, pod)? && !waits_for_a_node(&view, pod) {
             by_owner.entry(owner(pod)).or_default().push(pod);
         }
     }
@@ -71,14 +71,15 @@ fn is_for_a_node_that_is_down(objects: &Objects, pod: &Value) -> Result<bool, Un
     Ok(node.is_none_or(|node| !is_true(node, "Ready")))
 }
 
-/// Whether a node would accept the pod without a cordon or drain, or might accept it as far as Windrow can tell.
-fn waits_for_a_cordon(view: &SchedulerView, pod: &Value) -> bool {
-    let mut uncordoned = view.clone();
-    for node in &mut uncordoned.nodes {
+/// Whether a node would accept the pod without a cordon, a drain or a fault of the node, or might accept it as far as Windrow can tell. A
+/// full disk is reported as such.
+fn waits_for_a_node(view: &SchedulerView, pod: &Value) -> bool {
+    let mut later = view.clone();
+    for node in &mut later.nodes {
         node.uncordon();
+        node.forget_passing_taints();
     }
-    uncordoned.nodes != view.nodes
-        && !matches!(placement(&uncordoned, pod), Some(Placement::Nowhere(_)))
+    later.nodes != view.nodes && !matches!(placement(&later, pod), Some(Placement::Nowhere(_)))
 }
 
 fn placement(view: &SchedulerView, pod: &Value) -> Option<Placement> {
@@ -90,7 +91,7 @@ fn placement(view: &SchedulerView, pod: &Value) -> Option<Placement> {
 }
 
 /// The owner of the pod. A ReplicaSet of a Deployment has the name of the Deployment and the hash in the labels of its pods.
-fn owner(pod: &Value) -> String {
+pub(in crate::incidents) fn owner(pod: &Value) -> String {
     let namespace = text(pod, "/metadata/namespace");
     let kind = text(pod, "/metadata/ownerReferences/0/kind");
     let name = text(pod, "/metadata/ownerReferences/0/name");

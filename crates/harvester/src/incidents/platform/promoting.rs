@@ -13,7 +13,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 use windrow_model::text::shell_word;
 
 use super::{is_platforms, quoted};
@@ -74,9 +74,11 @@ pub(super) fn begin_again(node: &str) -> String {
 fn finding(node: &Value, why: &str) -> IncidentFinding {
     let subject = format!("Node {}", named(node));
     let cordon = node.pointer("/spec/unschedulable").map(Value::to_string);
-    IncidentFinding::new(Code::NotPromoted, "the cluster", why)
-        .seen([Evidence::new(&subject, super::promotion::STATUS, "running")])
-        .seen(cordon.map(|cordon| Evidence::new(&subject, "spec.unschedulable", cordon)))
+    let mut finding = IncidentFinding::new(Code::NotPromoted, "the cluster", why)
+        .seen([Evidence::new(&subject, super::promotion::STATUS, "running")]);
+    // The node stays cordoned, and Harvester accepts no upgrade meanwhile.
+    finding.severity = Severity::Error;
+    finding.seen(cordon.map(|cordon| Evidence::new(&subject, "spec.unschedulable", cordon)))
 }
 
 fn without_job(node: &Value) -> IncidentFinding {

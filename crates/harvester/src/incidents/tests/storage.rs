@@ -34,7 +34,7 @@ fn a_storage_network_that_waits_for_volumes_names_who_holds_them() {
             volume("pvc-2", "detached"),
         ]);
         assert_eq!(codes(&objects), ["storage-network-waits"]);
-        let finding = diagnose(&objects, now()).findings.remove(0);
+        let finding = known(&objects).remove(0);
         assert_eq!(
             finding.evidence[1].value,
             "attached on n1, used by apps/virt-launcher-db"
@@ -104,7 +104,7 @@ fn a_storage_network_without_addresses_for_longhorn_names_the_pool_and_whose_the
         let mut objects = cluster([nodes(), vec![network(range, since)], more].concat());
         objects.add(pod("im-1", "Running"));
         objects.add(pod("im-2", "Pending"));
-        diagnose(&objects, now()).findings
+        known(&objects)
     };
     let told = |findings: Vec<IncidentFinding>| {
         let [finding] = &findings[..] else {

@@ -10,7 +10,7 @@ use windrow_model::reasons::Code;
 use super::super::finding::IncidentFinding;
 use super::plan::{AGENT_PLAN, nodes_left};
 use super::seen_condition;
-use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::{HarvesterUpgrade, NodeStage, is_managed, label, minutes_since, time};
 
 /// By then a joining node has its Machine, and Rancher has begun the next node.
@@ -90,7 +90,33 @@ fn machine_not_running(machine: &Value) -> Option<IncidentFinding> {
     .into_iter()
     .chain(seen)
     .collect();
-    Some(IncidentFinding::new(Code::MachineMissing, subject, &why).seen(seen))
+    let mut finding = IncidentFinding::new(Code::MachineMissing, &subject, &why).seen(seen);
+    let deleted = text(machine, "/metadata/deletionTimestamp");
+    if !deleted.is_empty() {
+        describe_deletion(&mut finding, machine, deleted);
+    }
+    Some(finding)
+}
+
+/// The Machine of a removed server: Rancher removes its etcd member before the finalizer, and promotes no other node until then
+/// (harvester#2191, harvester#1763).
+fn describe_deletion(finding: &mut IncidentFinding, machine: &Value, deleted: &str) {
+    let subject = finding.subject.clone();
+    let field = "metadata.deletionTimestamp";
+    finding
+        .evidence
+        .push(Evidence::new(&subject, field, deleted));
+    let finalizers = items(machine, "/metadata/finalizers").iter();
+    let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
+    if !finalizers.is_empty() {
+        let seen = Evidence::new(&subject, "metadata.finalizers", finalizers.join(", "));
+        finding.evidence.push(seen);
+    }
+    finding.proof.push(
+        "Rancher's and Cluster API's controllers remove the finalizers after their work, and a promotion waits for that".to_owned(),
+    );
+    "Search Rancher's log (`kubectl -n cattle-system logs deployment/rancher`) for the name of this Machine. Remove a finalizer only if the      node is gone for good and etcd has no member for it any more."
+        .clone_into(&mut finding.advice);
 }
 
 fn node_without_machine(node: &Value, machines: &[&Value]) -> Option<IncidentFinding> {

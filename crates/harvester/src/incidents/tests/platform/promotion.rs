@@ -137,6 +137,7 @@ fn a_promotion_whose_job_does_not_end_is_found_with_its_job_and_what_it_waits_fo
     let without_machine = look(&running, vec![job(LONG_AGO, None)]);
     let finding = found(&without_machine).remove(0);
     assert_eq!(finding.code, Code::NotPromoted);
+    assert_eq!(finding.severity, Severity::Error);
     let since = format!("the promotion of n2 has been running since {LONG_AGO}");
     assert!(finding.message.contains(&since), "{}", finding.message);
     let advice = "`kubectl logs -n harvester-system job/harvester-promote-n2`";

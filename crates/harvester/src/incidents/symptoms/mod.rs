@@ -1,0 +1,216 @@
+//! Symptoms: parts of the platform that should work and do not, independent of the cause.
+//!
+//! ```text
+//!   detectors of incidents ──> known causes ──┐
+//!   detectors of symptoms  ──> symptoms ──────┴─> explain: a cause takes the symptoms of its objects;
+//!                                                the rest is listed as unexplained
+//! ```
+//!
+//! Only a command looks for them: it reads all pods. The daemon has its probes for the node instead.
+
+mod conditions;
+mod explain;
+mod nodes;
+mod terminating;
+mod vip;
+mod workloads;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use windrow_model::findings::Evidence;
+
+pub(super) use explain::explain;
+
+use super::Detector;
+use super::platform::is_upgrading;
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted};
+use crate::upgrade::time;
+
+pub(super) const DETECTORS: &[Detector] = &[
+    Detector::new("nodes-not-ready", "nodes that are not Ready", nodes::find),
+    Detector::new(
+        "platform-pods",
+        "pods of the platform",
+        workloads::find_pods,
+    ),
+    Detector::new(
+        "deployments",
+        "Deployments of the platform",
+        workloads::find_deployments,
+    ),
+    Detector::new("jobs", "Jobs of the platform", workloads::find_jobs),
+    Detector::new(
+        "daemon-sets",
+        "DaemonSets of the platform",
+        workloads::find_daemon_sets,
+    ),
+    Detector::new(
+        "stateful-sets",
+        "StatefulSets of the platform",
+        workloads::find_stateful_sets,
+    ),
+    Detector::new(
+        "settings-configured",
+        "Settings that Harvester cannot apply",
+        conditions::find_settings,
+    ),
+    Detector::new("volumes", "volumes of Longhorn", conditions::find_volumes),
+    Detector::new("claims", "lost volume claims", conditions::find_claims),
+    Detector::new("vms", "VMs that do not run", conditions::find_machines),
+    Detector::new(
+        "upgrade-images",
+        "images for an upgrade",
+        conditions::find_upgrade_images,
+    ),
+    Detector::new(
+        "pods-terminating",
+        "pods that do not end",
+        terminating::find,
+    ),
+    Detector::new("vip-service", "the Service of the VIP", vip::find),
+];
+
+/// How long a bad state lasts before it is a symptom.
+pub(super) struct Patience {
+    pub(super) usual: SignedDuration,
+    /// While an upgrade runs, or a new cluster sets itself up.
+    pub(super) changing: SignedDuration,
+    /// The source of the numbers.
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by people and tests"))]
+    pub(super) source: &'static str,
+}
+
+const fn patience(usual: i64, changing: i64, source: &'static str) -> Patience {
+    Patience {
+        usual: SignedDuration::from_mins(usual),
+        changing: SignedDuration::from_mins(changing),
+        source,
+    }
+}
+
+/// In minutes. The alerts are those of kubernetes-mixin aa38e2b (`alerts/`), which Harvester's monitoring has too. During an upgrade, the numbers
+/// are the longest of the upgrade's detectors (`upgrade/stalled.rs`: `BOOT`, `CHARTS`).
+const NODE_NOT_READY: Patience = patience(
+    15,
+    60,
+    "kubelet.libsonnet: KubeNodeNotReady, KubeNodeUnreachable 15m",
+);
+const NODE_PRESSURE: Patience = patience(10, 60, "kubelet.libsonnet: KubeNodePressure 10m");
+const POD_NOT_READY: Patience = patience(
+    15,
+    60,
+    "apps_alerts.libsonnet: KubePodNotReady, KubePodCrashLooping 15m",
+);
+const WORKLOAD_NOT_AVAILABLE: Patience = patience(
+    15,
+    60,
+    "apps_alerts.libsonnet: KubeDeploymentReplicasMismatch, KubeStatefulSetReplicasMismatch, \
+     KubeDaemonSetRolloutStuck 15m",
+);
+const JOB_RUNS: Patience = patience(
+    12 * 60,
+    12 * 60,
+    "config.libsonnet: kubeJobTimeoutDuration 12h",
+);
+const JOB_FAILED: Patience = patience(15, 60, "apps_alerts.libsonnet: KubeJobFailed 15m");
+const CONDITION_FALSE: Patience = patience(
+    15,
+    60,
+    "none of Harvester's: as for a workload, which its controller is",
+);
+/// Longhorn rebuilds a replica of 1 TiB in a few hours.
+const VOLUME_DEGRADED: Patience = patience(
+    6 * 60,
+    12 * 60,
+    "ours; longhorn-manager v1.12.1 replica-replenishment-wait-interval is 600 s",
+);
+const VOLUME_FAULTED: Patience = patience(
+    15,
+    60,
+    "longhorn.io, example of prometheus rules: LonghornVolumeStatusCritical 5m",
+);
+const POD_TERMINATING: Patience =
+    patience(60, 60, "as for platform pods (`platform/terminating.rs`)");
+
+#[cfg(test)]
+pub(super) const ALL: &[&Patience] = &[
+    &NODE_NOT_READY,
+    &NODE_PRESSURE,
+    &POD_NOT_READY,
+    &WORKLOAD_NOT_AVAILABLE,
+    &JOB_RUNS,
+    &JOB_FAILED,
+    &CONDITION_FALSE,
+    &VOLUME_DEGRADED,
+    &VOLUME_FAULTED,
+    &POD_TERMINATING,
+];
+
+/// The age below which a cluster counts as one that sets itself up: Harvester's installation takes 15 to 45 minutes.
+const YOUNG: SignedDuration = SignedDuration::from_hours(1);
+
+/// The time, and whether much changes at the moment.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    now: Timestamp,
+    changing: bool,
+}
+
+impl Clock {
+    fn read(objects: &Objects, now: Timestamp) -> Result<Self, Unlisted> {
+        let nodes = known(objects.all(ObjectKind::NODE))?.unwrap_or_default();
+        let first = nodes
+            .iter()
+            .filter_map(|node| time(node, "/metadata/creationTimestamp"))
+            .min();
+        // An upgrade may run if that is unknown.
+        let is_upgrading = known(is_upgrading(objects))?.unwrap_or(true);
+        Ok(Self {
+            now,
+            changing: is_upgrading || first.is_none_or(|first| now.duration_since(first) < YOUNG),
+        })
+    }
+
+    /// An unknown time is never late.
+    fn is_late(self, since: Option<Timestamp>, patience: &Patience) -> bool {
+        let limit = match self.changing {
+            true => patience.changing,
+            false => patience.usual,
+        };
+        since.is_some_and(|since| self.now.duration_since(since) > limit)
+    }
+}
+
+/// What a symptom uses and does not need: `None` if it cannot be listed.
+///
+/// # Errors
+///
+/// If it can still be requested.
+fn known<T>(listed: Result<T, Unlisted>) -> Result<Option<T>, Unlisted> {
+    match listed {
+        Err(unlisted) if unlisted.wanted => Err(unlisted),
+        listed => Ok(listed.ok()),
+    }
+}
+
+/// `False since 2026-05-01T08:00:00Z: NoPods: there is no pod`
+fn state_of(condition: &Condition<'_>, since: Option<Timestamp>) -> String {
+    let since = since.map_or(String::new(), |since| format!(" since {since}"));
+    let words = match condition.words() {
+        words if words.is_empty() => String::new(),
+        words => format!(": {}", super::platform::quoted(&words)),
+    };
+    format!("{}{since}{words}", condition.status)
+}
+
+fn condition_seen(subject: &str, condition: &Condition<'_>, since: Option<Timestamp>) -> Evidence {
+    Evidence::new(
+        subject,
+        format!("condition {}", condition.name),
+        state_of(condition, since),
+    )
+}
+
+fn subject(object: &Value, kind: &str) -> String {
+    format!("{kind} {}", crate::objects::named(object))
+}

@@ -1,0 +1,135 @@
+//! Nodes that are not Ready, or whose kubelet or network plug-in reports a condition that keeps pods away.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windrow_model::reasons::{Code, Severity};
+
+use super::{Clock, NODE_NOT_READY, NODE_PRESSURE, Patience, condition_seen, state_of, subject};
+use crate::drain::is_in_maintenance;
+use crate::incidents::finding::IncidentFinding;
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named};
+use crate::upgrade::time;
+
+/// The conditions for which the node controller taints a node (kubernetes
+/// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `nodeConditionToTaintKeyStatusMap`).
+const BAD_IF_TRUE: [(&str, &Patience, &str); 4] = [
+    (
+        "DiskPressure",
+        &NODE_PRESSURE,
+        "Free space on the file systems of /var/lib/rancher and /var/lib/kubelet of this node. Do not remove the taint: it goes when the \
+         condition goes.",
+    ),
+    (
+        "MemoryPressure",
+        &NODE_PRESSURE,
+        "Stop VMs on this node, or migrate them to other nodes.",
+    ),
+    (
+        "PIDPressure",
+        &NODE_PRESSURE,
+        "Find the pod with the most processes on this node, and restart it.",
+    ),
+    (
+        "NetworkUnavailable",
+        &NODE_NOT_READY,
+        "Check the pods of the network plug-in on this node: `kubectl -n kube-system get pods -o wide`.",
+    ),
+];
+const NOT_READY: &str = "On this node, check `systemctl status rke2-server rke2-agent` and agent/logs/kubelet.log in RKE2's data \
+    directory. If the condition names the network plug-in, check its pods there.";
+/// The page that explains symptoms.
+const PAGE: &str = "incidents/symptoms.md";
+
+pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
+    let nodes = objects.all(ObjectKind::NODE)?;
+    let mut found = Vec::new();
+    if nodes.iter().all(|node| faults(node).next().is_none()) {
+        return Ok(found);
+    }
+    let clock = Clock::read(objects, now)?;
+    for node in nodes {
+        found.extend(symptoms(node, clock));
+    }
+    Ok(found)
+}
+
+fn symptoms(node: &Value, clock: Clock) -> impl Iterator<Item = IncidentFinding> {
+    faults(node)
+        .filter(move |fault| clock.is_late(fault.since, fault.patience))
+        .map(move |fault| fault.finding(node))
+}
+
+/// Why pods of this node may not work: a condition that has already lasted too long.
+pub(super) fn fault_of(node: &Value, clock: Clock) -> Option<IncidentFinding> {
+    symptoms(node, clock).next()
+}
+
+struct NodeFault<'o> {
+    code: Code,
+    /// `None` for a node whose kubelet has never reported.
+    condition: Option<Condition<'o>>,
+    since: Option<Timestamp>,
+    patience: &'static Patience,
+    advice: &'static str,
+}
+
+fn faults(node: &Value) -> impl Iterator<Item = NodeFault<'_>> {
+    let ready = Condition::of(node, "Ready");
+    let is_ready = ready.is_some_and(|ready| ready.is_true());
+    let not_ready = (!is_ready).then(|| NodeFault {
+        code: Code::NodeNotReady,
+        condition: ready,
+        since: ready
+            .and_then(|ready| ready.since())
+            .or_else(|| time(node, "/metadata/creationTimestamp")),
+        patience: &NODE_NOT_READY,
+        advice: NOT_READY,
+    });
+    // The other conditions of a node that does not report are out of date.
+    let others = BAD_IF_TRUE.iter().filter(move |_| is_ready);
+    let others = others.filter_map(|(name, patience, advice)| {
+        let condition = Condition::of(node, name).filter(Condition::is_true)?;
+        Some(NodeFault {
+            code: Code::NodeCondition,
+            condition: Some(condition),
+            since: condition.since(),
+            patience,
+            advice,
+        })
+    });
+    not_ready.into_iter().chain(others)
+}
+
+impl NodeFault<'_> {
+    fn finding(&self, node: &Value) -> IncidentFinding {
+        let node_subject = subject(node, "Node");
+        let name = named(node);
+        let why = match &self.condition {
+            None => format!("{name}: its kubelet has never reported"),
+            Some(condition) if self.code == Code::NodeNotReady => {
+                format!("{name}: {}", state_of(condition, self.since))
+            }
+            Some(condition) => {
+                format!(
+                    "{} of {name}: {}",
+                    condition.name,
+                    state_of(condition, self.since)
+                )
+            }
+        };
+        let seen = self
+            .condition
+            .iter()
+            .map(|condition| condition_seen(&node_subject, condition, self.since));
+        let mut finding = IncidentFinding::new(self.code, &node_subject, &why).seen(seen);
+        self.advice.clone_into(&mut finding.advice);
+        PAGE.clone_into(&mut finding.documentation);
+        // You may have switched off a node in maintenance mode.
+        finding.severity = if is_in_maintenance(node) {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        finding
+    }
+}

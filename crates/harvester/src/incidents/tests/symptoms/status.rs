@@ -1,0 +1,185 @@
+//! Tests the symptoms that an object's own status reports.
+
+use super::*;
+
+/// harvester#11440.
+#[test]
+fn a_vip_without_a_load_balancer_is_an_error() {
+    let config = |mode: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "vip", "namespace": SYSTEM, "creationTimestamp": OLD},
+        "data": {"enabled": "true", "ip": "192.0.2.10", "mode": mode, "serviceType": "LoadBalancer"}})
+    };
+    let service = |name: &str, kind: &str, ip: &str| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "kube-system", "creationTimestamp": OLD},
+            "spec": {"type": kind}, "status": {"loadBalancer": {"ingress": [{"ip": ip}]}}})
+    };
+    let expose = "ingress-expose";
+    for services in [
+        vec![service(expose, "ClusterIP", "")],
+        vec![service(expose, "LoadBalancer", "")],
+        vec![service(expose, "LoadBalancer", "192.0.2.99")],
+        vec![service("another", "LoadBalancer", "192.0.2.10")],
+        vec![],
+    ] {
+        let finding = one(services
+            .iter()
+            .cloned()
+            .chain([ready("n1"), config("static")]));
+        assert_eq!(finding.code, Code::VipNotAnnounced, "{services:?}");
+        assert_eq!(finding.severity, Severity::Error);
+    }
+    let mut off = config("static");
+    off["data"]["enabled"] = json!("false");
+    let mut new = service(expose, "LoadBalancer", "");
+    new["metadata"]["creationTimestamp"] = json!(JUST_NOW);
+    for healthy in [
+        vec![
+            service(expose, "LoadBalancer", "192.0.2.10"),
+            config("static"),
+        ],
+        vec![
+            service("rke2-traefik", "LoadBalancer", "192.0.2.10"),
+            config("static"),
+        ],
+        // The lease may have another address by now.
+        vec![
+            service(expose, "LoadBalancer", "192.0.2.99"),
+            config("dhcp"),
+        ],
+        vec![new, config("static")],
+        vec![off],
+    ] {
+        let all = found(healthy.iter().cloned().chain([ready("n1")]));
+        assert_eq!(all, [], "{healthy:?}");
+    }
+}
+
+/// harvester#10284, harvester#6022.
+#[test]
+fn a_pod_of_a_user_that_does_not_end_is_an_error_if_a_drain_waits_for_it() {
+    let ending = |deleted: &str| {
+        let mut pod = owned(
+            pod("default", "virt-launcher-vm1", 1, "n3", works(OLD)),
+            "VirtualMachineInstance",
+            "vm1",
+        );
+        pod["metadata"]["deletionTimestamp"] = json!(deleted);
+        pod
+    };
+    let finding = one([ready("n3"), ending(LONG_AGO)]);
+    assert_eq!(finding.code, Code::PodTerminating);
+    assert_eq!(finding.severity, Severity::Warning);
+    let mut drained = ready("n3");
+    drained["spec"]["taints"] = json!([{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]);
+    assert_eq!(one([drained, ending(LONG_AGO)]).severity, Severity::Error);
+    assert_eq!(found([ready("n3"), ending("2026-05-01T11:30:00Z")]), []);
+    let all = found([not_ready("n3", LONG_AGO), ending(LONG_AGO)]);
+    let codes: Vec<Code> = all.iter().map(|one| one.code).collect();
+    assert_eq!(codes, [Code::NodeNotReady], "its kubelet cannot end it");
+}
+
+#[test]
+fn jobs_that_failed_or_run_for_half_a_day_are_warnings() {
+    let job = |status: Value, labels: Value| {
+        json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "job", "namespace": SYSTEM, "creationTimestamp": OLD, "labels": labels}, "status": status})
+    };
+    let failed = json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "lastTransitionTime": LONG_AGO}]});
+    let finding = one([ready("n1"), job(failed.clone(), json!({}))]);
+    assert_eq!(
+        (finding.code, finding.severity),
+        (Code::JobNotDone, Severity::Warning)
+    );
+    let of_upgrade = json!({"harvesterhci.io/upgrade": "up"});
+    assert_eq!(
+        found([ready("n1"), job(failed, of_upgrade)]),
+        [],
+        "upgrade-failed tells it"
+    );
+    let running = |since: &str| job(json!({"active": 1, "startTime": since}), json!({}));
+    assert_eq!(one([ready("n1"), running(OLD)]).code, Code::JobNotDone);
+    assert_eq!(found([ready("n1"), running(LONG_AGO)]), []);
+}
+
+#[test]
+fn conditions_that_stay_false_quote_their_controller() {
+    let setting = |message: &str, since: &str| {
+        json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Setting", "metadata": {"name": "backup-target"},
+        "status": {"conditions": [{"type": "configured", "status": "False", "message": message, "lastUpdateTime": since}]}})
+    };
+    let finding = one([ready("n1"), setting("no such host", LONG_AGO)]);
+    assert_eq!(
+        (finding.code, finding.severity),
+        (Code::ProblemStays, Severity::Warning)
+    );
+    assert!(
+        finding.message.contains("no such host"),
+        "{}",
+        finding.message
+    );
+    assert_eq!(
+        found([ready("n1"), setting("", LONG_AGO)]),
+        [],
+        "it is empty"
+    );
+    assert_eq!(found([ready("n1"), setting("no such host", JUST_NOW)]), []);
+
+    let image = |annotations: Value| {
+        json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "VirtualMachineImage",
+        "metadata": {"name": "harvester-v1.8.2", "namespace": SYSTEM, "annotations": annotations},
+        "status": {"conditions": [{"type": "Imported", "status": "False", "message": "the file's sha512 does not match", "lastUpdateTime": LONG_AGO}]}})
+    };
+    let of_upgrade = json!({"harvesterhci.io/os-upgrade-image": "True"});
+    let finding = one([ready("n1"), image(of_upgrade)]);
+    assert!(finding.message.contains("sha512"), "{}", finding.message);
+    assert_eq!(found([ready("n1"), image(json!({}))]), []);
+}
+
+#[test]
+fn volumes_claims_and_vms_that_do_not_work_are_told() {
+    let volume = |robustness: &str, since: &str| {
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Volume", "metadata": {"name": "pvc-1", "namespace": "longhorn-system"},
+        "status": {"robustness": robustness, "lastDegradedAt": since}})
+    };
+    let replica = json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Replica", "metadata": {"name": "r", "namespace": "longhorn-system"},
+        "spec": {"volumeName": "pvc-1", "failedAt": LONG_AGO}});
+    assert_eq!(
+        one([ready("n1"), volume("faulted", ""), replica]).severity,
+        Severity::Error
+    );
+    assert_eq!(
+        one([ready("n1"), volume("degraded", OLD)]).severity,
+        Severity::Warning
+    );
+    // It is rebuilt.
+    assert_eq!(
+        found([ready("n1"), volume("degraded", "2026-05-01T08:00:00Z")]),
+        []
+    );
+    assert_eq!(found([ready("n1"), volume("healthy", "")]), []);
+
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": SYSTEM},
+        "spec": {"volumeName": "pvc-1"}, "status": {"phase": "Lost"}});
+    assert_eq!(one([ready("n1"), claim]).severity, Severity::Error);
+
+    let vm = |name: &str, status: &str, since: &str| {
+        json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": name, "namespace": "default"},
+        "status": {"printableStatus": status, "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": since}]}})
+    };
+    let finding = one([
+        ready("n1"),
+        vm("a", "ErrorUnschedulable", LONG_AGO),
+        vm("b", "CrashLoopBackOff", LONG_AGO),
+    ]);
+    assert!(
+        finding.message.contains("1 more VMs"),
+        "{}",
+        finding.message
+    );
+    assert_eq!(
+        found([ready("n1"), vm("a", "ErrorUnschedulable", JUST_NOW)]),
+        []
+    );
+    assert_eq!(found([ready("n1"), vm("a", "Stopped", LONG_AGO)]), []);
+}
