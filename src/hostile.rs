@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::inspect::saved::saved_in;
 use crate::kubeconfig::{Kubeconfig, ReadFor, node_name};
 use crate::observe::appearances::requests::read_lines;
 use crate::report::dbus::bounded::passed_on;
@@ -39,6 +40,11 @@ pub fn keys(bytes: &[u8]) -> usize {
 /// Reads the query of a request to the status server; returns the error.
 pub fn query(query: &str) -> Option<&'static str> {
     refusal(query)
+}
+
+/// Reads saved objects, as from standard input; returns the error.
+pub fn saved_objects(bytes: &[u8]) -> Option<String> {
+    saved_in("-", bytes).err()
 }
 
 pub fn spooled_request(bytes: &[u8]) -> Option<String> {

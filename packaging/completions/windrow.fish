@@ -207,7 +207,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_s
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
@@ -236,7 +236,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Use 
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Also include the manifests, not only a list of their objects; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it, Windrow skips the checks that depend on it' -r
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s o -l output -d 'Output format' -r -f -a "table\t''
@@ -244,7 +244,7 @@ json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory with lists from `kubectl get KIND -A -o json`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''

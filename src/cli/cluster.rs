@@ -23,8 +23,8 @@ use crate::observe::rke2::admin_kubeconfig;
 /// The source of a cluster's objects.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ObjectSource {
-    /// Read saved objects instead of the cluster: an archive of `windrow report`, a file or directory
-    /// with lists from `kubectl get KIND -A -o json`, or `-`
+    /// Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of
+    /// Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["kubeconfig", "context"])]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -103,13 +103,21 @@ fn own_or_kubectls(layout: &Layout) -> KubeconfigFiles {
 }
 
 impl ObjectSource {
-    /// The saved or requested objects, and their time; or the exit code of the verb, after printing the reason.
+    /// The saved or requested objects, and their time; or the exit code of the verb, after printing the reason. Kinds of which the input may
+    /// have a part only are unknown.
     pub(super) fn objects(
         &self,
         context: &Context,
         ask: impl AsyncFnOnce(&Client, Timestamp) -> Objects,
     ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
-        Ok(self.look(context, ask)?.map_err(|none| match none {
+        let looked = self.look(context, ask)?;
+        let complete = looked.map(|mut found| {
+            if let Some(why) = &found.partial {
+                found.objects.forget_users_kinds(why);
+            }
+            found
+        });
+        Ok(complete.map_err(|none| match none {
             NoObjects::Unreadable => Exit::Usage,
             NoObjects::NotAsked(_) => Exit::Unknown,
         }))
@@ -129,9 +137,13 @@ impl ObjectSource {
             };
             return Ok(found
                 .map(|found| ClusterObjects {
+                    at: found
+                        .at
+                        .or_else(|| Some(found.objects.newest_time()?.min(now())))
+                        .unwrap_or_else(now),
                     objects: found.objects,
-                    at: found.at.unwrap_or_else(now),
                     own: found.own,
+                    partial: found.partial,
                 })
                 .map_err(|errors| {
                     super::complain(&errors);
@@ -145,7 +157,13 @@ impl ObjectSource {
             let at = now();
             let objects = ask(&client, at).await;
             let own = None;
-            Ok::<_, String>(ClusterObjects { objects, at, own })
+            let partial = None;
+            Ok::<_, String>(ClusterObjects {
+                objects,
+                at,
+                own,
+                partial,
+            })
         });
         Ok(looked.map_err(|why| {
             self.cluster.complain(&why, context);
@@ -207,6 +225,8 @@ pub(super) struct ClusterObjects {
     pub(super) objects: Objects,
     pub(super) at: Timestamp,
     pub(super) own: Option<OwnNode>,
+    /// Why kinds that users may have in any namespace are not complete.
+    pub(super) partial: Option<String>,
 }
 
 pub(super) enum NoObjects {

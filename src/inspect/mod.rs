@@ -10,7 +10,9 @@ mod link_masters;
 pub(crate) mod saved;
 pub(crate) mod servers;
 pub(crate) mod sockets;
+mod support_bundle;
 #[cfg(test)]
 mod testing;
 pub(crate) mod upgrade_check;
 pub(crate) mod who_has;
+mod zip;

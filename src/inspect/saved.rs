@@ -1,7 +1,8 @@
-//! Objects from saved files: the archive of `windrow report`, or a directory of lists as `kubectl get -o json` writes
-//! them.
+//! Objects from saved files: the archive of `windrow report`, a support bundle of Harvester, or a file or directory of lists as `kubectl get -o json` and
+//! `-o yaml` write them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
-use windrow_model::manifest::GroupKind;
+use windrow_model::manifest::{GroupKind, ReadLimits, nodes_and_problems};
 
+use super::{support_bundle, zip};
 use crate::archive::{OWN_NODE, ReadError, ReportIndex, items_of, read_each};
 use crate::files::read_at_most;
 use crate::fs;
@@ -23,7 +25,11 @@ pub(crate) const LARGEST: u64 = 256 << 20;
 const MOST_OF_OWN: usize = 64 << 20;
 /// How a gzip file begins.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-const NO_LIST: &str = "no list of objects in it: save them with `kubectl get KIND -A -o json`";
+const NO_LIST: &str =
+    "no list of objects in it: save them with `kubectl get KIND -A -o json` or `-o yaml`";
+/// Most memory that the values of a YAML document take until they are objects, in bytes.
+const MOST_OF_YAML: usize = 128 << 20;
+const ENDS: [&str; 3] = ["json", "yaml", "yml"];
 /// How deep directories are searched.
 const DEEPEST: usize = 4;
 
@@ -34,25 +40,36 @@ pub(crate) struct SavedObjects {
     pub(crate) at: Option<Timestamp>,
     /// Facts from the files of the reported node.
     pub(crate) own: Option<OwnNode>,
+    /// Why kinds that users may have in any namespace are not complete.
+    pub(crate) partial: Option<String>,
 }
 
-/// Reads the archive of a report, or every `.json` file at or below a path: lists and single objects. A kind that was
+/// Reads the archive of a report, or every file of JSON or YAML at or below a path: lists and single objects. A kind that was
 /// not saved completely stays Unknown.
 ///
 /// # Errors
 ///
 /// All files that cannot be read.
 pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
-    match is_packed(path) {
-        true => {
-            let wrong = |why: String| vec![format!("{}: {why}", path.display())];
-            let file = fs::open(path).map_err(|error| wrong(error.to_string()))?;
-            packed(file).map_err(|error| wrong(error.to_string()))
+    let wrong = |why: String| vec![format!("{}: {why}", path.display())];
+    let open = || fs::open(path).map_err(|error| wrong(error.to_string()));
+    if let Some(bundle) = support_bundle::unpacked(path) {
+        let files = support_bundle::read_directory(&bundle);
+        return support_bundle::objects_of(files.map_err(|error| wrong(error.to_string()))?);
+    }
+    match &beginning(path)[..] {
+        begin if begin.starts_with(&GZIP) => {
+            packed(open()?).map_err(|error| wrong(error.to_string()))
         }
-        false => lists(path).map(|objects| SavedObjects {
+        begin if begin == zip::MAGIC => {
+            let files = support_bundle::read_zip(open()?);
+            support_bundle::objects_of(files.map_err(|error| wrong(error.to_string()))?)
+        }
+        _ => lists(path).map(|objects| SavedObjects {
             objects,
             at: None,
             own: None,
+            partial: None,
         }),
     }
 }
@@ -66,14 +83,21 @@ pub(crate) fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String
     if bytes.starts_with(&GZIP) {
         return packed(bytes).map_err(|error| format!("{shown}: {error}"));
     }
-    let value = ValueBudget::default().parse(bytes);
-    let value = value.map_err(|error| format!("{shown}: {error}"))?;
+    if bytes.starts_with(&zip::MAGIC) {
+        let files = support_bundle::read_zip(io::Cursor::new(bytes));
+        let files = files.map_err(|error| format!("{shown}: {error}"))?;
+        return support_bundle::objects_of(files)
+            .map_err(|errors| format!("{shown}: {}", errors.join("; ")));
+    }
+    let found = values(bytes, &mut ValueBudget::default());
+    let found = found.map_err(|error| format!("{shown}: {error}"))?;
     let mut objects = Objects::default();
-    match take(&mut objects, value) {
+    match take_all(&mut objects, found, &[]) {
         true => Ok(SavedObjects {
             objects,
             at: None,
             own: None,
+            partial: None,
         }),
         false => Err(format!("{shown}: {NO_LIST}")),
     }
@@ -101,6 +125,7 @@ fn packed_within(
     Ok(SavedObjects {
         at: Some(index.created),
         own,
+        partial: None,
         objects: of_archive(&index, lists),
     })
 }
@@ -118,11 +143,14 @@ fn name_of_list(path: &str) -> Option<&str> {
     path.strip_prefix("cluster/")?.strip_suffix(".json")
 }
 
-fn is_packed(path: &Path) -> bool {
-    let mut begin = [0; 2];
+/// The first four bytes of a regular file, or all of a shorter one.
+fn beginning(path: &Path) -> Vec<u8> {
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    let opened = is_file.then(|| fs::open(path).ok()).flatten();
-    opened.is_some_and(|mut file| file.read_exact(&mut begin).is_ok()) && begin == GZIP
+    let file = is_file.then(|| fs::open(path).ok()).flatten();
+    let mut begin = Vec::new();
+    // A file that cannot be read is reported by its reader.
+    let _ = file.map(|file| file.take(4).read_to_end(&mut begin));
+    begin
 }
 
 /// The lists of an archive. A kind that its index calls not served has no objects; one that was cut off or is missing
@@ -180,7 +208,7 @@ fn lists(path: &Path) -> Result<Objects, Vec<String>> {
     let mut budget = ValueBudget::default();
     for file in &files {
         match read(file, &mut budget) {
-            Ok(value) => found |= take(&mut objects, value),
+            Ok(values) => found |= take_all(&mut objects, values, &kinds_by_name(file)),
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
     }
@@ -197,7 +225,8 @@ fn lists(path: &Path) -> Result<Objects, Vec<String>> {
 fn find(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     if metadata.is_file() {
-        if depth == 0 || path.extension().is_some_and(|end| end == "json") {
+        let end = path.extension().and_then(OsStr::to_str);
+        if depth == 0 || end.is_some_and(|end| ENDS.contains(&end)) {
             files.push(path.to_owned());
         }
     } else if metadata.is_dir() && depth < DEEPEST {
@@ -208,9 +237,84 @@ fn find(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path, budget: &mut ValueBudget) -> io::Result<Value> {
+fn read(path: &Path, budget: &mut ValueBudget) -> io::Result<Vec<Value>> {
     let bytes = read_at_most(path, LARGEST)?;
-    budget.parse(&bytes).map_err(io::Error::other)
+    values(&bytes, budget).map_err(io::Error::other)
+}
+
+/// The values of a file: one of JSON, or the documents of YAML. An error quotes nothing of it.
+pub(super) fn values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, String> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if matches!(first, None | Some(b'{' | b'[')) {
+        let value = budget.parse(bytes).map_err(|error| error.to_string())?;
+        return Ok(vec![value]);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is neither JSON nor YAML".to_owned())?;
+    let limits = ReadLimits {
+        file_bytes: LARGEST,
+        expanded_bytes: MOST_OF_YAML,
+        ..ReadLimits::default()
+    };
+    let (documents, problems) = nodes_and_problems(text, &limits);
+    if let Some(problem) = problems.first() {
+        let line = problem
+            .line
+            .map_or(String::new(), |line| format!(" (line {line})"));
+        return Err(format!("it is neither JSON nor YAML, or too large{line}"));
+    }
+    // Through JSON, so that the budget counts them.
+    let counted = documents.into_iter().map(|document| {
+        let json = document.to_json().to_string();
+        drop(document);
+        budget
+            .parse(json.as_bytes())
+            .map_err(|error| error.to_string())
+    });
+    counted.collect()
+}
+
+/// The kinds in a file's name: `kubectl get` writes an empty list without the kind of its objects. As in a report (`core_Pod`,
+/// `harvesterhci.io_Upgrade`), or as the argument of kubectl (`pods`, `upgrades.harvesterhci.io`).
+fn kinds_by_name(path: &Path) -> Vec<ObjectKind> {
+    let name = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    if matches!(name, "secrets" | "core_Secret") {
+        return ObjectKind::OF_SECRETS.to_vec();
+    }
+    let whole = ObjectKind::ALL.iter().filter(|kind| kind.part.is_empty());
+    let is_full = |kind: &&ObjectKind| {
+        let group = if kind.group.is_empty() {
+            "core"
+        } else {
+            kind.group
+        };
+        name == format!("{group}_{}", kind.kind) || name == format!("{}.{group}", kind.plural)
+    };
+    if let Some(kind) = whole.clone().find(is_full) {
+        return vec![*kind];
+    }
+    let mut short = whole.filter(|kind| kind.plural == name);
+    match (short.next(), short.next()) {
+        // kubectl prefers the core group.
+        (Some(kind), _) if kind.group.is_empty() => vec![*kind],
+        (Some(kind), None) => vec![*kind],
+        _ => Vec::new(),
+    }
+}
+
+/// Adds lists and objects; a list without a kind is one of these kinds. True when there was one.
+pub(super) fn take_all(objects: &mut Objects, values: Vec<Value>, kinds: &[ObjectKind]) -> bool {
+    let mut found = false;
+    for value in values {
+        if text(&value, "/kind") == "List" && value["items"].is_array() {
+            for kind in kinds.iter().map(|kind| kind.group_kind()) {
+                if objects.list(&kind).is_err() {
+                    objects.insert(kind, KindListing::Objects(Vec::new()));
+                }
+            }
+        }
+        found |= take(objects, value);
+    }
+    found
 }
 
 /// Adds a list or an object. True when it was one.
@@ -291,6 +395,56 @@ mod tests {
         assert!(objects.all(ObjectKind::VM).is_err());
         let alone = saved(&directory.path().join("one.json")).unwrap().objects;
         assert_eq!(alone.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn lists_as_kubectl_writes_them_are_read_as_json_and_as_yaml_also_if_they_are_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        // kubectl 1.35, `get … -A -o yaml` and `-o json`.
+        write(
+            "nodes.yaml",
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: n1\n    labels: {a: \"true\"}\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
+        );
+        let none =
+            r#"{"apiVersion":"v1","items":[],"kind":"List","metadata":{"resourceVersion":""}}"#;
+        write("upgrades.harvesterhci.io.json", none);
+        write("pods.json", none);
+        write("policy_PodDisruptionBudget.json", none);
+        write("secrets.json", none);
+        write("whatever.json", none);
+        write(
+            "two.yml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vip, namespace: harvester-system}\n---\napiVersion: kubevirt.io/v1\nkind: KubeVirt\nmetadata: {name: kubevirt}\n",
+        );
+        let objects = saved(directory.path()).unwrap().objects;
+        let nodes = objects.all(ObjectKind::NODE).unwrap();
+        assert_eq!(text(&nodes[0], "/metadata/labels/a"), "true");
+        let secrets = [ObjectKind::HELM_RELEASE, ObjectKind::MACHINE_PLAN];
+        let others = [ObjectKind::UPGRADE, ObjectKind::POD, ObjectKind::BUDGET];
+        for kind in secrets.into_iter().chain(others) {
+            assert_eq!(objects.all(kind), Ok(&[][..]), "{}", kind.kind);
+        }
+        assert_eq!(objects.all(ObjectKind::CONFIG_MAP).unwrap().len(), 1);
+        assert_eq!(objects.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+        assert!(objects.all(ObjectKind::VM).is_err());
+        let alone = saved_in("-", b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n").unwrap();
+        assert_eq!(alone.objects.all(ObjectKind::NODE).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn of_yaml_that_cannot_be_read_the_line_is_named_and_nothing_quoted() {
+        let error = saved_in("-", b"token: s3cret\nkind: [").unwrap_err();
+        assert!(
+            error.contains("line ") && !error.contains("s3cret"),
+            "{error}"
+        );
+        let bomb = format!(
+            "a: &a [{}]\nb: [{}]\n",
+            "x, ".repeat(1000),
+            "*a, ".repeat(1000)
+        );
+        assert!(saved_in("-", bomb.as_bytes()).is_err());
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub(super) const TARGETS: &[Target] = &[
         run: status,
     },
     Target {
+        name: "saved",
+        run: saved,
+    },
+    Target {
         name: "restore-note",
         run: restore_note,
     },
@@ -53,6 +57,11 @@ pub(super) const TARGETS: &[Target] = &[
 thread_local! {
     /// A kubeconfig is a file, and names others beside it.
     static FILE: OnceCell<PathBuf> = const { OnceCell::new() };
+}
+
+/// Saved objects: lists in JSON or YAML, or a support bundle.
+pub(super) fn saved(bytes: &[u8]) {
+    check_messages(hostile::saved_objects(bytes));
 }
 
 /// A kubeconfig.
