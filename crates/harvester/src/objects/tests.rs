@@ -154,3 +154,34 @@ fn an_object_with_a_name_or_label_that_kube_apiserver_rejects_is_none() {
     let left = [node("n1"), node("[redacted]-2")];
     assert_eq!(objects.all(ObjectKind::NODE).unwrap(), left);
 }
+
+#[test]
+fn saved_lists_are_as_old_as_the_newest_heartbeat_lease_or_event_in_them() {
+    assert_eq!(Objects::default().newest_time(), None);
+    let mut objects = Objects::default();
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"conditions": [
+        {"type": "Ready", "lastHeartbeatTime": "2026-05-01T10:00:00Z", "lastTransitionTime": "2026-05-01T23:00:00Z"}]}});
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "namespace": "b"},
+        "spec": {"renewTime": "2026-05-01T11:00:00.000000Z"}});
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": "b"},
+        "lastTimestamp": "2026-05-01T12:00:00Z"});
+    for (object, newest) in [
+        (node, "2026-05-01T10:00:00Z"),
+        (lease, "2026-05-01T11:00:00Z"),
+        (event, "2026-05-01T12:00:00Z"),
+    ] {
+        objects.add(object);
+        assert_eq!(objects.newest_time(), newest.parse().ok());
+    }
+}
+
+#[test]
+fn kinds_of_users_become_unknown_and_those_of_the_platform_stay() {
+    let mut objects = Objects::default();
+    for kind in [ObjectKind::NODE, ObjectKind::UPGRADE, ObjectKind::POD] {
+        objects.insert(kind.group_kind(), KindListing::Objects(Vec::new()));
+    }
+    objects.forget_users_kinds("a part");
+    assert!(objects.all(ObjectKind::NODE).is_ok() && objects.all(ObjectKind::UPGRADE).is_ok());
+    assert_eq!(objects.all(ObjectKind::POD).unwrap_err().why, "a part");
+}
