@@ -8,11 +8,12 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::{Code, Severity};
 
 use super::{
-    CONDITION_FALSE, Clock, VOLUME_DEGRADED, VOLUME_FAULTED, condition_seen, state_of, subject,
+    CONDITION_FALSE, Clock, VOLUME_DEGRADED, VOLUME_FAULTED, condition_seen, known, state_of,
+    subject,
 };
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::platform::{MOST, is_platforms};
-use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
 use crate::upgrade::time;
 
 /// The status of a VM that does not start without a change (kubevirt d923fdb `staging/src/kubevirt.io/api/core/v1/types.go`,
@@ -83,7 +84,7 @@ fn of_condition(kind: &str, object: &Value, condition: Condition<'_>) -> Inciden
     IncidentFinding::new(Code::ProblemStays, about, &why).seen([seen])
 }
 
-/// An attached volume without a healthy replica, or with too few of them.
+/// Volumes without a healthy replica, or with too few of them.
 pub(super) fn find_volumes(
     objects: &Objects,
     now: Timestamp,
@@ -97,7 +98,8 @@ pub(super) fn find_volumes(
     }
     let clock = Clock::read(objects, now)?;
     let mut failed: BTreeMap<&str, Timestamp> = BTreeMap::new();
-    for replica in objects.all(ObjectKind::LONGHORN_REPLICA)? {
+    let replicas = known(objects.all(ObjectKind::LONGHORN_REPLICA))?.unwrap_or_default();
+    for replica in replicas {
         if let Some(at) = time(replica, "/spec/failedAt") {
             let newest = failed
                 .entry(text(replica, "/spec/volumeName"))
@@ -105,47 +107,65 @@ pub(super) fn find_volumes(
             *newest = at.max(*newest);
         }
     }
+    let (faulted, degraded): (Vec<&Value>, Vec<&Value>) = bad
+        .into_iter()
+        .partition(|volume| robustness(volume) == "faulted");
     let mut found = Vec::new();
-    for volume in bad {
-        let is_faulted = robustness(volume) == "faulted";
-        let (since, patience) = match is_faulted {
-            true => (
-                failed.get(text(volume, "/metadata/name")).copied(),
-                &VOLUME_FAULTED,
+    for volume in faulted {
+        let since = failed.get(text(volume, "/metadata/name")).copied();
+        if clock.is_late(since, &VOLUME_FAULTED) {
+            let since = since.map_or(String::new(), |since| format!(" since {since}"));
+            let mut finding = of_volumes(&[volume], &format!("it has no healthy replica{since}"));
+            if is_in_use(volume) {
+                finding.severity = Severity::Error;
+            }
+            found.push(finding);
+        }
+    }
+    // On a cluster with fewer nodes than replicas, this is every volume.
+    let degraded: Vec<&Value> = degraded
+        .into_iter()
+        .filter(|volume| clock.is_late(time(volume, "/status/lastDegradedAt"), &VOLUME_DEGRADED))
+        .collect();
+    if !degraded.is_empty() {
+        let why = match degraded.len() {
+            1 => "it has too few healthy replicas".to_owned(),
+            many => format!(
+                "it and {} more volumes have too few healthy replicas",
+                many - 1
             ),
-            false => (time(volume, "/status/lastDegradedAt"), &VOLUME_DEGRADED),
         };
-        if !clock.is_late(since, patience) {
-            continue;
-        }
-        let about = subject(volume, "Volume");
-        let since = since.map_or(String::new(), |since| format!(" since {since}"));
-        let why = match is_faulted {
-            true => format!("it has no healthy replica{since}"),
-            false => format!("it has too few healthy replicas{since}"),
-        };
-        let used = text(volume, "/status/kubernetesStatus/pvcName");
-        let namespace = text(volume, "/status/kubernetesStatus/namespace");
-        let mut finding =
-            IncidentFinding::new(Code::ProblemStays, &about, &why).seen([Evidence::new(
-                &about,
-                "status.robustness",
-                robustness(volume),
-            )]);
-        if !used.is_empty() {
-            let claim = format!("PersistentVolumeClaim {namespace}/{used}");
-            let field = "status.kubernetesStatus.pvcName";
-            finding.evidence.push(Evidence::new(&about, field, claim));
-        }
-        if is_faulted {
-            finding.severity = Severity::Error;
-        }
-        "Open the volume in Longhorn's console: it shows each replica, its node and its disk. Longhorn rebuilds replicas when their \
-         node and a disk with enough space are back."
-            .clone_into(&mut finding.advice);
-        found.push(finding);
+        found.push(of_volumes(&degraded, &why));
     }
     Ok(found)
+}
+
+/// Does a pod need the volume? Longhorn keeps the names of former pods, and the time of their end (longhorn-manager
+/// `k8s/pkg/apis/longhorn/v1beta2/volume.go`, `KubernetesStatus`).
+fn is_in_use(volume: &Value) -> bool {
+    text(volume, "/status/kubernetesStatus/lastPodRefAt").is_empty()
+        && !items(volume, "/status/kubernetesStatus/workloadsStatus").is_empty()
+}
+
+fn of_volumes(volumes: &[&Value], why: &str) -> IncidentFinding {
+    let evidence = volumes.iter().take(MOST).flat_map(|volume| {
+        let about = subject(volume, "Volume");
+        let status = text(volume, "/status/robustness");
+        let used = text(volume, "/status/kubernetesStatus/pvcName");
+        let namespace = text(volume, "/status/kubernetesStatus/namespace");
+        let claim = (!used.is_empty()).then(|| {
+            let claim = format!("PersistentVolumeClaim {namespace}/{used}");
+            Evidence::new(&about, "status.kubernetesStatus.pvcName", claim)
+        });
+        let seen = Evidence::new(&about, "status.robustness", status);
+        std::iter::once(seen).chain(claim)
+    });
+    let about = subject(volumes[0], "Volume");
+    let mut finding = IncidentFinding::new(Code::ProblemStays, about, why).seen(evidence);
+    "Open the volume in Longhorn's console: it shows each replica, its node and its disk. Longhorn rebuilds replicas when their \
+     node and a disk with enough space are back."
+        .clone_into(&mut finding.advice);
+    finding
 }
 
 /// A claim whose volume is gone.

@@ -138,26 +138,33 @@ fn conditions_that_stay_false_quote_their_controller() {
 
 #[test]
 fn volumes_claims_and_vms_that_do_not_work_are_told() {
-    let volume = |robustness: &str, since: &str| {
-        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Volume", "metadata": {"name": "pvc-1", "namespace": "longhorn-system"},
-        "status": {"robustness": robustness, "lastDegradedAt": since}})
+    let volume = |name: &str, robustness: &str, since: &str| {
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Volume", "metadata": {"name": name, "namespace": "longhorn-system"},
+        "status": {"robustness": robustness, "lastDegradedAt": since, "kubernetesStatus": {"workloadsStatus": [{"podName": "a"}]}}})
     };
-    let replica = json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Replica", "metadata": {"name": "r", "namespace": "longhorn-system"},
-        "spec": {"volumeName": "pvc-1", "failedAt": LONG_AGO}});
+    let replica = || {
+        json!({"apiVersion": "longhorn.io/v1beta2", "kind": "Replica", "metadata": {"name": "r", "namespace": "longhorn-system"},
+        "spec": {"volumeName": "pvc-1", "failedAt": LONG_AGO}})
+    };
+    let mut lost = volume("pvc-1", "faulted", "");
     assert_eq!(
-        one([ready("n1"), volume("faulted", ""), replica]).severity,
+        one([ready("n1"), lost.clone(), replica()]).severity,
         Severity::Error
     );
-    assert_eq!(
-        one([ready("n1"), volume("degraded", OLD)]).severity,
-        Severity::Warning
-    );
+    lost["status"]["kubernetesStatus"]["lastPodRefAt"] = json!(LONG_AGO);
+    let unused = one([ready("n1"), lost, replica()]);
+    assert_eq!(unused.severity, Severity::Warning, "no pod needs it");
+    let all = one([
+        ready("n1"),
+        volume("pvc-1", "degraded", OLD),
+        volume("pvc-2", "degraded", OLD),
+    ]);
+    assert_eq!(all.severity, Severity::Warning);
+    assert!(all.message.contains("1 more volumes"), "{}", all.message);
     // It is rebuilt.
-    assert_eq!(
-        found([ready("n1"), volume("degraded", "2026-05-01T08:00:00Z")]),
-        []
-    );
-    assert_eq!(found([ready("n1"), volume("healthy", "")]), []);
+    let young = volume("pvc-1", "degraded", "2026-05-01T08:00:00Z");
+    assert_eq!(found([ready("n1"), young]), []);
+    assert_eq!(found([ready("n1"), volume("pvc-1", "healthy", "")]), []);
 
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": SYSTEM},
         "spec": {"volumeName": "pvc-1"}, "status": {"phase": "Lost"}});
