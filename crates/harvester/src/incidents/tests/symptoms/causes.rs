@@ -191,19 +191,24 @@ fn a_machine_that_is_being_deleted_is_told_with_its_finalizers() {
 
 #[test]
 fn a_chart_that_waits_for_a_part_that_is_down_is_no_second_finding() {
+    let reported = json!({"apiVersion": "fleet.cattle.io/v1alpha1", "kind": "BundleDeployment",
+        "metadata": {"name": "mcc-harvester", "namespace": "cluster-fleet-local-local-1a3d67d0a899", "labels": {
+            "fleet.cattle.io/bundle-name": "mcc-harvester", "fleet.cattle.io/bundle-namespace": "fleet-local"}},
+        "spec": {"deploymentID": "s-1"}, "status": {"appliedDeploymentID": "s-1", "nonReadyStatus": [
+            {"kind": "Deployment", "apiVersion": "apps/v1", "namespace": SYSTEM, "name": "harvester", "summary": {"state": "in-progress"}}]}});
     let chart = json!({"apiVersion": "management.cattle.io/v3", "kind": "ManagedChart",
         "metadata": {"name": "harvester", "namespace": "fleet-local"}, "spec": {},
         "status": {"conditions": [{"type": "Ready", "status": "False", "lastUpdateTime": LONG_AGO, "message": "NotReady(1)"}],
             "display": {"state": "NotReady"},
             "summary": {"nonReadyResources": [{"bundleState": "NotReady", "nonReadyStatus": [
                 {"kind": "Deployment", "apiVersion": "apps/v1", "namespace": SYSTEM, "name": "harvester", "summary": {"message": ["x"]}}]}]}}});
-    let all = found([
-        ready("n1"),
-        deployment(SYSTEM, "harvester", 1, 0, LONG_AGO),
-        chart,
-    ]);
-    let codes: Vec<Code> = all.iter().map(|one| one.code).collect();
-    assert!(codes.contains(&Code::WorkloadNotAvailable), "{all:#?}");
+    let down = deployment(SYSTEM, "harvester", 1, 0, LONG_AGO);
+    let finding = one([ready("n1"), down, chart, reported]);
+    assert_eq!(finding.code, Code::WorkloadNotAvailable);
+    assert!(
+        finding.affected[0].contains("fleet-local/harvester"),
+        "{finding:?}"
+    );
 }
 
 #[test]

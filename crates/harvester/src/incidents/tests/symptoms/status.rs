@@ -17,6 +17,7 @@ fn a_vip_without_a_load_balancer_is_an_error() {
     let expose = "ingress-expose";
     for services in [
         vec![service(expose, "ClusterIP", "")],
+        vec![service(expose, "ClusterIP", "192.0.2.10")],
         vec![service(expose, "LoadBalancer", "")],
         vec![service(expose, "LoadBalancer", "192.0.2.99")],
         vec![service("another", "LoadBalancer", "192.0.2.10")],
