@@ -8,6 +8,7 @@ mod layout;
 mod play;
 mod read_node;
 mod rehearsed;
+mod unjudged;
 
 use windrow_simulate::rehearse::{Ending, Rehearsal};
 

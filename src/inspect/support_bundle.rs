@@ -211,17 +211,42 @@ fn add_empty(objects: &mut Objects, namespaces: &BTreeSet<String>, failed: &str)
     }
 }
 
-/// `Failed to get /apis/apps/v1/namespaces/default/deployments: the server is busy`
+/// Whether a line of the bundle's log says that objects of this kind are missing (support-bundle-kit 1efdd22,
+/// `pkg/manager/collectors/cluster.go` and `pkg/manager/client/discovery.go`):
+///
+/// ```text
+/// Failed to get /apis/apps/v1/namespaces/default/deployments: the server is busy
+/// Failed to parse objects received from URL: /apis/apps/v1/deployments
+/// Support Bundle: failed to generate /tmp/bundle/yamls/cluster/v1/nodes.yaml
+/// Unable to fetch cluster resources: the server is busy
+/// ```
 fn is_failure_of(kind: ObjectKind, line: &str) -> bool {
-    let path = line.strip_prefix("Failed to get ");
-    let path = path
-        .and_then(|rest| rest.split(": ").next())
-        .unwrap_or_default();
+    let is_of_cluster = matches!(kind.scope, KindScope::Cluster);
+    if line.contains("Unable to fetch cluster resources") {
+        return is_of_cluster;
+    }
+    if line.contains("Unable to fetch namespaced resources") {
+        return !is_of_cluster;
+    }
+    let is_failure = [
+        "Failed to get ",
+        "Failed to parse objects",
+        "failed to generate ",
+    ]
+    .iter()
+    .any(|begin| line.contains(begin));
     let group = match kind.group {
-        "" => "/api/v1/".to_owned(),
-        group => format!("/apis/{group}/"),
+        "" => "/v1/".to_owned(),
+        group => format!("/{group}/"),
     };
-    path.starts_with(&group) && path.ends_with(&format!("/{}", kind.plural))
+    let mut words = line
+        .split_whitespace()
+        .map(|word| word.trim_end_matches([':', ',']));
+    is_failure
+        && words.any(|path| {
+            let path = path.trim_end_matches(".yaml");
+            path.contains(&group) && path.ends_with(&format!("/{}", kind.plural))
+        })
 }
 
 #[cfg(test)]

@@ -94,7 +94,10 @@ fn a_file_that_disable_names_is_deleted_by_rke2_and_none_of_a_directory_of_drop_
     .unwrap();
     let ran = given.run(&["check", "--seeds", "1", "config.yaml", "m"]);
     assert_eq!(ran.exit, 4);
-    for words in ["(my-app.yaml): `disable`", "(monitoring/x.yaml): `disable`"] {
+    for words in [
+        "(my-app.yaml): RKE2's configuration switches `my-app` off",
+        "(monitoring/x.yaml): RKE2's configuration switches `monitoring` off",
+    ] {
         assert!(ran.out.contains(words), "{words}: {}", ran.out);
     }
     assert!(!ran.out.contains("other.yaml"), "{}", ran.out);

@@ -79,8 +79,8 @@ fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_th
     assert!(listed.starts_with("pass "), "{listed}");
     for words in [
         "Not checked (2)",
-        "the contents of the chart a (a.yaml:1)",
-        "the value of `tls-san` (config.yaml:1)",
+        "a.yaml: the contents and values of the chart a (line 1)",
+        "config.yaml: `tls-san` (line 1)",
         "0 warn; not checked: 2.",
     ] {
         assert!(listed.contains(words), "{words}: {listed}");
@@ -93,7 +93,9 @@ fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_th
         "{unknown}"
     );
     assert!(
-        unknown.contains("the value of `audit-policy-file` of kube-apiserver is not checked (Windrow does not read this file)"),
+        unknown.contains(
+            "`audit-policy-file` of kube-apiserver is not checked (Windrow does not read this file)"
+        ),
         "{unknown}"
     );
 }

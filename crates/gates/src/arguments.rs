@@ -147,7 +147,7 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
 
 fn not_checked(component: &str, item: &ConfigItem, why: &str) -> NotChecked {
     NotChecked {
-        what: format!("the value of `{}` of {component}", name_of(item)),
+        what: format!("`{}` of {component}", name_of(item)),
         why: why.to_owned(),
         can_stop: CanStop::Component,
         at: vec![item.at.clone()],

@@ -44,9 +44,7 @@ fn arguments_that_the_components_have_are_no_finding() {
         .collect();
     assert_eq!(
         unchecked,
-        [
-            "config.yaml:3: the value of `audit-policy-file` of kube-apiserver: Windrow does not read this file"
-        ]
+        ["config.yaml:3: `audit-policy-file` of kube-apiserver: Windrow does not read this file"]
     );
 }
 

@@ -34,7 +34,7 @@ pub enum CanStop {
 }
 
 /// Why a text is not checked that no program refuses.
-pub const ANY_TEXT: &str = "any text is taken, so Windrow cannot tell whether it is the right one";
+pub const ANY_TEXT: &str = "any text is accepted, right or wrong";
 
 impl NotChecked {
     /// Whether it can keep the node from coming up.

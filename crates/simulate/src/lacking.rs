@@ -130,7 +130,8 @@ fn homeless_charts(cluster: &SimulatedCluster) -> impl Iterator<Item = (String, 
     charts.into_iter().filter_map(|id| {
         let namespace = target_namespace(cluster, id)?;
         let says = format!("{id} is not installed: {namespace} does not exist");
-        Some((says, who_may_bring(cluster, &namespace, id)))
+        let other = || cluster.makes_namespaces.as_deref().map(str::to_owned);
+        Some((says, who_may_bring(cluster, &namespace, id).or_else(other)))
     })
 }
 

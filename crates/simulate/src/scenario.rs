@@ -41,6 +41,8 @@ pub struct Scenario {
     pub made_elsewhere: MadeElsewhere,
     /// Objects whose pods never run, and why: an image that cannot be pulled.
     pub cannot_run: BTreeMap<ObjectRef, String>,
+    /// What may create namespaces besides the manifests, if anything does: another node, or a command.
+    pub makes_namespaces: Option<String>,
     /// Objects that the API server rejects, in their manifests' notation, and its message.
     pub refused: BTreeMap<ObjectRef, String>,
     /// Objects for which a fail-closed webhook is called.
@@ -224,6 +226,7 @@ impl Scenario {
             assumed: BTreeSet::new(),
             made_elsewhere: MadeElsewhere::new(),
             cannot_run: BTreeMap::new(),
+            makes_namespaces: None,
             refused: BTreeMap::new(),
             asked: BTreeMap::new(),
             may_bring: BTreeMap::new(),

@@ -7,6 +7,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{FileContent, ManifestPath, Problem, ReadLimits, is_manifest_name};
 use windrow_model::reasons::Code;
 use windrow_plan::SourceMap;
+use windrow_plan::rke2::is_rke2_config;
 use windrow_preflight::installer::KernelArguments;
 use windrow_simulate::Setup;
 
@@ -68,7 +69,8 @@ pub(super) fn text(
 /// kernel command line.
 fn kernel_arguments(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let is_other = extract::kind_of(text) != FileKind::Manifests || has_objects(text);
+    let is_other =
+        extract::kind_of(text) != FileKind::Manifests || has_objects(text) || is_rke2_config(text);
     let arguments = KernelArguments::read(text).filter(|_| !is_other);
     arguments.map(|_| text.to_owned())
 }

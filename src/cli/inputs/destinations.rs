@@ -8,7 +8,7 @@ use windrow_inputs::manifest_path::{is_never_read, not_read};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::DATA_DIR;
 use windrow_model::manifest::yaml;
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, layer, merge};
 use windrow_plan::rke2::{KubeletFiles, chart_selections, data_dir};
 
@@ -56,11 +56,20 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     })
 }
 
+/// Names that RKE2 always adds to `disable`: k3s' own files, which it does not have (rke2 `pkg/rke2/rke2.go`).
+const ALWAYS_DISABLED: [&str; 2] = ["coredns", "servicelb"];
+
 /// Removes the files that `disable` names: RKE2 deletes each of them, and what it has created (k3s `pkg/deploy/controller.go`,
 /// `shouldDisableFile`).
 fn leave_out_disabled(inputs: &mut Inputs) {
     let selections = chart_selections(&rke2_files(&inputs.configuration));
-    let names: BTreeMap<String, Location> = selections.switched_off().collect();
+    let mut names: BTreeMap<String, Location> = selections.switched_off().collect();
+    names.extend(selections.not_selected());
+    // Without a configuration, nothing shows that the files are RKE2's.
+    if let Some(file) = inputs.configuration.first() {
+        let at = Location::file(file.source.clone());
+        names.extend(ALWAYS_DISABLED.map(|name| (name.to_owned(), at.clone())));
+    }
     let mut findings = Vec::new();
     inputs.files.retain(|file| {
         let path = file.path.as_str();
@@ -72,15 +81,17 @@ fn leave_out_disabled(inputs: &mut Inputs) {
             return true;
         };
         let code = Code::PathNotRead;
-        let why = format!("`disable` in RKE2's configuration names `{name}`, so RKE2 deletes the file and what it has created");
+        let why = format!("RKE2's configuration switches `{name}` off, so RKE2 deletes the file and what it has created: rename the file");
+        // Read in the sources only, and never seen.
+        let is_certain = !ALWAYS_DISABLED.contains(&name.as_str());
         findings.push(Finding {
             incident: None,
             code,
-            severity: code.severity(),
+            severity: if is_certain { code.severity() } else { Severity::Warning },
             message: code.say(&[("path", path), ("why", &why)]),
             at: vec![file.shown.at(None), at.clone()],
         });
-        false
+        !is_certain
     });
     inputs.findings.append(&mut findings);
 }

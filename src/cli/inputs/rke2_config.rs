@@ -76,6 +76,7 @@ mod tests {
             ),
             ("manifests/config.yaml", "cni: cilium\n", None),
             ("values.yaml", "cni: {exclusive: false}\n", None),
+            ("values.yaml", "debug: true\n", None),
             ("values.yaml", "image: x\nreplicas: 2\ndebug: true\n", None),
             ("a.yaml", "apiVersion: v1\nkind: Node\ntoken: x\n", None),
             ("a.yaml", "", None),

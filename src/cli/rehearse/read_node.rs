@@ -11,14 +11,13 @@ use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_model::reasons::{Code, Severity};
-use windrow_model::unchecked::{CanStop, NotChecked};
-use windrow_plan::SourceMap;
-use windrow_plan::knowledge::{NodeFacts, installed_chart, phase_of};
+use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, examine_content, link};
+use windrow_preflight::installer;
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::guesses::add_what_comes;
@@ -37,6 +36,7 @@ use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
 use super::fix::sources;
 use super::fleet::{LaidManifest, ReadNode};
+use super::unjudged::{contents_of_charts, other_parts};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
 use crate::render::GatesReport;
@@ -142,6 +142,10 @@ pub(super) fn read_node(
     } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
     let mut not_checked = contents_of_charts(&read);
     not_checked.extend(api.unjudged);
+    for (shown, text) in &inputs.carriers {
+        not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));
+        not_checked.extend(other_parts(shown, text));
+    }
     not_checked.extend(arguments);
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {
@@ -158,8 +162,18 @@ pub(super) fn read_node(
         .map(|images| not_bundled(&read, images))
         .unwrap_or_default();
     cannot_run.extend(api.without_pods);
+    let mut texts = inputs.carriers.iter().map(|(_, text)| text);
+    let makes_namespaces = if membership.joins {
+        Some("another node".to_owned())
+    } else {
+        let is_made = |text: &String| text.contains("kubectl") || text.contains("helm ");
+        texts
+            .any(is_made)
+            .then(|| "a command of the configuration".to_owned())
+    };
     let mut scenario = Scenario {
         cannot_run,
+        makes_namespaces,
         refused: api.refused,
         asked: asked(&read, &plan),
         node: facts,
@@ -282,23 +296,6 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> 
 }
 
 /// The errors of components that would not start with the gates in the node's configuration.
-/// The charts of the files: what they install is known only in part.
-fn contents_of_charts(read: &[(&ManifestFile, &SourceMap)]) -> Vec<NotChecked> {
-    let objects = read
-        .iter()
-        .flat_map(|(file, shown)| file.objects().map(move |object| (object, shown)));
-    let charts = objects.filter_map(|(object, shown)| {
-        let chart = installed_chart(object)?;
-        Some(NotChecked {
-            what: format!("the contents of the chart {}", chart.name()),
-            why: "Windrow does not render charts".to_owned(),
-            can_stop: CanStop::Itself,
-            at: vec![shown.at(Some(object.line))],
-        })
-    });
-    charts.collect()
-}
-
 fn gates_report(
     inputs: &Inputs,
     settings: &Settings,

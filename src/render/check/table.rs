@@ -59,13 +59,21 @@ fn not_checked(out: &mut String, report: &CheckReport, style: Style) {
         by_reason.entry(&one.why).or_default().push(one);
     }
     for (why, all) in by_reason {
-        let shown = |one: &&NotChecked| match one.at.first() {
-            Some(at) => format!("{} ({at})", one.what),
-            None => one.what.clone(),
-        };
-        let named: Vec<String> = all.iter().map(shown).collect();
-        let named: Vec<&str> = named.iter().map(String::as_str).collect();
-        paragraph(out, &format!("{why}: {}", list(&named)), 2, style.width);
+        paragraph(out, &format!("{why}:"), 2, style.width);
+        let mut by_file: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for one in all {
+            let at = one.at.first();
+            let what = match at.and_then(|at| at.line) {
+                Some(line) => format!("{} (line {line})", one.what),
+                None => one.what.clone(),
+            };
+            let file = at.map_or("", |at| &*at.file);
+            by_file.entry(file).or_default().push(what);
+        }
+        for (file, named) in by_file {
+            let named: Vec<&str> = named.iter().map(String::as_str).collect();
+            paragraph(out, &format!("{file}: {}", list(&named)), 4, style.width);
+        }
     }
 }
 

@@ -22,6 +22,29 @@ impl ChartSelections {
         let disabled = self.disabled.iter();
         disabled.map(|item| (item.text.clone(), item.at.clone()))
     }
+
+    /// The charts of the CNIs and ingress controllers that a written selection leaves out: RKE2 disables them, too (rke2
+    /// `pkg/cli/cmds`, `disableExceptSelected`).
+    pub fn not_selected(&self) -> impl Iterator<Item = (String, Location)> {
+        let lists = [
+            (
+                &self.cni,
+                &["calico", "canal", "cilium", "flannel", "multus"][..],
+            ),
+            (&self.ingress_controller, &["ingress-nginx", "traefik"]),
+        ];
+        lists.into_iter().flat_map(|(selected, all)| {
+            let at = selected.first().map(|item| item.at.clone());
+            let left_out = all
+                .iter()
+                .filter(|name| selected.iter().all(|item| item.text != **name));
+            let left_out = left_out.filter_map(move |name| Some((*name, at.clone()?)));
+            left_out.flat_map(|(name, at)| {
+                [format!("rke2-{name}"), format!("rke2-{name}-crd")]
+                    .map(|chart| (chart, at.clone()))
+            })
+        })
+    }
 }
 
 /// Reads them from RKE2's files, merged as RKE2 does. A file that RKE2 refuses has no effect.

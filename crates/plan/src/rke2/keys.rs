@@ -146,11 +146,14 @@ pub fn is_rke2_config(text: &str) -> bool {
         let known = KNOWN.contains_key(name.strip_suffix('+').unwrap_or(name));
         known && !matches!(entry.value.value, NodeValue::Mapping(_))
     };
+    // Other programs have these, too.
+    let shows = |entry: &MapEntry| !["config", "debug", "log"].contains(&entry.key.trim());
     let known = entries.iter().filter(is_key).count();
+    let shown = entries.iter().filter(is_key).any(shows);
     let is_object = ["apiVersion", "kind", "metadata"]
         .iter()
         .any(|key| root.get(key).is_some());
-    !is_object && known > 0 && 2 * known >= entries.len()
+    !is_object && shown && 2 * known >= entries.len()
 }
 
 /// A key with all of its values, merged as RKE2 merges them.
@@ -302,7 +305,7 @@ pub fn unjudged_keys(files: &[Rke2ConfigFile], role: Rke2Role) -> Vec<NotChecked
             .clone()
             .filter(|_| !key.values.iter().all(is_empty))?;
         Some(NotChecked {
-            what: format!("the value of `{name}`"),
+            what: format!("`{name}`"),
             why: why.to_owned(),
             can_stop,
             at: vec![at],

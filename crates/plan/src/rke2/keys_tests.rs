@@ -105,7 +105,7 @@ fn a_text_that_rke2_does_not_take_ends_it() {
 
 #[test]
 fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
-    let text = "cni: cilium\ntls-san: [a]\nprivate-registry: /etc/r.yaml\nsnapshotter: zfs\n\
+    let text = "cni: cilium\ntls-san: [a]\nprivate-registry: /etc/r.yaml\ncontrol-plane-resource-requests: [a=b]\n\
                 etcd-snapshot-name: ''\nselinux: true\nnode-ip: 10.0.0.1\n";
     let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
     let listed = unjudged_keys(std::slice::from_ref(&file), Rke2Role::Server);
@@ -116,7 +116,7 @@ fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
     let (stops, itself) = (CanStop::Component, CanStop::Itself);
     assert_eq!(
         listed,
-        [(Some(3), stops), (Some(4), stops), (Some(2), itself)]
+        [(Some(4), stops), (Some(3), stops), (Some(2), itself)]
     );
     let of_agent = unjudged_keys(&[file], Rke2Role::Agent);
     assert!(

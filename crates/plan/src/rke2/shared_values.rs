@@ -15,7 +15,7 @@ use super::service_ranges::Network;
 use crate::version::Version;
 
 /// Critical keys, each with RKE2's default.
-const CRITICAL: [(&str, &str); 8] = [
+const CRITICAL: [(&str, &str); 9] = [
     ("cluster-cidr", ""),
     ("cluster-dns", ""),
     ("cluster-domain", "cluster.local"),
@@ -24,6 +24,7 @@ const CRITICAL: [(&str, &str); 8] = [
     ("embedded-registry", "false"),
     ("enable-servicelb", "false"),
     ("service-cidr", ""),
+    ("supervisor-metrics", "false"),
 ];
 /// The networks of pods and of Services without a key: they follow the family of the node's first address (k3s `pkg/util/net.go`,
 /// `GetDefaultAddresses`).

@@ -1,7 +1,8 @@
 //! The forms of texts in arguments and keys: what the program that reads a text takes, as far as data says.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use windrow_model::grammars::is_subdomain;
 use windrow_model::quantity::is_quantity;
 
 use super::Network;
@@ -19,8 +20,11 @@ pub enum ValueForm {
     Evictions,
     Https,
     Ip,
+    IpPort,
     Ips,
+    Level,
     List(&'static str),
+    Name,
     One(&'static str),
     Pairs,
     Ports,
@@ -54,6 +58,9 @@ impl ValueForm {
             ("evictions", None) => Self::Evictions,
             ("https", None) => Self::Https,
             ("ip", None) => Self::Ip,
+            ("ip-port", None) => Self::IpPort,
+            ("level", None) => Self::Level,
+            ("name", None) => Self::Name,
             ("ips", None) => Self::Ips,
             ("list", Some(words)) => Self::List(words),
             ("one", Some(words)) => Self::One(words),
@@ -69,6 +76,8 @@ impl ValueForm {
     /// What the program expects instead of this text; `None` if it takes the text.
     pub fn refusal(self, text: &str) -> Option<String> {
         let all = |fits: &dyn Fn(&str) -> bool| text.split(',').all(|item| fits(item.trim()));
+        // pflag makes an empty list of an empty text, and hands blanks on.
+        let exact = |fits: &dyn Fn(&str) -> bool| text.is_empty() || text.split(',').all(fits);
         let named = |between: char, names: &[&str], fits: &dyn Fn(&str) -> bool| {
             let fits = |item: &str| {
                 let pair = item.split_once(between);
@@ -86,7 +95,7 @@ impl ValueForm {
                 "a network such as 10.42.0.0/16",
             ),
             Self::Cidrs => (
-                all(&|item| Network::parse(item).is_some()),
+                text.is_empty() || all(&|item| Network::parse(item).is_some()),
                 "networks such as 10.42.0.0/16",
             ),
             Self::Durations => (
@@ -105,11 +114,20 @@ impl ValueForm {
                 text.strip_prefix("https://").is_some_and(is_host),
                 "an address that begins with https://",
             ),
+            Self::IpPort => (
+                text.parse::<SocketAddr>().is_ok() || text.parse::<IpAddr>().is_ok(),
+                "an address, with or without a port",
+            ),
+            Self::Level => (text.parse::<i32>().is_ok(), "a whole number"),
+            Self::Name => (
+                is_subdomain(&text.to_ascii_lowercase()),
+                "a name of letters, digits, `-` and `.`, each part of which begins and ends with a letter or digit",
+            ),
             Self::Ip => (text.parse::<IpAddr>().is_ok(), "an IP address"),
             Self::Ips => (all(&|item| item.parse::<IpAddr>().is_ok()), "IP addresses"),
             Self::List(words) => {
                 let known = listed(words);
-                let fits = all(&|item| known.contains(&item));
+                let fits = exact(&|item| known.contains(&item));
                 return (!fits).then(|| format!("write a list of these: {}", known.join(", ")));
             }
             Self::One(words) => {
@@ -119,7 +137,7 @@ impl ValueForm {
                     .copied()
                     .filter(|word| !word.is_empty())
                     .collect();
-                let fits = known.contains(&text);
+                let fits = text.is_empty() || known.contains(&text);
                 return (!fits).then(|| format!("write one of these: {}", shown.join(", ")));
             }
             Self::Pairs => (
@@ -226,8 +244,11 @@ mod tests {
             ),
             (ValueForm::Ip, "fd00::1", "10.0.0.256"),
             (ValueForm::Ips, "10.0.0.1, fd00::1", "10.0.0.1;fd00::1"),
-            (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node,RBCA"),
-            (ValueForm::One("none|static|"), "", "statik"),
+            (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node, RBAC"),
+            (ValueForm::IpPort, "0.0.0.0:10249", "0.0.0.0:port"),
+            (ValueForm::Level, "2", "debug"),
+            (ValueForm::Name, "rack-1.example", "rack_1"),
+            (ValueForm::One("none|static"), "", "statik"),
             (ValueForm::Pairs, "hd=example.org", "hd"),
             (ValueForm::Ports, "30000-32767", "32767-30000"),
             (ValueForm::Ports, "30000+100", "30000-"),

@@ -59,6 +59,29 @@ fn a_label_that_the_kubelet_must_not_set_stops_it() {
 }
 
 #[test]
+fn texts_that_the_installer_takes_whatever_they_are_are_listed_with_their_lines() {
+    let listed = super::super::unjudged("c.yaml", FIXED, None);
+    let listed: Vec<String> = listed
+        .iter()
+        .map(|one| format!("{} {}", one.at[0], one.what))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            "c.yaml:2 `token`",
+            "c.yaml:4 `os.hostname`",
+            "c.yaml:5 `os.password`",
+            "c.yaml:6 `os.dnsNameservers`",
+            "c.yaml:9 `install.automatic`",
+            "c.yaml:11 `install.managementInterface.interfaces[].name`",
+            "c.yaml:16 `install.device`",
+            "c.yaml:17 `install.isoUrl`",
+        ]
+    );
+    assert_eq!(super::super::unjudged("a.yaml", "token: x\n", None), []);
+}
+
+#[test]
 fn addresses_that_fit_each_other_are_accepted() {
     for fitting in [
         FIXED.to_owned(),

@@ -7,6 +7,9 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue};
 
 const PREFIX: &str = "harvester.";
 
+/// Sections whose keys may have no value.
+const FLAGS: [&str; 2] = ["install.", "os."];
+
 /// The parameters of one file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelArguments {
@@ -32,7 +35,8 @@ impl KernelArguments {
                 let Some(path) = key.trim_matches('"').strip_prefix(PREFIX) else {
                     continue;
                 };
-                found = true;
+                // A host name may begin so, too.
+                found |= word.contains('=') || FLAGS.iter().any(|below| path.starts_with(below));
                 let value = value.trim_matches('"');
                 if value.contains("${") {
                     arguments.open.push(normal(path));

@@ -34,6 +34,9 @@ pub(super) struct ConfigurationType {
     /// Names under which the installer itself writes keys that it never reads.
     #[serde(default)]
     pub(super) go: Vec<String>,
+    /// Keys of which the installer takes any text.
+    #[serde(default)]
+    free: Vec<String>,
     /// Do other programs use the remaining keys?
     #[serde(default)]
     pub(super) open: bool,
@@ -216,7 +219,52 @@ pub(super) fn as_read(root: &Node, release: HarvesterVersion) -> Node {
     known.read_structure(known.named("HarvesterConfig"), root, true, release)
 }
 
+/// The keys of a configuration, as a release reads it, whose texts no rule judges: their paths and lines.
+pub(super) fn free_keys(read: &Node) -> Vec<(String, u32)> {
+    let known = KnownConfiguration::shipped();
+    let mut found = Vec::new();
+    known.find_free(known.named("HarvesterConfig"), read, "", &mut found);
+    found
+}
+
 impl KnownConfiguration {
+    fn find_free(
+        &self,
+        of: &ConfigurationType,
+        node: &Node,
+        above: &str,
+        found: &mut Vec<(String, u32)>,
+    ) {
+        for entry in node.entries() {
+            let path = format!("{above}{}", entry.key);
+            if of.free.contains(&entry.key) && !entry.value.is_null() {
+                found.push((path, entry.line));
+                continue;
+            }
+            let mut keys = of.keys.iter();
+            let Some(key) = keys.find(|key| key.key == entry.key) else {
+                continue;
+            };
+            match &key.is {
+                ValueKind::One(name) => {
+                    self.find_free(self.named(name), &entry.value, &format!("{path}."), found);
+                }
+                ValueKind::ListOf(name) => {
+                    for item in entry.value.items() {
+                        self.find_free(self.named(name), item, &format!("{path}[]."), found);
+                    }
+                }
+                ValueKind::MapOf(name) => {
+                    for item in entry.value.entries() {
+                        let path = format!("{path}.{}.", item.key);
+                        self.find_free(self.named(name), &item.value, &path, found);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn read_structure(
         &self,
         of: &ConfigurationType,

@@ -15,6 +15,7 @@ mod cluster;
 mod disks;
 mod embedded;
 mod known;
+mod missing;
 mod networks;
 mod preset;
 mod remark;
@@ -28,8 +29,9 @@ mod webhooks;
 use std::collections::BTreeMap;
 
 use windrow_inputs::extract::{FileKind, kind_of};
-use windrow_model::findings::Finding;
+use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::yaml;
+use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 
 pub use self::arguments::KernelArguments;
 pub use self::values::MTU;
@@ -37,7 +39,7 @@ pub use self::values::MTU;
 use windrow_harvester::versions::HarvesterVersions;
 use windrow_harvester::{HarvesterVersion, ReleaseStage};
 
-use self::known::{KnownConfiguration, as_read};
+use self::known::{KnownConfiguration, as_read, free_keys};
 use self::remark::{AskedReleases, Remark, Remarks};
 use self::shape::Shape;
 
@@ -82,6 +84,26 @@ pub fn findings_with(
         }
     }
     remark::findings(shown, &asked, said)
+}
+
+/// The texts of a configuration that no rule judges: the installer takes any of them.
+pub fn unjudged(shown: &str, text: &str, version: Option<HarvesterVersion>) -> Vec<NotChecked> {
+    let root = yaml::installers(text).ok().flatten();
+    let Some(root) = root.filter(|_| kind_of(text) == FileKind::HarvesterConfig) else {
+        return Vec::new();
+    };
+    let asked = asked(version);
+    let Some(release) = asked.releases.last() else {
+        return Vec::new();
+    };
+    let keys = free_keys(&as_read(&root, *release)).into_iter();
+    let unjudged = keys.map(|(path, line)| NotChecked {
+        what: format!("`{path}`"),
+        why: ANY_TEXT.to_owned(),
+        can_stop: CanStop::Itself,
+        at: vec![Location::line(shown, line)],
+    });
+    unjudged.collect()
 }
 
 fn asked(version: Option<HarvesterVersion>) -> AskedReleases {

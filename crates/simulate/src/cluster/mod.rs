@@ -74,6 +74,8 @@ pub struct SimulatedCluster {
     pub(super) addresses: bool,
     /// Objects whose pods never run, and why.
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
+    /// What may create namespaces besides the manifests.
+    pub(super) makes_namespaces: Option<Arc<str>>,
     pub(super) asked: Arc<BTreeMap<ObjectRef, WebhookGate>>,
     /// Objects that the API server rejects, and its message.
     pub(super) refused: Arc<BTreeMap<ObjectRef, String>>,
@@ -145,6 +147,7 @@ impl SimulatedCluster {
             objects: BTreeMap::new(),
             addresses: false,
             cannot_run: Arc::default(),
+            makes_namespaces: None,
             asked: Arc::default(),
             refused: Arc::default(),
             node: Arc::default(),

@@ -81,6 +81,7 @@ impl SimulatedNode {
         let mut cluster = SimulatedCluster::new(scenario.start, Chance::new(seed).branch(1));
         cluster.addresses = scenario.harvester.is_some();
         cluster.cannot_run = Arc::new(std::mem::take(&mut scenario.cannot_run));
+        cluster.makes_namespaces = scenario.makes_namespaces.as_deref().map(Arc::from);
         cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));
         cluster.refused = Arc::new(std::mem::take(&mut scenario.refused));
         cluster.may_bring = Arc::new(std::mem::take(&mut scenario.may_bring));

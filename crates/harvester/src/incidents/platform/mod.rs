@@ -31,6 +31,8 @@ const NAMESPACES: &[&str] = &[
     "cattle-capi-system",
     "cattle-provisioning-capi-system",
     "cattle-turtles-system",
+    "calico-system",
+    "tigera-operator",
 ];
 /// Longest quotation, in characters.
 const LONGEST: usize = 200;

@@ -31,6 +31,8 @@ pub(in crate::incidents) fn find(
     };
     let waiting: Vec<&Value> = pending
         .filter(|pod| !text(pod, "/spec/nodeName").is_empty())
+        // With an address it waits for something else, and an address of a secondary network may have been missing.
+        .filter(|pod| text(pod, "/status/podIP").is_empty())
         .filter(is_late)
         .collect();
     if waiting.is_empty() {

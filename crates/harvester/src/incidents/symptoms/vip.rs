@@ -22,8 +22,14 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     let Some(config) = config.filter(|config| is_wanted(config)) else {
         return Ok(Vec::new());
     };
-    let services = objects.all(ObjectKind::SERVICE)?.iter();
+    let services = objects.all(ObjectKind::SERVICE)?;
+    // Every cluster has Services there: a list without any is that of other namespaces.
+    let is_there = |service: &Value| text(service, "/metadata/namespace") == "kube-system";
+    if !services.iter().any(is_there) {
+        return Ok(Vec::new());
+    }
     let candidates: Vec<&Value> = services
+        .iter()
         .filter(|service| SERVICES.contains(&text(service, "/metadata/name")))
         .collect();
     let vip = text(config, "/data/ip");

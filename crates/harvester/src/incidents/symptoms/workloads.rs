@@ -299,7 +299,15 @@ impl<'o> PlatformPods<'o> {
             }
             None => None,
         };
-        let is_available = deployment.is_some_and(|one| is_true(one, "Available"));
+        // With one replica and `maxUnavailable: 1`, as on a single node, the condition is True without any pod (kubernetes
+        // `pkg/controller/deployment/sync.go`).
+        let has_pods = |one: &Value| {
+            let available = one
+                .pointer("/status/availableReplicas")
+                .and_then(Value::as_u64);
+            available.is_some_and(|number| number > 0) || one.pointer("/status/replicas").is_none()
+        };
+        let is_available = deployment.is_some_and(|one| is_true(one, "Available") && has_pods(one));
         // More replicas than nodes are normal on a small cluster. The detector of pending pods informs about it.
         if is_available && faults.iter().all(|fault| fault.is_unplaced) {
             return Ok(None);

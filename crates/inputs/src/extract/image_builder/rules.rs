@@ -85,7 +85,14 @@ fn values(rule: &ValueRule, root: &Node, version: &str, broken: &mut Vec<Broken>
             broken.push((line, format!("`{name}` must be {known}, not {value}")));
         }
         if rule.unique && !value.is_empty() && !seen.insert(value) {
-            broken.push((line, format!("`{name}` has {value} twice")));
+            // An address may have a password.
+            broken.push((
+                line,
+                match value.contains("://") {
+                    true => format!("two items have the same `{name}`"),
+                    false => format!("`{name}` has {value} twice"),
+                },
+            ));
         }
         if !rule.begins.is_empty() && !rule.begins.iter().any(|begin| value.starts_with(begin)) {
             let known = rule.begins.join(" or ");

@@ -23,10 +23,11 @@ fn a_vip_without_a_load_balancer_is_an_error() {
         vec![service("another", "LoadBalancer", "192.0.2.10")],
         vec![],
     ] {
+        let other = service("rke2-coredns-rke2-coredns", "ClusterIP", "");
         let finding = one(services
             .iter()
             .cloned()
-            .chain([ready("n1"), config("static")]));
+            .chain([other, ready("n1"), config("static")]));
         assert_eq!(finding.code, Code::VipNotAnnounced, "{services:?}");
         assert_eq!(finding.severity, Severity::Error);
     }

@@ -1,0 +1,76 @@
+//! The parts of the inputs that no rule judges.
+
+use windrow_inputs::extract::{FileKind, field, kind_of};
+use windrow_model::findings::Location;
+use windrow_model::manifest::{DATA_DIR, ManifestFile, Node, yaml};
+use windrow_model::unchecked::{CanStop, NotChecked};
+use windrow_plan::SourceMap;
+use windrow_plan::knowledge::installed_chart;
+
+/// Directories of which Windrow judges files.
+const JUDGED: [&str; 3] = ["/etc/rancher/rke2/", "/etc/windrow/", DATA_DIR];
+
+/// The charts of the files: what they install is known only in part.
+pub(super) fn contents_of_charts(read: &[(&ManifestFile, &SourceMap)]) -> Vec<NotChecked> {
+    let objects = read
+        .iter()
+        .flat_map(|(file, shown)| file.objects().map(move |object| (object, shown)));
+    let charts = objects.filter_map(|(object, shown)| {
+        let is_config = object.id.group == "helm.cattle.io" && object.id.kind == "HelmChartConfig";
+        let what = match installed_chart(object) {
+            Some(chart) => format!("the contents and values of the chart {}", chart.name()),
+            None if is_config => format!("the values of {}", object.id),
+            None => return None,
+        };
+        Some(NotChecked {
+            what,
+            why: "Windrow does not render charts".to_owned(),
+            can_stop: CanStop::Itself,
+            at: vec![shown.at(Some(object.line))],
+        })
+    });
+    charts.collect()
+}
+
+/// The parts of a configuration that are about neither RKE2, Harvester nor Windrow.
+pub(super) fn other_parts(shown: &str, text: &str) -> Vec<NotChecked> {
+    let kind = kind_of(text);
+    let root = yaml::parse_configuration(text).ok().flatten();
+    let Some(root) = root else {
+        return Vec::new();
+    };
+    let entry = |what: String, line: u32| NotChecked {
+        what,
+        why: "it is not about RKE2, Harvester or Windrow".to_owned(),
+        can_stop: CanStop::Itself,
+        at: vec![Location::line(shown, line)],
+    };
+    let file = |file: &Node| {
+        let path = field(file, "path")?.as_str()?;
+        let is_judged = JUDGED.iter().any(|known| path.starts_with(known));
+        (!is_judged).then(|| entry(format!("the file {path}"), file.line))
+    };
+    match kind {
+        FileKind::HarvesterConfig => {
+            let written = field(&root, "os").and_then(|os| field(os, "writeFiles"));
+            let written = written.map_or(&[][..], Node::items);
+            written.iter().filter_map(file).collect()
+        }
+        FileKind::CloudInit => {
+            let files = root.list("write_files").iter().filter_map(file);
+            let others = root.entries().iter();
+            let others = others.filter(|one| one.key != "write_files");
+            let others = others.map(|one| entry(format!("`{}`", one.key), one.line));
+            files.chain(others).collect()
+        }
+        FileKind::Yip | FileKind::Ignition | FileKind::Butane => {
+            let what = format!("the other files, units and commands of {}", kind.name());
+            vec![entry(what, first_line(&root))]
+        }
+        FileKind::ImageBuilder | FileKind::Manifests => Vec::new(),
+    }
+}
+
+fn first_line(root: &Node) -> u32 {
+    root.entries().first().map_or(root.line, |entry| entry.line)
+}
