@@ -1,7 +1,5 @@
 //! Files that a configuration writes into directories that this node's RKE2 does not read.
 
-use std::collections::BTreeMap;
-
 use windrow_decide::settings::ConfigFileRole;
 use windrow_inputs::extract::Extracted;
 use windrow_inputs::manifest_path::{is_never_read, not_read};
@@ -56,49 +54,36 @@ fn named(configuration: &[Extracted]) -> Option<(String, String)> {
     })
 }
 
-/// Names that RKE2 always adds to `disable`: k3s' own files, which it does not have (rke2 `pkg/rke2/rke2.go`).
-const ALWAYS_DISABLED: [&str; 2] = ["coredns", "servicelb"];
-
-/// Removes the files that `disable` names: RKE2 deletes each of them, and what it has created (k3s `pkg/deploy/controller.go`,
-/// `shouldDisableFile`).
-fn leave_out_disabled(inputs: &mut Inputs) {
-    let selections = chart_selections(&rke2_files(&inputs.configuration));
-    let mut names: BTreeMap<String, Location> = selections.switched_off().collect();
-    names.extend(selections.not_selected());
+/// Removes the files that RKE2 deletes, because its configuration switches their names off, and reports them.
+fn leave_out_deleted(inputs: &mut Inputs) {
     // Without a configuration, nothing shows that the files are RKE2's.
-    if let Some(file) = inputs.configuration.first() {
-        let at = Location::file(file.source.clone());
-        names.extend(ALWAYS_DISABLED.map(|name| (name.to_owned(), at.clone())));
-    }
+    let Some(whole) = inputs.configuration.first() else {
+        return;
+    };
+    let whole = Location::file(whole.source.clone());
+    let names = chart_selections(&rke2_files(&inputs.configuration)).deleted_names();
     let mut findings = Vec::new();
     inputs.files.retain(|file| {
-        let path = file.path.as_str();
-        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let own = name.rsplit_once('.').map_or(name, |(own, _)| own);
-        let named = above.chain([own]).find_map(|name| names.get_key_value(name));
-        let Some((name, at)) = named else {
+        let Some((name, at)) = names.of(file.path.as_str()) else {
             return true;
         };
         let code = Code::PathNotRead;
         let why = format!("RKE2's configuration switches `{name}` off, so RKE2 deletes the file and what it has created: rename the file");
-        // Read in the sources only, and never seen.
-        let is_certain = !ALWAYS_DISABLED.contains(&name.as_str());
         findings.push(Finding {
             incident: None,
             code,
-            severity: if is_certain { code.severity() } else { Severity::Warning },
-            message: code.say(&[("path", path), ("why", &why)]),
-            at: vec![file.shown.at(None), at.clone()],
+            severity: at.map_or(Severity::Warning, |_| code.severity()),
+            message: code.say(&[("path", file.path.as_str()), ("why", &why)]),
+            at: vec![file.shown.at(None), at.unwrap_or(&whole).clone()],
         });
-        !is_certain
+        at.is_none()
     });
     inputs.findings.append(&mut findings);
 }
 
 /// Removes the files that RKE2 does not read, and reports them.
 pub(super) fn leave_out_unread(inputs: &mut Inputs) {
-    leave_out_disabled(inputs);
+    leave_out_deleted(inputs);
     let named = named(&inputs.configuration);
     let (data_dir, at) = match &named {
         Some((data_dir, at)) => (data_dir.as_str(), Some(at.as_str())),

@@ -142,8 +142,13 @@ pub(super) fn read_node(
     } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
     let mut not_checked = contents_of_charts(&read);
     not_checked.extend(api.unjudged);
-    for (shown, text) in &inputs.carriers {
+    for (shown, text) in inputs.carriers.iter().filter(|_| inputs.harvester) {
         not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));
+    }
+    for (shown, text) in &inputs.kernel_arguments {
+        not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));
+    }
+    for (shown, text) in &inputs.carriers {
         not_checked.extend(other_parts(shown, text));
     }
     not_checked.extend(arguments);

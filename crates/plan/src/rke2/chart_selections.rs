@@ -1,9 +1,16 @@
 //! Which of the charts that RKE2 packages its configuration selects, and which it disables.
 
+use std::collections::BTreeMap;
+
 use windrow_model::findings::Location;
 use windrow_model::manifest::{MapEntry, Node};
 
 use super::config::{ConfigItem, Rke2ConfigFile, in_order, pairs};
+use super::keys::{CNI, INGRESS};
+
+/// Names that RKE2 always adds to `disable`: k3s' own files, which it does not have (rke2 `pkg/rke2/rke2.go`). Read in the sources,
+/// never seen.
+const ALWAYS_DISABLED: [&str; 2] = ["coredns", "servicelb"];
 
 /// The settings of RKE2's configuration for its packaged charts. A list without a setting is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,27 +30,46 @@ impl ChartSelections {
         disabled.map(|item| (item.text.clone(), item.at.clone()))
     }
 
-    /// The charts of the CNIs and ingress controllers that a written selection leaves out: RKE2 disables them, too (rke2
-    /// `pkg/cli/cmds`, `disableExceptSelected`).
-    pub fn not_selected(&self) -> impl Iterator<Item = (String, Location)> {
-        let lists = [
-            (
-                &self.cni,
-                &["calico", "canal", "cilium", "flannel", "multus"][..],
-            ),
-            (&self.ingress_controller, &["ingress-nginx", "traefik"]),
-        ];
-        lists.into_iter().flat_map(|(selected, all)| {
-            let at = selected.first().map(|item| item.at.clone());
-            let left_out = all
-                .iter()
-                .filter(|name| selected.iter().all(|item| item.text != **name));
-            let left_out = left_out.filter_map(move |name| Some((*name, at.clone()?)));
-            left_out.flat_map(|(name, at)| {
-                [format!("rke2-{name}"), format!("rke2-{name}-crd")]
-                    .map(|chart| (chart, at.clone()))
-            })
-        })
+    /// The names for which RKE2 deletes files of its manifests directory: those that `disable` has, those of the CNIs and ingress
+    /// controllers that a written selection leaves out (rke2 `pkg/cli/cmds`, `disableExceptSelected`), and [`ALWAYS_DISABLED`].
+    pub fn deleted_names(&self) -> DeletedNames {
+        let mut names: BTreeMap<String, Option<Location>> = BTreeMap::new();
+        names.extend(ALWAYS_DISABLED.map(|name| (name.to_owned(), None)));
+        names.extend(self.switched_off().map(|(name, at)| (name, Some(at))));
+        let cnis = CNI.into_iter().chain(["multus"]).collect();
+        for (selected, all) in [
+            (&self.cni, cnis),
+            (&self.ingress_controller, Vec::from(INGRESS)),
+        ] {
+            let Some(first) = selected.first() else {
+                continue;
+            };
+            let is_selected = |name: &&str| selected.iter().any(|item| item.text == *name);
+            for name in all.iter().filter(|name| !is_selected(name)) {
+                for chart in [format!("rke2-{name}"), format!("rke2-{name}-crd")] {
+                    names.insert(chart, Some(first.at.clone()));
+                }
+            }
+        }
+        DeletedNames(names)
+    }
+}
+
+/// The names for which RKE2 deletes files, each with its place; `None` for a name that RKE2 always adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedNames(BTreeMap<String, Option<Location>>);
+
+impl DeletedNames {
+    /// The name for which RKE2 deletes this file of the manifests directory, and what the file has created: its own without
+    /// the ending, or that of a directory above it (k3s `pkg/deploy/controller.go`, `shouldDisableFile`).
+    pub fn of(&self, path: &str) -> Option<(&str, Option<&Location>)> {
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let own = name.rsplit_once('.').map_or(name, |(own, _)| own);
+        let found = above
+            .chain([own])
+            .find_map(|name| self.0.get_key_value(name));
+        found.map(|(name, at)| (name.as_str(), at.as_ref()))
     }
 }
 
@@ -104,6 +130,37 @@ mod tests {
 
     fn words(items: &[ConfigItem]) -> Vec<&str> {
         items.iter().map(|item| item.text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_file_is_deleted_for_a_disabled_name_an_unselected_chart_or_a_directory_above_it() {
+        let names = selections(
+            "cni: [multus, cilium]\ndisable: [my-app, monitoring]\n",
+            &[],
+        );
+        let names = names.deleted_names();
+        let of = |path: &str| {
+            names
+                .of(path)
+                .map(|(name, at)| (name.to_owned(), at.and_then(|at| at.line)))
+        };
+        for (path, name, line) in [
+            ("my-app.yaml", "my-app", Some(2)),
+            ("monitoring/x/y.yaml", "monitoring", Some(2)),
+            ("rke2-canal.yaml", "rke2-canal", Some(1)),
+            ("rke2-calico-crd.yaml", "rke2-calico-crd", Some(1)),
+            ("coredns.yaml", "coredns", None),
+        ] {
+            assert_eq!(of(path), Some((name.to_owned(), line)), "{path}");
+        }
+        for path in [
+            "my-app-2.yaml",
+            "rke2-cilium.yaml",
+            "rke2-multus.yaml",
+            "rke2-traefik.yaml",
+        ] {
+            assert_eq!(of(path), None, "{path}");
+        }
     }
 
     #[test]

@@ -21,9 +21,9 @@ use crate::version::Version;
 const KEYS: &str = include_str!("../../data/rke2-keys.txt");
 
 /// `CNIItems` (rke2 `pkg/cli/types.go`; up to 1.30 `pkg/rke2/rke2.go`).
-const CNI: [&str; 4] = ["calico", "canal", "cilium", "flannel"];
+pub(super) const CNI: [&str; 4] = ["calico", "canal", "cilium", "flannel"];
 /// `IngressItems`, there.
-const INGRESS: [&str; 2] = ["ingress-nginx", "traefik"];
+pub(super) const INGRESS: [&str; 2] = ["ingress-nginx", "traefik"];
 /// k3s `pkg/cli/server/server.go`, `validateNetworkConfiguration`.
 const EGRESS: [&str; 4] = ["agent", "cluster", "disabled", "pod"];
 /// Profiles of RKE2 up to 1.29: from 1.30 on each of them is fatal.

@@ -11,7 +11,7 @@ mod service_ranges;
 mod shared_values;
 pub mod value_form;
 
-pub use chart_selections::{ChartSelections, chart_selections};
+pub use chart_selections::{ChartSelections, DeletedNames, chart_selections};
 pub use keys::{Rke2Role, is_rke2_config, judge_keys, unjudged_keys};
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use node_labels::kubelet_flag_fault;

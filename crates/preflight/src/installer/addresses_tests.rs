@@ -79,6 +79,16 @@ fn texts_that_the_installer_takes_whatever_they_are_are_listed_with_their_lines(
         ]
     );
     assert_eq!(super::super::unjudged("a.yaml", "token: x\n", None), []);
+    let line = "kernel vmlinuz harvester.install.device=/dev/sda\n  harvester.token=t\n";
+    let listed = super::super::unjudged("boot.ipxe", line, None);
+    let listed: Vec<String> = listed
+        .iter()
+        .map(|one| format!("{} {}", one.at[0], one.what))
+        .collect();
+    assert_eq!(
+        listed,
+        ["boot.ipxe:1 `install.device`", "boot.ipxe:2 `token`"]
+    );
 }
 
 #[test]

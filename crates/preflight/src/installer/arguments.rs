@@ -60,6 +60,11 @@ impl KernelArguments {
         self.open.contains(&normal(key))
     }
 
+    /// The parameters as a configuration.
+    pub(super) fn into_root(self) -> Node {
+        self.root
+    }
+
     /// A configuration with these parameters.
     pub(super) fn merged(&self, configuration: &Node) -> Node {
         let mut merged = configuration.clone();

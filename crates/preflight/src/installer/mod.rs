@@ -86,14 +86,14 @@ pub fn findings_with(
     remark::findings(shown, &asked, said)
 }
 
-/// The texts of a configuration that no rule judges: the installer takes any of them.
+/// The texts of a configuration, or of a kernel command line, that no rule judges: the installer takes any of them.
 pub fn unjudged(shown: &str, text: &str, version: Option<HarvesterVersion>) -> Vec<NotChecked> {
-    let root = yaml::installers(text).ok().flatten();
-    let Some(root) = root.filter(|_| kind_of(text) == FileKind::HarvesterConfig) else {
-        return Vec::new();
+    let root = match kind_of(text) {
+        FileKind::HarvesterConfig => yaml::installers(text).ok().flatten(),
+        _ => KernelArguments::read(text).map(KernelArguments::into_root),
     };
     let asked = asked(version);
-    let Some(release) = asked.releases.last() else {
+    let (Some(root), Some(release)) = (root, asked.releases.last()) else {
         return Vec::new();
     };
     let keys = free_keys(&as_read(&root, *release)).into_iter();

@@ -225,23 +225,21 @@ impl<'n> Checker<'n, '_> {
         if let Some(why) = label_key_error(key) {
             self.refuse(label.line, format!("`{key}` is not a valid label; {why}"));
         }
-        // The installer writes `kubelet-arg: node-labels=…` (pkg/config/config.go, GetKubeletArgs).
-        let written = format!("{key}={}", label.value.as_str().unwrap_or_default());
-        if label_key_error(key).is_none()
-            && let Some(why) = kubelet_flag_fault("node-labels", &written)
-        {
-            self.remarks.push(Remark {
-                line: label.line,
-                kind: RemarkKind::Overlooked,
-                why: format!("the kubelet does not start: {why}"),
-            });
-        }
         let value = label.value.as_str().map(str::trim);
         if let Some(why) = value.and_then(label_value_error) {
             self.refuse(
                 label.line,
                 format!("the value of the label `{key}` is not valid; {why}"),
             );
+        } else if label_key_error(key).is_none()
+            // The installer writes `kubelet-arg: node-labels=…` (pkg/config/config.go, GetKubeletArgs).
+            && let Some(why) = kubelet_flag_fault("node-labels", &format!("{key}={}", value.unwrap_or_default()))
+        {
+            self.remarks.push(Remark {
+                line: label.line,
+                kind: RemarkKind::Overlooked,
+                why: format!("the kubelet does not start: {why}"),
+            });
         }
     }
 
