@@ -47,7 +47,7 @@ pub(super) fn read_each(
     Ok(())
 }
 
-/// An archive of which only so many bytes can be read.
+/// An archive whose reads have a bound.
 struct Bounded<A> {
     archive: A,
     left: Rc<Cell<u64>>,

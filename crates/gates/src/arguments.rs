@@ -1,10 +1,9 @@
 //! The arguments of the components: does a component of this version have the flag, and can it read the value?
 //!
-//! The facts are data (`data/arguments.txt`, written by `data/derive-arguments`). A component ends at a flag that it does not have, and
-//! at a value that its type does not take (pflag). A text may be anything, so its content is listed as not checked.
+//! A component ends at a flag that it does not have, and at a value that its type does not take (pflag). The forms of texts are data too;
+//! a text without a form is listed as not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::{Code, Severity};
@@ -12,15 +11,13 @@ use windrow_model::suggest::nearest;
 use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 use windrow_plan::rke2::config::{ConfigItem, MergedConfig, split};
 use windrow_plan::rke2::kubelet_flag_fault;
-use windrow_plan::rke2::value_form::{ValueForm, is_duration};
-use windrow_plan::version::{Minor, Version};
+use windrow_plan::rke2::value_form::ValueForm;
+use windrow_plan::version::Version;
 
 use super::catalogue::{Catalogue, GateStanding};
 use super::findings::Findings;
+use super::known_arguments::{KNOWN, TEXTS, ValueKind, is_in};
 use super::{TargetVersion, gated_fields, syntax};
-
-static KNOWN: LazyLock<Arguments> =
-    LazyLock::new(|| Arguments::read(include_str!("../data/arguments.txt")));
 
 /// RKE2's lists of arguments, and the components that get them.
 const LISTS: [(&str, &str); 6] = [
@@ -69,40 +66,6 @@ const DISABLES: &str = "disable-admission-plugins";
 pub struct JudgedArguments {
     pub findings: Vec<Finding>,
     pub unchecked: Vec<NotChecked>,
-}
-
-/// The forms of texts, by component and flag. `*` stands for all components.
-static TEXTS: LazyLock<BTreeMap<(&'static str, &'static str), ValueForm>> = LazyLock::new(|| {
-    let lines = include_str!("../data/argument-texts.txt").lines();
-    let rows = lines.filter_map(|line| {
-        let mut words = line.split(' ').filter(|_| !line.starts_with('#'));
-        let (component, flag, form) = (words.next()?, words.next()?, words.next()?);
-        Some(((component, flag), ValueForm::read(form, words.next())?))
-    });
-    rows.collect()
-});
-
-struct Arguments {
-    flags: BTreeMap<(&'static str, &'static str), Flag>,
-    plugins: BTreeMap<&'static str, Vec<Span>>,
-}
-
-struct Flag {
-    kind: ValueKind,
-    spans: Vec<Span>,
-}
-
-/// The minors from the first to the last.
-type Span = (u16, u16);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueKind {
-    Bool,
-    Int,
-    Int32,
-    Number,
-    Duration,
-    Text,
 }
 
 /// Judges every argument in the merged configuration for the version that will start.
@@ -376,143 +339,6 @@ fn judge_cloud_gates(config: &MergedConfig, versions: &[Version], findings: &mut
             }
         }
     }
-}
-
-fn is_in(spans: &[Span], minor: Minor) -> bool {
-    let minor = minor.minor;
-    spans
-        .iter()
-        .any(|(from, to)| (*from..=*to).contains(&minor))
-}
-
-impl Arguments {
-    fn read(text: &'static str) -> Self {
-        let mut known = Self {
-            flags: BTreeMap::new(),
-            plugins: BTreeMap::new(),
-        };
-        for line in text.lines() {
-            let words: Vec<&'static str> = line.split(' ').collect();
-            match words[..] {
-                ["flag", component, name, kind, span] => {
-                    let flag = known.flags.entry((component, name)).or_insert(Flag {
-                        kind: ValueKind::read(kind),
-                        spans: Vec::new(),
-                    });
-                    flag.spans.extend(read_span(span));
-                }
-                ["plugin", name, span] => {
-                    known
-                        .plugins
-                        .entry(name)
-                        .or_default()
-                        .extend(read_span(span));
-                }
-                _ => {}
-            }
-        }
-        known
-    }
-
-    fn covers(&self, minor: Minor) -> bool {
-        self.plugins
-            .get("NamespaceLifecycle")
-            .is_some_and(|spans| minor.major == 1 && is_in(spans, minor))
-    }
-
-    /// What to do in place of a flag that the component does not have.
-    fn instead(&self, component: &str, name: &str, minor: Minor) -> String {
-        if let Some(flag) = self.flags.get(&(component, name)) {
-            let last = flag
-                .spans
-                .iter()
-                .map(|(_, to)| *to)
-                .filter(|to| *to < minor.minor)
-                .max();
-            return match last {
-                Some(last) => format!(": Kubernetes 1.{last} was the last that had it. Remove it"),
-                None => {
-                    let first = flag
-                        .spans
-                        .iter()
-                        .map(|(from, _)| *from)
-                        .min()
-                        .unwrap_or_default();
-                    format!(": it comes with Kubernetes 1.{first}. Remove it")
-                }
-            };
-        }
-        let own = self
-            .flags
-            .iter()
-            .filter(|((owner, _), flag)| *owner == component && is_in(&flag.spans, minor));
-        if let Some(near) = nearest(name, own.map(|((_, name), _)| *name)) {
-            return format!("; did you mean `{near}`?");
-        }
-        let others = self
-            .flags
-            .iter()
-            .filter(|((_, flag), known)| *flag == name && is_in(&known.spans, minor));
-        let others: Vec<&str> = others.map(|((owner, _), _)| *owner).collect();
-        match others[..] {
-            [] => ": remove it".to_owned(),
-            _ => format!(": it is an argument of {}", others.join(" and ")),
-        }
-    }
-}
-
-fn read_span(text: &str) -> Option<Span> {
-    let (from, to) = text.split_once('-')?;
-    Some((from.parse().ok()?, to.parse().ok()?))
-}
-
-impl ValueKind {
-    fn read(word: &str) -> Self {
-        match word {
-            "bool" => Self::Bool,
-            "int" => Self::Int,
-            "int32" => Self::Int32,
-            "number" => Self::Number,
-            "duration" => Self::Duration,
-            _ => Self::Text,
-        }
-    }
-
-    /// Why a component cannot read a value (pflag, with Go's strconv and time).
-    fn refusal(self, value: &str) -> Option<&'static str> {
-        match self {
-            Self::Bool => syntax::boolean(value)
-                .is_none()
-                .then_some("write true or false"),
-            Self::Int => whole(value).is_none().then_some("write a whole number"),
-            Self::Int32 => {
-                let fits = whole(value).is_some_and(|number| i32::try_from(number).is_ok());
-                (!fits).then_some("write a whole number up to 2147483647")
-            }
-            Self::Number => value.parse::<f64>().is_err().then_some("write a number"),
-            Self::Duration => (!is_duration(value)).then_some("write a duration such as 30s or 5m"),
-            Self::Text => None,
-        }
-    }
-}
-
-/// A whole number in the notations of Go: 10, -10, 0x1f, 0b11, 0o17, 017, 1_000.
-fn whole(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let lower = digits.to_ascii_lowercase().replace('_', "");
-    let (radix, digits) = match lower.get(..2) {
-        Some("0x") => (16, &lower[2..]),
-        Some("0b") => (2, &lower[2..]),
-        Some("0o") => (8, &lower[2..]),
-        _ if lower.len() > 1 && lower.starts_with('0') => (8, &lower[1..]),
-        _ => (10, lower.as_str()),
-    };
-    let number = i64::from_str_radix(digits, radix).ok()?;
-    Some(if text.starts_with('-') {
-        -number
-    } else {
-        number
-    })
 }
 
 #[cfg(test)]

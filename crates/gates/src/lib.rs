@@ -18,6 +18,7 @@ mod dependencies;
 mod dropin;
 mod findings;
 mod gated_fields;
+mod known_arguments;
 mod moment;
 mod note;
 mod observed;

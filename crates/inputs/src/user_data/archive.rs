@@ -85,8 +85,7 @@ pub(super) fn take_parts(wrapped: &mut Wrapped, part: &Payload<'_>, limits: &Rea
 fn merge_header(wrapped: &mut Wrapped, entry: &Node, at: impl Fn(u32) -> u32) -> Option<String> {
     for key in ["merge_how", "merge_type"] {
         if let Some(asked) = entry.entry(key) {
-            let why =
-                "in an archive it stands in the part's `content`, or as `Merge-Type` beside it";
+            let why = "in an archive it is in the part's `content`, or in `Merge-Type` next to it";
             wrapped.problem(
                 Code::KeyNotRead,
                 at(asked.line),

@@ -4,21 +4,19 @@
 //! 1.30 on (rancher/rke2 `pkg/cli/cmds/{root,server,profile_linux}.go`, read at v1.30.0 to v1.36.3).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest::nearest;
 use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 
 use super::PACKAGED;
-use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, pairs, text};
+use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, pairs};
+use super::known_keys::{KNOWN, Key, TextRule, ValueType};
 use super::node_labels;
 use super::value_form::{ValueForm, is_duration};
+use super::written_keys::{WrittenKey, WrittenValue, written};
 use crate::version::Version;
-
-const KEYS: &str = include_str!("../../data/rke2-keys.txt");
 
 /// `CNIItems` (rke2 `pkg/cli/types.go`; up to 1.30 `pkg/rke2/rke2.go`).
 pub(super) const CNI: [&str; 4] = ["calico", "canal", "cilium", "flannel"];
@@ -75,140 +73,6 @@ impl Rke2Role {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueType {
-    Bool,
-    Duration,
-    Int,
-    List,
-    Text,
-}
-
-struct Key {
-    value: ValueType,
-    server: bool,
-    agent: bool,
-    text: TextRule,
-}
-
-/// What judges the texts of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextRule {
-    /// Rules of their own, or the type of the key.
-    Own,
-    Form(ValueForm),
-    Nothing,
-}
-
-static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|| {
-    let lines = KEYS.lines().filter(|line| !line.starts_with('#'));
-    let rows = lines.filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (name, value, readers) = (words.next()?, words.next()?, words.next()?);
-        let value = match value {
-            "bool" => ValueType::Bool,
-            "duration" => ValueType::Duration,
-            "int" => ValueType::Int,
-            "list" => ValueType::List,
-            _ => ValueType::Text,
-        };
-        let (server, agent) = (readers != "agent", readers != "server");
-        let form = words.find_map(|word| word.strip_prefix("form="));
-        let text = match form.map(|form| form.split_once(':').unwrap_or((form, ""))) {
-            Some(("judged", _)) => TextRule::Own,
-            Some((name, of)) => {
-                let form = ValueForm::read(name, Some(of).filter(|of| !of.is_empty()));
-                form.map_or(TextRule::Nothing, TextRule::Form)
-            }
-            None if matches!(value, ValueType::List | ValueType::Text) => TextRule::Nothing,
-            None => TextRule::Own,
-        };
-        let key = Key {
-            value,
-            server,
-            agent,
-            text,
-        };
-        Some((name, key))
-    });
-    rows.collect()
-});
-
-/// Whether a text is a configuration of RKE2 by its keys: at least half of those at the top level are keys of RKE2, with values
-/// that such keys can have. The others may be misspelt.
-pub fn is_rke2_config(text: &str) -> bool {
-    let Ok(Some(root)) = yaml::pairs(text) else {
-        return false;
-    };
-    let entries = root.entries();
-    let is_key = |entry: &&MapEntry| {
-        let name = entry.key.trim();
-        let known = KNOWN.contains_key(name.strip_suffix('+').unwrap_or(name));
-        known && !matches!(entry.value.value, NodeValue::Mapping(_))
-    };
-    // Other programs have these, too.
-    let shows = |entry: &MapEntry| !["config", "debug", "log"].contains(&entry.key.trim());
-    let known = entries.iter().filter(is_key).count();
-    let shown = entries.iter().filter(is_key).any(shows);
-    let is_object = ["apiVersion", "kind", "metadata"]
-        .iter()
-        .any(|key| root.get(key).is_some());
-    !is_object && shown && 2 * known >= entries.len()
-}
-
-/// A key with all of its values, merged as RKE2 merges them.
-#[derive(Default)]
-pub(super) struct WrittenKey {
-    pub(super) values: Vec<WrittenValue>,
-    /// Whether its last plain entry has no value.
-    pub(super) is_null: bool,
-    pub(super) at: Option<Location>,
-}
-
-pub(super) struct WrittenValue {
-    pub(super) item: ConfigItem,
-    /// The type of a value that is neither a text, a number nor a boolean.
-    pub(super) no_text: Option<&'static str>,
-}
-
-/// All keys of the files, except those of a file that RKE2 refuses.
-pub(super) fn written(files: &[Rke2ConfigFile]) -> BTreeMap<String, WrittenKey> {
-    let mut keys: BTreeMap<String, WrittenKey> = BTreeMap::new();
-    for file in in_order(files) {
-        for entry in pairs(file).unwrap_or_default() {
-            let name = entry.key.trim();
-            let (name, appends) = match name.strip_suffix('+') {
-                Some(name) => (name, true),
-                None => (name, false),
-            };
-            let key = keys.entry(name.to_owned()).or_default();
-            if !appends {
-                key.values.clear();
-                key.is_null = entry.value.is_null();
-            }
-            key.at = Some(file.at(entry.line));
-            let nodes = match &entry.value.value {
-                NodeValue::Sequence(items) => &items[..],
-                NodeValue::Null => &[],
-                _ => std::slice::from_ref(&entry.value),
-            };
-            key.values.extend(nodes.iter().map(|node| WrittenValue {
-                item: ConfigItem {
-                    text: text(node),
-                    at: file.at(node.line),
-                },
-                no_text: not_a_text(node),
-            }));
-        }
-    }
-    keys
-}
-
-fn not_a_text(node: &Node) -> Option<&'static str> {
-    let is_other = matches!(node.value, NodeValue::Mapping(_) | NodeValue::Sequence(_));
-    is_other.then(|| node.type_name())
-}
-
 /// The values with which RKE2 or the kubelet does not start, and the keys that nothing reads.
 pub fn judge_keys(
     files: &[Rke2ConfigFile],
@@ -250,11 +114,6 @@ pub fn judge_keys(
         disabled(values("disable"), &mut found);
     }
     found
-}
-
-/// Whether only `rke2 server` has this key.
-pub(super) fn is_of_servers(name: &str) -> bool {
-    KNOWN.get(name).is_some_and(|key| !key.agent)
 }
 
 /// Keys that a file has twice: RKE2 reads the last one only (k3s `pkg/configfilearg/parser.go`).

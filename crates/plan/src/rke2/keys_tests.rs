@@ -1,3 +1,4 @@
+use super::super::known_keys::KEYS;
 use super::*;
 use crate::rke2::config::{ConfigLayer, merge_as};
 

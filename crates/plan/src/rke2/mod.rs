@@ -3,6 +3,7 @@
 mod chart_selections;
 pub mod config;
 mod keys;
+mod known_keys;
 mod kubelet;
 mod node_labels;
 mod paths;
@@ -10,9 +11,11 @@ mod pod_network;
 mod service_ranges;
 mod shared_values;
 pub mod value_form;
+mod written_keys;
 
 pub use chart_selections::{ChartSelections, DeletedNames, chart_selections};
-pub use keys::{Rke2Role, is_rke2_config, judge_keys, unjudged_keys};
+pub use keys::{Rke2Role, judge_keys, unjudged_keys};
+pub use known_keys::is_rke2_config;
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use node_labels::kubelet_flag_fault;
 pub use paths::{data_dir, write_kubeconfig};

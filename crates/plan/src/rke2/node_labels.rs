@@ -10,7 +10,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::grammars::{label_key_error, label_value_error};
 use windrow_model::reasons::Code;
 
-use super::keys::WrittenValue;
+use super::written_keys::WrittenValue;
 
 /// Labels below `kubernetes.io` and `k8s.io` that a kubelet may set on its own node.
 const ALLOWED: [&str; 11] = [

@@ -4,7 +4,8 @@ use windrow_model::findings::Location;
 
 use super::chart_selections::chart_selections;
 use super::config::Rke2ConfigFile;
-use super::keys::{is_true, written};
+use super::keys::is_true;
+use super::written_keys::written;
 
 /// RKE2's default for `cni`.
 const DEFAULT: &str = "canal";

@@ -10,8 +10,10 @@ use std::fmt;
 use windrow_model::findings::Location;
 
 use super::config::Rke2ConfigFile;
-use super::keys::{WrittenKey, is_of_servers, is_true, written};
+use super::keys::is_true;
+use super::known_keys::is_of_servers;
 use super::service_ranges::Network;
+use super::written_keys::{WrittenKey, written};
 use crate::version::Version;
 
 /// Critical keys, each with RKE2's default.

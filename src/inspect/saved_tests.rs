@@ -1,0 +1,200 @@
+use super::*;
+
+#[test]
+fn lists_of_every_form_are_read_and_what_has_no_file_is_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(
+        "cluster/_Pod.json",
+        r#"{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a","namespace":"x","managedFields":[{}]}}]}"#,
+    );
+    write(
+        "mixed.json",
+        r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}]}"#,
+    );
+    write(
+        "one.json",
+        r#"{"apiVersion":"kubevirt.io/v1","kind":"KubeVirt","metadata":{"name":"kubevirt"}}"#,
+    );
+    write(
+        "empty.json",
+        r#"{"apiVersion":"policy/v1","kind":"PodDisruptionBudgetList","items":[]}"#,
+    );
+    write("report.json", r#"{"collected": []}"#);
+    write("notes.txt", "not JSON");
+    let objects = saved(directory.path()).unwrap().objects;
+    let pods = objects.all(ObjectKind::POD).unwrap();
+    assert_eq!(text(&pods[0], "/kind"), "Pod");
+    assert!(pods[0].pointer("/metadata/managedFields").is_none());
+    assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), 1);
+    assert_eq!(objects.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+    assert_eq!(objects.all(ObjectKind::BUDGET).unwrap().len(), 0);
+    assert!(objects.all(ObjectKind::VM).is_err());
+    let alone = saved(&directory.path().join("one.json")).unwrap().objects;
+    assert_eq!(alone.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+}
+
+#[test]
+fn lists_as_kubectl_writes_them_are_read_as_json_and_as_yaml_also_if_they_are_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    // kubectl 1.35, `get … -A -o yaml` and `-o json`.
+    write(
+        "nodes.yaml",
+        "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: n1\n    labels: {a: \"true\"}\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
+    );
+    let none = r#"{"apiVersion":"v1","items":[],"kind":"List","metadata":{"resourceVersion":""}}"#;
+    write("upgrades.harvesterhci.io.json", none);
+    write("pods.json", none);
+    write("policy_PodDisruptionBudget.json", none);
+    write("secrets.json", none);
+    write("whatever.json", none);
+    write(
+        "two.yml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vip, namespace: harvester-system}\n---\napiVersion: kubevirt.io/v1\nkind: KubeVirt\nmetadata: {name: kubevirt}\n",
+    );
+    let objects = saved(directory.path()).unwrap().objects;
+    let nodes = objects.all(ObjectKind::NODE).unwrap();
+    assert_eq!(text(&nodes[0], "/metadata/labels/a"), "true");
+    let secrets = [ObjectKind::HELM_RELEASE, ObjectKind::MACHINE_PLAN];
+    let others = [ObjectKind::UPGRADE, ObjectKind::POD, ObjectKind::BUDGET];
+    for kind in secrets.into_iter().chain(others) {
+        assert_eq!(objects.all(kind), Ok(&[][..]), "{}", kind.kind);
+    }
+    assert_eq!(objects.all(ObjectKind::CONFIG_MAP).unwrap().len(), 1);
+    assert_eq!(objects.all(ObjectKind::KUBEVIRT).unwrap().len(), 1);
+    assert!(objects.all(ObjectKind::VM).is_err());
+    let alone = saved_in("-", b"apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n").unwrap();
+    assert_eq!(alone.objects.all(ObjectKind::NODE).unwrap().len(), 1);
+}
+
+#[test]
+fn of_yaml_that_cannot_be_read_the_line_is_named_and_nothing_quoted() {
+    let error = saved_in("-", b"token: s3cret\nkind: [").unwrap_err();
+    assert!(
+        error.contains("line ") && !error.contains("s3cret"),
+        "{error}"
+    );
+    let bomb = format!(
+        "a: &a [{}]\nb: [{}]\n",
+        "x, ".repeat(1000),
+        "*a, ".repeat(1000)
+    );
+    assert!(saved_in("-", bomb.as_bytes()).is_err());
+}
+
+#[test]
+fn an_object_that_has_items_of_its_own_is_no_list_and_keeps_them() {
+    let widget = serde_json::json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "a"}, "items": [{"metadata": {"name": "b"}}]});
+    let mut objects = Objects::default();
+    assert!(take(&mut objects, widget.clone()));
+    let kind = GroupKind::new("example.com", "Widget");
+    assert_eq!(objects.list(&kind).unwrap(), [widget]);
+}
+
+#[test]
+fn everything_that_cannot_be_read_is_named_without_quoting_it() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a.json"), "{\"token\": s3cret").unwrap();
+    fs::write(directory.path().join("b.json"), "").unwrap();
+    let errors = saved(directory.path()).unwrap_err();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].contains("a.json") && errors[0].contains("line 1"));
+    assert!(!errors[0].contains("s3cret"));
+    let none = saved(&directory.path().join("none")).unwrap_err();
+    assert!(none[0].contains("No such file"), "{none:?}");
+}
+
+#[test]
+fn a_file_that_is_too_large_is_named_and_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = fs::File::create(directory.path().join("a.json")).unwrap();
+    file.set_len(LARGEST + 1).unwrap();
+    let errors = saved(directory.path()).unwrap_err();
+    assert!(errors[0].contains("larger than 256 MiB"), "{errors:?}");
+}
+
+#[test]
+fn a_report_says_what_there_was_what_was_not_served_and_what_is_not_known() {
+    use crate::archive::{ArchiveOwner, Collected, CollectedContent, CollectedItem, pack};
+    let list = |kind: &str, truncated: bool| CollectedItem {
+        path: format!("cluster/core_{kind}.json"),
+        what: "objects of the cluster".to_owned(),
+        source: "GET".to_owned(),
+        content: CollectedContent::Tree(
+            serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
+                {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}}
+            ]}),
+        ),
+        truncated,
+    };
+    let mut collected = Collected {
+        items: vec![list("Node", false), list("Pod", true)],
+        ..Collected::default()
+    };
+    collected.missing("Addon of harvesterhci.io/v1beta1", "404: not found");
+    collected.missing("Volume of longhorn.io/v1beta2", "HTTP 404");
+    collected.missing("PodDisruptionBudget of policy/v1", "403: forbidden");
+    let created: Timestamp = "2026-11-21T20:15:00Z".parse().unwrap();
+    let head = ArchiveOwner {
+        host: "n1".to_owned(),
+        created,
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.tar.gz");
+    pack(collected, &head, fs::File::create(&path).unwrap()).unwrap();
+    let read = saved(&path).unwrap();
+    assert_eq!(read.at, Some(created));
+    let objects = read.objects;
+    assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), 1);
+    assert!(
+        objects
+            .all(ObjectKind::POD)
+            .unwrap_err()
+            .why
+            .contains("a part")
+    );
+    assert_eq!(objects.all(ObjectKind::ADDON).unwrap().len(), 0);
+    assert_eq!(objects.all(ObjectKind::LONGHORN_VOLUME).unwrap().len(), 0);
+    assert!(
+        objects
+            .all(ObjectKind::BUDGET)
+            .unwrap_err()
+            .why
+            .contains("403")
+    );
+    assert!(objects.all(ObjectKind::VM).is_err());
+    // With less memory than its lists take, they are unknown.
+    let file = fs::File::open(&path).unwrap();
+    let within = packed_within(ValueBudget::of(1000), file).unwrap();
+    let refused = within.objects.all(ObjectKind::NODE).unwrap_err();
+    assert!(refused.why.contains("too large"), "{refused:?}");
+    fs::write(&path, [0x1f, 0x8b, 0]).unwrap();
+    assert!(saved(&path).unwrap_err()[0].contains("not an archive"));
+}
+
+#[test]
+fn what_a_node_says_of_itself_has_a_bound_when_it_is_read() {
+    for (count, is_read) in [(10, true), (1 << 20, false)] {
+        let files = r#""","#.repeat(count);
+        let own = format!(r#"{{"name": "n1", "missingFiles": [{files}""]}}"#);
+        let read = own_node(own.as_bytes());
+        assert_eq!(read.is_ok(), is_read, "{count}");
+        let files = read.ok().flatten().map(|own| own.missing_files.len());
+        assert_eq!(files, is_read.then_some(count + 1));
+    }
+    assert!(matches!(own_node(b"{}"), Ok(None)));
+    assert!(matches!(own_node(b"no JSON"), Ok(None)));
+}
+
+#[test]
+fn a_directory_without_a_list_is_no_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let errors = saved(directory.path()).unwrap_err();
+    assert!(errors[0].contains("kubectl get"), "{errors:?}");
+}
