@@ -22,7 +22,8 @@ pub(super) enum Eviction {
     Machine(String),
     InstanceManager,
     /// It is being deleted, and should have ended at this time. kubectl waits for such a pod, too: it skips one only with
-    /// `--skip-wait-for-delete-timeout` (`skipDeletedFilter`), which neither Rancher nor Harvester sets.
+    /// `--skip-wait-for-delete-timeout` (`skipDeletedFilter`), which Harvester leaves at 0. Rancher passes on the value of its cluster
+    /// (`machinedrain.go:238`), which Windrow does not read.
     Overdue(Timestamp),
     /// Its controller is unknown, so Windrow cannot tell whether it creates another.
     Foreign(String),

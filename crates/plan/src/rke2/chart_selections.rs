@@ -31,7 +31,8 @@ impl ChartSelections {
     }
 
     /// The names for which RKE2 deletes files of its manifests directory: those that `disable` has, those of the CNIs and ingress
-    /// controllers that a written selection leaves out (rke2 `pkg/cli/cmds`, `disableExceptSelected`), and [`ALWAYS_DISABLED`].
+    /// controllers that a written selection leaves out (rke2 `pkg/cli/cmds`, `disableExceptSelected`), and those that RKE2 always
+    /// disables.
     pub fn deleted_names(&self) -> DeletedNames {
         let mut names: BTreeMap<String, Option<Location>> = BTreeMap::new();
         names.extend(ALWAYS_DISABLED.map(|name| (name.to_owned(), None)));
