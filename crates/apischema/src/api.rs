@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::harvester_network;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
@@ -176,6 +177,10 @@ impl ApiCheck {
                 let shared: Vec<Problem> = shared.into_iter().filter(is_new).collect();
                 problems.extend(shared);
             }
+            if self.platform == Some(Platform::Harvester) {
+                let release = self.release.as_deref();
+                problems.extend(harvester_network::judge(&object, release));
+            }
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
         }
@@ -186,7 +191,8 @@ impl ApiCheck {
         };
         let refusals = self.across.refusals(&self.ranges, &is_taken);
         self.findings.extend(refusals.findings);
-        self.findings.extend(self.across.finish(self.platform));
+        let (findings, unknown_names) = self.across.finish(self.platform);
+        self.findings.extend(findings);
         let refused = self.answers.into_iter().filter_map(|(id, answers)| {
             let first = answers.first().cloned().flatten();
             let all = answers.iter().all(Option::is_some);
@@ -199,7 +205,7 @@ impl ApiCheck {
             at,
         });
         ApiVerdict {
-            unjudged: unjudged.collect(),
+            unjudged: unjudged.chain(unknown_names).collect(),
             findings: self.findings,
             refused: refused.chain(refusals.refused).collect(),
             without_pods: refusals.without_pods,

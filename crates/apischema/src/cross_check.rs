@@ -30,6 +30,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest;
+use windrow_model::unchecked::NotChecked;
 use windrow_plan::SourceMap;
 use windrow_plan::knowledge::Brings;
 use windrow_plan::kubernetes::is_default_cluster_role;
@@ -209,7 +210,7 @@ impl CrossCheck {
         self.values.extend(found);
     }
 
-    pub(super) fn finish(self, platform: Option<Platform>) -> Vec<Finding> {
+    pub(super) fn finish(self, platform: Option<Platform>) -> (Vec<Finding>, Vec<NotChecked>) {
         let mut findings = self.forgotten_namespaces();
         if platform != Some(Platform::Harvester) {
             findings.extend(self.missing_roles());
@@ -224,11 +225,12 @@ impl CrossCheck {
             let code = Code::NameGenerated;
             finding(code, code.say(&[("what", &what)]), vec![at.clone()])
         }));
-        findings.extend(self.references.finish(self.installer.is_some()));
+        let (of_references, unjudged) = self.references.finish(self.installer.is_some());
+        findings.extend(of_references);
         if platform == Some(Platform::Rke2) {
             findings.extend(self.claims_without_class());
         }
-        findings
+        (findings, unjudged)
     }
 
     /// RKE2 does not install these packaged charts.

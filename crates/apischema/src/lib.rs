@@ -22,6 +22,7 @@ mod cross_check;
 mod custom;
 mod enforced;
 mod formats;
+mod harvester_network;
 mod immutable;
 mod kinds;
 mod parts;

@@ -1,8 +1,10 @@
 //! References of workloads, Services, Ingresses, autoscalers and budgets: to objects, keys, labels and ports.
 //!
 //! A reference to a missing object is reported only if nothing in the files may create that object: no chart or
-//! operator, no object of a custom kind, no role that may write Secrets. A key or a port that an object of the files
-//! does not have is always an error.
+//! operator, no object of a custom kind, no role that may write Secrets. Otherwise it is listed as not checked. A key or
+//! a port that an object of the files does not have is always an error.
+
+mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +12,15 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{Node, Object, PodTemplate};
 use windrow_model::object::pods;
 use windrow_model::reasons::Code;
+use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::SourceMap;
 use windrow_plan::knowledge::is_platforms_namespace;
 use windrow_plan::kubernetes::is_built_in_group;
 
+use self::facts::{
+    CLUSTER_NETWORK, asked_ports, creates_nothing, is_of_running, labels_of, shown_name,
+    writes_secrets,
+};
 use super::accounts::is_platforms_account;
 use super::finding;
 
@@ -33,6 +40,8 @@ pub(super) struct References {
     selections: Vec<Selection>,
     services: BTreeMap<(String, String), Vec<ServicePort>>,
     backends: Vec<Backend>,
+    /// Named ports that probes and hooks of a container ask for and the container does not have.
+    asked_ports: Vec<(String, String, Location)>,
     /// Something else may create the referenced objects.
     has_controller: bool,
     writes_secrets: bool,
@@ -77,12 +86,13 @@ impl References {
         let id = &object.id;
         let (group, kind) = (id.group.as_str(), id.kind.as_str());
         let place = match kind {
-            "PriorityClass" => "",
+            "PriorityClass" | CLUSTER_NETWORK => "",
             _ => namespace,
         };
         let named = (kind.to_owned(), place.to_owned(), id.name.to_string());
         self.declared.insert(named.clone());
-        self.has_controller |= !is_built_in_group(group) || kind == "CustomResourceDefinition";
+        self.has_controller |= (!is_built_in_group(group) && !creates_nothing(group, kind))
+            || kind == "CustomResourceDefinition";
         if let Some(pods) = object.pod_template() {
             self.add_pods(object, namespace, pods, shown);
         }
@@ -110,6 +120,16 @@ impl References {
                 }
             }
             ("networking.k8s.io", "Ingress") => self.add_ingress(object, namespace, shown),
+            ("network.harvesterhci.io", "VlanConfig" | "HostNetworkConfig") => {
+                let network = node.at(&["spec", "clusterNetwork"]);
+                self.name(object, CLUSTER_NETWORK, "", network, shown);
+            }
+            ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => {
+                let labels = node.at(&["metadata", "labels"]);
+                let network =
+                    labels.and_then(|labels| labels.get("network.harvesterhci.io/clusternetwork"));
+                self.name(object, CLUSTER_NETWORK, "", network, shown);
+            }
             ("autoscaling", "HorizontalPodAutoscaler") => {
                 let target = node.at(&["spec", "scaleTargetRef"]);
                 let kind = target
@@ -209,11 +229,17 @@ impl References {
                 self.source(object, "Secret", namespace, from.get("secretRef"), shown);
             }
             let ports = container.list("ports").iter();
-            port_names.extend(
-                ports
-                    .filter_map(|port| port.str_at(&["name"]))
-                    .map(str::to_owned),
-            );
+            let ports: BTreeSet<&str> = ports.filter_map(|port| port.str_at(&["name"])).collect();
+            for port in asked_ports(container) {
+                let name = port.as_str().filter(|name| !ports.contains(name));
+                // A number in quotes is a number here.
+                if let Some(name) = name.filter(|name| name.parse::<u16>().is_err()) {
+                    let at = shown.at(Some(port.line));
+                    let id = object.id.to_string();
+                    self.asked_ports.push((id, name.to_owned(), at));
+                }
+            }
+            port_names.extend(ports.into_iter().map(str::to_owned));
         }
         self.pods.push(Pods {
             namespace: namespace.to_owned(),
@@ -332,18 +358,31 @@ impl References {
         }
     }
 
-    pub(super) fn finish(&self, has_installer: bool) -> Vec<Finding> {
+    pub(super) fn finish(&self, has_installer: bool) -> (Vec<Finding>, Vec<NotChecked>) {
         let is_alone = !has_installer && !self.has_controller;
+        let mut unjudged: BTreeMap<String, Vec<Location>> = BTreeMap::new();
         let mut found: BTreeMap<(Code, String), Vec<Location>> = BTreeMap::new();
         let mut say = |code: Code, words: &[(&str, &str)], at: &Location| {
             let places = found.entry((code, code.say(words))).or_default();
             places.push(at.clone());
         };
-        if is_alone {
-            for (object, named, at) in self.names.iter().filter(|(_, named, _)| self.lacks(named)) {
+        for (object, named, at) in self.names.iter().filter(|(_, named, _)| self.lacks(named)) {
+            // Only Harvester's own pages and files create a cluster network.
+            if is_alone || named.0 == CLUSTER_NETWORK {
                 let words = [("object", &**object), ("what", &*shown_name(named))];
                 say(Code::ReferenceWithoutObject, &words, at);
+            } else {
+                let places = unjudged.entry(shown_name(named)).or_default();
+                places.push(at.clone());
             }
+        }
+        for (object, port, at) in &self.asked_ports {
+            let words = [
+                ("object", &**object),
+                ("port", &**port),
+                ("what", "the container"),
+            ];
+            say(Code::PortWithoutTarget, &words, at);
         }
         for (object, named, key, at) in &self.reads {
             let is_written = named.0 == "Secret" && (!is_alone || self.writes_secrets);
@@ -412,9 +451,14 @@ impl References {
             }
         }
         let found = found.into_iter();
-        found
-            .map(|((code, message), at)| finding(code, message, at))
-            .collect()
+        let found = found.map(|((code, message), at)| finding(code, message, at));
+        let unjudged = unjudged.into_iter().map(|(what, at)| NotChecked {
+            what,
+            why: "a chart, operator or other object of the files may create it".to_owned(),
+            can_stop: CanStop::Itself,
+            at,
+        });
+        (found.collect(), unjudged.collect())
     }
 
     /// Whether it is neither in these files nor in every cluster.
@@ -424,6 +468,7 @@ impl References {
             "ServiceAccount" => name == "default",
             "ConfigMap" => name == "kube-root-ca.crt",
             "PriorityClass" => name.starts_with("system-"),
+            CLUSTER_NETWORK => name == "mgmt",
             _ => false,
         };
         // Many objects of the platform's own namespaces are not in these files.
@@ -447,43 +492,4 @@ impl Selection {
         let mut keys = self.labels.keys();
         keys.all(|key| is_of_running(key) || pods.labels.contains_key(key))
     }
-}
-
-/// Whether controllers of Kubernetes set this label.
-fn is_of_running(key: &str) -> bool {
-    const SET: [&str; 8] = [
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-name",
-        "controller-revision-hash",
-        "controller-uid",
-        "job-name",
-        "pod-template-generation",
-        "pod-template-hash",
-        "statefulset.kubernetes.io/pod-name",
-    ];
-    SET.contains(&key)
-}
-
-fn labels_of(labels: Option<&Node>) -> BTreeMap<String, String> {
-    let entries = labels.map_or(&[][..], Node::entries).iter();
-    let text = |node: &Node| node.as_str().unwrap_or_default().to_owned();
-    entries
-        .map(|entry| (entry.key.clone(), text(&entry.value)))
-        .collect()
-}
-
-fn shown_name((kind, namespace, name): &Named) -> String {
-    match namespace.is_empty() {
-        true => format!("{kind} {name}"),
-        false => format!("{kind} {namespace}/{name}"),
-    }
-}
-
-/// Whether this rule allows writing Secrets.
-fn writes_secrets(rule: &Node) -> bool {
-    let has = |field: &str, names: &[&str]| {
-        let values = rule.list(field).iter().filter_map(Node::as_str);
-        values.clone().any(|value| names.contains(&value))
-    };
-    has("resources", &["*", "secrets"]) && has("verbs", &["*", "create", "update", "patch"])
 }

@@ -16,7 +16,7 @@ fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
     }
     let refusals = check.refusals(&ServiceRanges::default(), &|_: &_| true);
     let of_pods = refusals.findings;
-    let findings = of_pods.into_iter().chain(check.finish(platform));
+    let findings = of_pods.into_iter().chain(check.finish(platform).0);
     findings
         .map(|one| {
             let unknown = if one.severity == Severity::Notice {
@@ -136,7 +136,7 @@ fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
         }],
         ..Brings::default()
     });
-    assert_eq!(check.finish(rke2), []);
+    assert_eq!(check.finish(rke2).0, []);
     let default = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: a\n\
                    metadata: {name: nowhere, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\n";
     for class in ["", ", storageClassName: nowhere"] {
@@ -162,6 +162,8 @@ spec:
       - name: web
         image: a
         ports: [{name: http, containerPort: 80}]
+        readinessProbe: {httpGet: {path: /, port: http}}
+        livenessProbe: {tcpSocket: {port: \"80\"}}
         env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: a}}}]
         envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: maybe, optional: true}}]
       volumes:
@@ -224,7 +226,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 }
 
 /// Each mistake: the replaced text, its replacement, and the message.
-const MISTAKES: [(&str, &str, &str); 15] = [
+const MISTAKES: [(&str, &str, &str); 17] = [
     (
         "serviceAccountName: web",
         "serviceAccountName: wob",
@@ -258,7 +260,7 @@ const MISTAKES: [(&str, &str, &str); 15] = [
     (
         "key: a}}}]\n        envFrom",
         "key: c}}}]\n        envFrom",
-        "a.yaml:17: Deployment shop/web reads the key c of ConfigMap shop/settings",
+        "a.yaml:19: Deployment shop/web reads the key c of ConfigMap shop/settings",
     ),
     (
         "items: [{key: b, path: b}]",
@@ -274,6 +276,16 @@ const MISTAKES: [(&str, &str, &str); 15] = [
         "selector: {app: web}, ports",
         "selector: {app: webb}, ports",
         "Service shop/web selects app=webb",
+    ),
+    (
+        "{path: /, port: http}",
+        "{path: /, port: https}",
+        "a.yaml:17: Deployment shop/web refers to the port https of the container",
+    ),
+    (
+        "tcpSocket: {port: \"80\"}",
+        "tcpSocket: {port: web}",
+        "refers to the port web of the container",
     ),
     (
         "targetPort: http}",
@@ -327,6 +339,11 @@ fn what_something_else_may_bring_is_not_missed() {
             let said = found(&(shop().replace(right, wrong) + other), None);
             assert_eq!(said.len(), usize::from(stays), "{wrong} {other}: {said:?}");
         }
+        // This creates nothing.
+        let other = "---\napiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\n\
+                     metadata: {name: rke2-canal, namespace: kube-system}\n";
+        let said = found(&(shop().replace(right, wrong) + other), None);
+        assert_eq!(said.len(), 1, "{wrong}: {said:?}");
     }
     for (right, other) in [
         ("serviceAccountName: web", "serviceAccountName: default"),
@@ -448,11 +465,40 @@ fn a_chart_in_place_of_one_of_rke2s_is_an_error_unless_it_is_disabled_or_rke2s_o
         for object in file.objects() {
             across.add(object, &SourceMap::itself("a.yaml"));
         }
-        let found = across.finish(Some(Platform::Rke2));
+        let (found, _) = across.finish(Some(Platform::Rke2));
         found.into_iter().map(|one| one.code).collect()
     };
     let theirs = "{chart: coredns, repo: 'https://charts.example.org'}";
     assert_eq!(codes(theirs, &[]), [Code::PackagedChartReplaced]);
     assert_eq!(codes(theirs, &["rke2-coredns"]), []);
     assert_eq!(codes("{chartContent: aGVsbG8=}", &[]), []);
+}
+
+#[test]
+fn a_name_that_something_else_may_bring_is_listed_and_a_cluster_network_is_missing() {
+    let unjudged = |text: &str| {
+        let content = FileContent::Bytes(text.as_bytes().to_vec());
+        let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+        let mut check = CrossCheck::default();
+        for object in file.objects() {
+            check.add(object, &SourceMap::itself("a.yaml"));
+        }
+        let (found, unjudged) = check.finish(None);
+        (found.len(), unjudged)
+    };
+    let text = shop().replace(
+        "configMapRef: {name: settings}",
+        "configMapRef: {name: other}",
+    );
+    let (found, listed) = unjudged(&(text + CHART));
+    assert_eq!((found, listed.len()), (0, 1));
+    assert_eq!(listed[0].what, "ConfigMap shop/other");
+    assert_eq!(listed[0].at[0].line, Some(20));
+    let uplink = "---\napiVersion: network.harvesterhci.io/v1beta1\nkind: VlanConfig\nmetadata: {name: a}\n\
+                  spec: {clusterNetwork: NAME}\n";
+    let network = "---\napiVersion: network.harvesterhci.io/v1beta1\nkind: ClusterNetwork\nmetadata: {name: data}\n";
+    for (name, missing) in [("data", 0), ("mgmt", 0), ("date", 1)] {
+        let (found, _) = unjudged(&(uplink.replace("NAME", name) + network + CHART));
+        assert_eq!(found, missing, "{name}");
+    }
 }

@@ -783,6 +783,10 @@ reasons! {
             "RKE2 cannot read the configuration file: {why}"
             "Fix this line. Until then RKE2 exits at once, and systemd restarts it forever."
             "38ab8f91e96344a788b7aafb909ce7be";
+        ClusterDnsOutside "cluster-dns-outside" Error
+            "`cluster-dns` {address} is not in the network of Services: kube-apiserver refuses the Service of CoreDNS, and no name resolves"
+            "Write an address of `service-cidr`, or remove `cluster-dns`: its default is the tenth address."
+            "d2efab9a99e24bc69bd0086187195144";
         DataDirDiffers "data-dir-differs" Error
             "RKE2 uses another data directory: {why}"
             "Set dataDir in Windrow's configuration to the same directory and reload it. Until then Windrow does not stage RKE2's manifests."

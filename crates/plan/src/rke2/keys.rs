@@ -12,8 +12,10 @@ use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 
 use super::PACKAGED;
 use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, pairs};
+use super::key_relations;
 use super::known_keys::{KNOWN, Key, TextRule, ValueType};
 use super::node_labels;
+use super::service_ranges::service_ranges;
 use super::value_form::{ValueForm, is_duration};
 use super::written_keys::{WrittenKey, WrittenValue, written};
 use crate::version::Version;
@@ -86,6 +88,7 @@ pub fn judge_keys(
             Some(known) if is_read(known, role) => {
                 typed(name, known.value, key, &mut found);
                 found.extend(empty(name, known, key));
+                found.extend(deep(name, known, key));
                 if let TextRule::Form(form) = known.text {
                     formed(name, form, key, &mut found);
                 }
@@ -97,7 +100,7 @@ pub fn judge_keys(
     let values = |name: &str| keys.get(name).map_or(&[][..], |key| &key.values);
     profile(&keys, version, &mut found);
     node_labels::judge(values("node-label"), values("node-taint"), &mut found);
-    cloud_provider(&keys, &mut found);
+    key_relations::cloud_provider(&keys, &mut found);
     if role == Rke2Role::Server {
         cni(values("cni"), &mut found);
         for (name, allowed) in [
@@ -112,7 +115,9 @@ pub fn judge_keys(
             }
         }
         disabled(values("disable"), &mut found);
+        key_relations::dns_outside(values("cluster-dns"), &service_ranges(files), &mut found);
     }
+    key_relations::server_address(&keys, role, &mut found);
     found
 }
 
@@ -158,11 +163,11 @@ pub fn unjudged_keys(files: &[Rke2ConfigFile], role: Rke2Role) -> Vec<NotChecked
             TextRule::Form(ValueForm::Any) => (ANY_TEXT, CanStop::Itself),
             TextRule::Own | TextRule::Form(_) => return None,
         };
-        let is_empty = |value: &WrittenValue| value.item.text.is_empty();
+        let is_empty = key.values.iter().all(|value| value.item.text.is_empty());
         let at = key
             .at
             .clone()
-            .filter(|_| !key.values.iter().all(is_empty))?;
+            .filter(|_| !is_empty || can_stop == CanStop::Itself)?;
         Some(NotChecked {
             what: format!("`{name}`"),
             why: why.to_owned(),
@@ -177,7 +182,9 @@ pub fn unjudged_keys(files: &[Rke2ConfigFile], role: Rke2Role) -> Vec<NotChecked
 fn formed(name: &str, form: ValueForm, key: &WrittenKey, found: &mut Vec<Finding>) {
     for value in &key.values {
         let item = &value.item;
-        if item.text.is_empty() || value.no_text.is_some() {
+        // The empty items of a list are in `empty`, if all of them are.
+        let is_empty = item.text.is_empty() && (key.values.len() == 1 || !is_of_addresses(form));
+        if is_empty || value.no_text.is_some() {
             continue;
         }
         if let Some(expected) = form.refusal(&item.text) {
@@ -190,9 +197,14 @@ fn formed(name: &str, form: ValueForm, key: &WrittenKey, found: &mut Vec<Finding
 /// A key without a value, which the parser hands on as an empty one (k3s `pkg/configfilearg/parser.go`): no boolean, number or
 /// time, and no CNI.
 fn empty(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
-    let is_empty = key.values.iter().all(|value| value.item.text.is_empty());
+    let is_empty = key
+        .values
+        .iter()
+        .all(|value| value.item.text.is_empty() && value.no_text.is_none());
+    let of_addresses = matches!(known.text, TextRule::Form(form) if is_of_addresses(form));
     let takes_none = match known.value {
-        ValueType::List | ValueType::Text => !NEED_A_VALUE.contains(&name),
+        ValueType::List => !of_addresses && !NEED_A_VALUE.contains(&name),
+        ValueType::Text => !NEED_A_VALUE.contains(&name),
         ValueType::Bool | ValueType::Int | ValueType::Duration => false,
     };
     // An empty list is none of the flag, and so is a key that is only appended to.
@@ -204,6 +216,45 @@ fn empty(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
         .as_ref()
         .filter(|_| is_empty && is_written && !takes_none)?;
     Some(fatal(&why, at))
+}
+
+/// Whether RKE2 ends at an empty item of a list in this form: no network and no address (k3s `pkg/cli/server/server.go`,
+/// `pkg/util/net.go`, `ParseStringSliceToIPs`).
+fn is_of_addresses(form: ValueForm) -> bool {
+    matches!(form, ValueForm::Cidrs | ValueForm::Ips)
+}
+
+/// A mapping, of which the parser makes one text (`map[…]`), or a list inside the list, of which it takes the first item only (k3s
+/// `pkg/configfilearg/parser.go`; rancher/wrangler `pkg/data/convert`, `ToString`).
+fn deep(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
+    // Their own rules judge these.
+    if name.ends_with("-arg") || ["node-label", "node-taint"].contains(&name) {
+        return None;
+    }
+    let mut values = key.values.iter();
+    let (value, type_name) = values.find_map(|value| Some((value, value.no_text?)))?;
+    let is_list = type_name == "a list";
+    let takes_any = matches!(known.value, ValueType::List | ValueType::Text)
+        && matches!(
+            known.text,
+            TextRule::Nothing | TextRule::Form(ValueForm::Any | ValueForm::File)
+        );
+    let why = match is_list {
+        true => format!(
+            "the value of `{name}` has a list inside its list, of which RKE2 reads only the first item: write one list"
+        ),
+        false => format!(
+            "the value of `{name}` is a mapping, of which RKE2 makes one text: write a text or a list of texts"
+        ),
+    };
+    let finding = fatal(&why, &value.item.at);
+    Some(match is_list || takes_any {
+        true => Finding {
+            severity: Severity::Warning,
+            ..finding
+        },
+        false => finding,
+    })
 }
 
 /// Texts of which RKE2 refuses an empty one (`validateCNI`, `validateIngress`, k3s `validateNetworkConfiguration`).
@@ -334,33 +385,10 @@ fn cni(values: &[WrittenValue], found: &mut Vec<Finding>) {
 }
 
 /// The words of a list, between its commas.
-fn words(values: &[WrittenValue]) -> impl Iterator<Item = (&str, &Location)> {
+pub(super) fn words(values: &[WrittenValue]) -> impl Iterator<Item = (&str, &Location)> {
     let items = values.iter().map(|value| &value.item);
     let items = items.filter(|item| !item.text.is_empty());
     items.flat_map(|item| item.text.split(',').map(move |word| (word, &item.at)))
-}
-
-/// `validateCloudProvider`, and rke2 `pkg/rke2/rke2_linux.go` (`initStaticPodExecutor`).
-fn cloud_provider(keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Finding>) {
-    let is_set = |name: &str| keys.get(name).is_some_and(|key| !key.values.is_empty());
-    let config = keys
-        .get("cloud-provider-config")
-        .and_then(|key| key.at.as_ref());
-    if let Some(at) = config.filter(|_| !is_set("cloud-provider-name")) {
-        let why = "RKE2 ends at `cloud-provider-config` without `cloud-provider-name`";
-        found.push(fatal(why, at));
-    }
-    let provider = is_set("cloud-provider-name") || is_set("cloud-provider-config");
-    let external = keys
-        .get("node-external-ip")
-        .filter(|key| !key.values.is_empty());
-    if let Some(at) = external
-        .filter(|_| provider)
-        .and_then(|key| key.at.as_ref())
-    {
-        let why = "RKE2 refuses `node-external-ip` together with `cloud-provider-name` or `cloud-provider-config`";
-        found.push(fatal(why, at));
-    }
 }
 
 /// Names of `disable` that switch nothing off. RKE2 ignores them; a name of a file of the user's is possible.
@@ -448,7 +476,7 @@ fn refused(name: &str, value: &str, allowed: &[&str], at: &Location) -> Finding 
 }
 
 /// RKE2 ends with this value.
-fn fatal(message: &str, at: &Location) -> Finding {
+pub(super) fn fatal(message: &str, at: &Location) -> Finding {
     let code = Code::ConfigFileRefused;
     Finding {
         incident: None,

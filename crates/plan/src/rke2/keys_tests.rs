@@ -75,6 +75,11 @@ fn values_with_which_rke2_ends_are_errors_with_their_line() {
         "selinux:\n",
         "etcd-snapshot-retention: \"\"\n",
         "egress-selector-mode: ''\n",
+        "cluster-cidr:\n",
+        "service-cidr: ''\n",
+        "node-ip: [10.0.0.1, '']\n",
+        "node-ip: {a: b}\n",
+        "selinux: {a: b}\n",
     ] {
         assert_eq!(server(text), [FATAL], "{text}");
     }
@@ -98,10 +103,54 @@ fn a_text_that_rke2_does_not_take_ends_it() {
     for text in [
         "server: https://rack.example.org:9345\ntoken: x",
         "node-ip: 10.0.0.1,fd00::1\ncluster-cidr: [10.42.0.0/16, 'fd00::/56']",
-        "secrets-encryption-provider: secretbox\nserver: ''",
+        "secrets-encryption-provider: secretbox",
+        "service-cidr: 'fd00:1::/112'\ncluster-dns: 10.96.0.10",
+        "service-cidr: 10.96.0.0/12\ncluster-dns: 10.96.0.10",
+        "node-ip: fd00::1\ncluster-dns: 'fd00:43::a'",
     ] {
         assert_eq!(server(text), [], "{text}");
     }
+}
+
+#[test]
+fn a_mapping_or_a_list_in_a_list_is_not_the_text_that_was_meant() {
+    for text in [
+        "token: {a: b}\n",
+        "tls-san: [[a, b]]\n",
+        "tls-san:\n- a: b\n",
+    ] {
+        let found = server(text);
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(
+            (found[0].0, found[0].1),
+            (Code::ConfigFileRefused, Severity::Warning),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_address_of_cluster_dns_outside_the_network_of_services_is_an_error() {
+    for text in [
+        "cluster-dns: 10.53.0.10\n",
+        "service-cidr: 10.96.0.0/12\ncluster-dns: 10.43.0.10\n",
+        "service-cidr: [10.96.0.0/12, 'fd00::/112']\ncluster-dns: [10.96.0.10, 'fd01::a']\n",
+    ] {
+        let found = server(text);
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(found[0].0, Code::ClusterDnsOutside, "{text}");
+    }
+}
+
+#[test]
+fn a_server_to_join_has_an_address_and_not_the_port_of_kube_apiserver() {
+    let warning = (Code::ConfigFileRefused, Severity::Warning, Some(1));
+    assert_eq!(server("server: ''\n"), [warning]);
+    assert_eq!(server("server: https://10.0.0.1:6443\n"), [warning]);
+    assert_eq!(server("server: https://10.0.0.1:443\n"), []);
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", "server:\n");
+    let found = judge_keys(&[file], Rke2Role::Agent, None);
+    assert_eq!(found[0].severity, Severity::Error);
 }
 
 #[test]
@@ -117,7 +166,12 @@ fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
     let (stops, itself) = (CanStop::Component, CanStop::Itself);
     assert_eq!(
         listed,
-        [(Some(4), stops), (Some(3), stops), (Some(2), itself)]
+        [
+            (Some(4), stops),
+            (Some(5), itself),
+            (Some(3), stops),
+            (Some(2), itself)
+        ]
     );
     let of_agent = unjudged_keys(&[file], Rke2Role::Agent);
     assert!(

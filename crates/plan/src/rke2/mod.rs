@@ -2,6 +2,7 @@
 
 mod chart_selections;
 pub mod config;
+mod key_relations;
 mod keys;
 mod known_keys;
 mod kubelet;

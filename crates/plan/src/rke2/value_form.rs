@@ -1,6 +1,6 @@
 //! The forms of texts in arguments and keys: what the program that reads a text takes, as far as data says.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windrow_model::grammars::is_subdomain;
 use windrow_model::quantity::is_quantity;
@@ -171,9 +171,39 @@ fn is_amount(text: &str) -> bool {
     }
 }
 
+/// A host, with or without a port, before any path. A host that ends in a number is an IPv4 address.
 fn is_host(rest: &str) -> bool {
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    !host.is_empty() && !host.contains(char::is_whitespace)
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = host_and_port(authority);
+    let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
+    let is_name = |host: &str| {
+        let mut labels = host.trim_end_matches('.').rsplit('.');
+        let ends_in_number = labels.next().is_some_and(|last| {
+            !last.is_empty() && last.chars().all(|letter| letter.is_ascii_digit())
+        });
+        match ends_in_number {
+            true => host.parse::<Ipv4Addr>().is_ok(),
+            false => {
+                !host.is_empty()
+                    && !host.contains(|letter: char| letter.is_whitespace() || letter == ':')
+            }
+        }
+    };
+    let is_ipv6 = |host: &str| {
+        let inside = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        inside.is_some_and(|host| host.parse::<Ipv6Addr>().is_ok())
+    };
+    port.is_none_or(is_port) && (is_name(host) || is_ipv6(host))
+}
+
+/// The host of an authority, with the brackets of IPv6, and its port.
+pub(super) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
 }
 
 /// `utilnet.ParsePortRange`: `a-b`, `a+n` or one port.
@@ -242,6 +272,18 @@ mod tests {
                 "https://id.example.org/a",
                 "http://id.example.org",
             ),
+            (
+                ValueForm::Https,
+                "https://[fd00::1]:9345",
+                "https://fd00::1:9345",
+            ),
+            (ValueForm::Https, "https://rke2.example.org", "https://10."),
+            (
+                ValueForm::Https,
+                "https://10.0.0.1:9345",
+                "https://10.0.0.1:9345-x",
+            ),
+            (ValueForm::Https, "https://host:", "https://10.0.0.300:9345"),
             (ValueForm::Ip, "fd00::1", "10.0.0.256"),
             (ValueForm::Ips, "10.0.0.1, fd00::1", "10.0.0.1;fd00::1"),
             (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node, RBAC"),

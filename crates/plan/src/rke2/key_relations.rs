@@ -1,0 +1,104 @@
+//! Values of RKE2's keys that RKE2, or kube-apiserver after it, judges by other keys.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::reasons::{Code, Severity};
+
+use super::keys::{Rke2Role, fatal, words};
+use super::service_ranges::ServiceRanges;
+use super::value_form::host_and_port;
+use super::written_keys::{WrittenKey, WrittenValue};
+
+/// Addresses of cluster DNS that kube-apiserver gives to no Service. RKE2 does not compare them with `service-cidr`.
+pub(super) fn dns_outside(
+    values: &[WrittenValue],
+    ranges: &ServiceRanges,
+    found: &mut Vec<Finding>,
+) {
+    let Some(networks) = &ranges.networks else {
+        return;
+    };
+    for (word, at) in words(values) {
+        let Ok(address) = word.trim().parse::<IpAddr>() else {
+            continue;
+        };
+        let mut of_family = networks
+            .iter()
+            .filter(|network| network.is_ipv6() == address.is_ipv6())
+            .peekable();
+        if of_family.peek().is_some() && !of_family.any(|network| network.contains(address)) {
+            let code = Code::ClusterDnsOutside;
+            found.push(Finding {
+                incident: None,
+                code,
+                severity: code.severity(),
+                message: code.say(&[("address", word.trim())]),
+                at: vec![at.clone()],
+            });
+        }
+    }
+}
+
+/// `server` without an address: an agent ends (k3s `pkg/cli/agent/agent.go`), and a server begins a cluster of its own. With another
+/// port: RKE2 answers joining nodes at 9345 only (rke2 `pkg/rke2/rke2.go`); a load balancer may have any other one, but not
+/// kube-apiserver's.
+pub(super) fn server_address(
+    keys: &BTreeMap<String, WrittenKey>,
+    role: Rke2Role,
+    found: &mut Vec<Finding>,
+) {
+    let Some(key) = keys.get("server") else {
+        return;
+    };
+    let values = key.values.iter().map(|value| &value.item);
+    let last = values.filter(|item| !item.text.is_empty()).next_back();
+    let warning = |why: &str, at: &Location| Finding {
+        severity: Severity::Warning,
+        ..fatal(why, at)
+    };
+    match (last, &key.at, role) {
+        (Some(item), ..) => {
+            let rest = item.text.strip_prefix("https://").unwrap_or_default();
+            let authority = rest.split('/').next().unwrap_or_default();
+            if host_and_port(authority).1 == Some("6443") {
+                let why = "`server` has the port of kube-apiserver: nodes join RKE2 at 9345";
+                found.push(warning(why, &item.at));
+            }
+        }
+        (None, Some(at), Rke2Role::Agent) => {
+            let why = "`rke2 agent` does not start with an empty `server`";
+            found.push(fatal(why, at));
+        }
+        (None, Some(at), Rke2Role::Server) => {
+            let why =
+                "`server` is empty, so this server joins no cluster and begins one of its own";
+            found.push(warning(why, at));
+        }
+        (None, None, _) => {}
+    }
+}
+
+/// `validateCloudProvider`, and rke2 `pkg/rke2/rke2_linux.go` (`initStaticPodExecutor`).
+pub(super) fn cloud_provider(keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Finding>) {
+    let is_set = |name: &str| keys.get(name).is_some_and(|key| !key.values.is_empty());
+    let config = keys
+        .get("cloud-provider-config")
+        .and_then(|key| key.at.as_ref());
+    if let Some(at) = config.filter(|_| !is_set("cloud-provider-name")) {
+        let why = "RKE2 ends at `cloud-provider-config` without `cloud-provider-name`";
+        found.push(fatal(why, at));
+    }
+    let provider = is_set("cloud-provider-name") || is_set("cloud-provider-config");
+    let external = keys
+        .get("node-external-ip")
+        .filter(|key| !key.values.is_empty());
+    if let Some(at) = external
+        .filter(|_| provider)
+        .and_then(|key| key.at.as_ref())
+    {
+        let why = "RKE2 refuses `node-external-ip` together with `cloud-provider-name` or `cloud-provider-config`";
+        found.push(fatal(why, at));
+    }
+}
