@@ -9,6 +9,7 @@ mod markers;
 mod own;
 mod own_kind;
 mod rke2_config;
+mod rke2_directory;
 mod sources;
 mod versions;
 
@@ -28,6 +29,7 @@ pub(super) use own::{
     unread_configuration,
 };
 pub(super) use own_kind::{OwnKind, has_objects, own_kind};
+pub(super) use rke2_directory::judge_directory;
 pub(super) use sources::{
     STANDARD_INPUT, is_standard_input, name_of, other_configurations, standard_input, text_of,
 };

@@ -15,6 +15,7 @@ mod refusals;
 mod taken;
 #[cfg(test)]
 mod tests;
+mod user_data;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,8 @@ pub(super) struct CrossCheck {
     configs: Vec<(String, String, Location)>,
     /// Findings on single objects.
     values: Vec<Finding>,
+    /// Single objects' texts that no rule judges.
+    unjudged: Vec<NotChecked>,
     /// Charts with values that Helm cannot read, and their Jobs.
     without_values: BTreeMap<ObjectRef, String>,
     /// Charts of these files with the names of RKE2's.
@@ -113,6 +116,9 @@ impl CrossCheck {
         }
         self.references.add(object, &namespace, shown);
         self.values.extend(node_labels::judge(object, shown));
+        let (unreadable, unjudged) = user_data::judge(object, shown);
+        self.values.extend(unreadable);
+        self.unjudged.extend(unjudged);
         self.pod_security.add(object, &namespace, shown);
         self.duplicates.add(object, shown);
         self.taken.add(object, shown);
@@ -225,8 +231,9 @@ impl CrossCheck {
             let code = Code::NameGenerated;
             finding(code, code.say(&[("what", &what)]), vec![at.clone()])
         }));
-        let (of_references, unjudged) = self.references.finish(self.installer.is_some());
+        let (of_references, mut unjudged) = self.references.finish(self.installer.is_some());
         findings.extend(of_references);
+        unjudged.extend(self.unjudged.iter().cloned());
         if platform == Some(Platform::Rke2) {
             findings.extend(self.claims_without_class());
         }

@@ -12,6 +12,7 @@ mod ignition;
 mod image_builder;
 mod oem;
 mod order;
+mod owners;
 mod problems;
 mod put;
 mod shell;
@@ -110,6 +111,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
     extraction.problems.extend(unread::misshaped(kind, &root));
     if kind == FileKind::CloudInit {
         extraction.problems.extend(types::tags(&tags));
+        extraction.problems.extend(owners::problems(&root));
     }
     let mut taker = Extractor::new(source, text, limits, beside, &mut extraction);
     match kind {

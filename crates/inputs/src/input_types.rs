@@ -5,7 +5,7 @@
 //!   string      a text
 //!   boolean     `true`, `false`, and what Go's YAML reader takes for them
 //!   integer     a number
-//!   unsigned    a number from 0 on
+//!   unsigned    a number of 32 bits, from 0 on
 //!   map, list   with any content
 //!   Name        a map with these keys, or an alias
 //!   list of T, map of T, T or U
@@ -229,7 +229,10 @@ impl InputTypes {
                 ["y", "Y", "yes", "on", "n", "N", "no", "off"].contains(&text.as_str())
             }
             (ValueType::Unsigned, NodeValue::Number(number)) => {
-                number.as_f64().is_some_and(|number| number >= 0.0)
+                let most = f64::from(u32::MAX);
+                number
+                    .as_f64()
+                    .is_some_and(|number| (0.0..=most).contains(&number))
             }
             _ => false,
         };
@@ -248,7 +251,7 @@ impl InputTypes {
             ValueType::Text | ValueType::String => "a string",
             ValueType::Boolean => "true or false",
             ValueType::Integer => "a number",
-            ValueType::Unsigned => "a number from 0 on",
+            ValueType::Unsigned => "a number of 32 bits from 0 on",
         };
         words.push(word);
     }
@@ -342,13 +345,13 @@ aliases:
         for (text, expected) in [
             (
                 "a:\n- {x: '0600'}",
-                "2 a[].x a string, not a number from 0 on; remove the quotation marks",
+                "2 a[].x a string, not a number of 32 bits from 0 on; remove the quotation marks",
             ),
             (
                 "a:\n- x: root",
-                "2 a[].x a string, not a number from 0 on; write a number",
+                "2 a[].x a string, not a number of 32 bits from 0 on; write a number",
             ),
-            ("e: -1", "1 e a number, not a number from 0 on"),
+            ("e: -1", "1 e a number, not a number of 32 bits from 0 on"),
             (
                 "a: {x: 1}",
                 "1 a a map, not a list; begin each item with `- `",

@@ -4,6 +4,7 @@ use windrow_gates::{
     Component, DROP_IN, GateRequest, ResolvedVersion, TargetVersion, Trial, TrialStatus, assess,
     check, drop_in, judge_arguments,
 };
+use windrow_model::reasons::{Code, Severity};
 use windrow_model::unchecked::CanStop;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, merge_as};
 use windrow_plan::rke2::{Rke2Role, judge_keys, unjudged_keys};
@@ -128,7 +129,10 @@ pub(in crate::cli) fn judge_files(
             .findings
             .extend(judge_keys(&files, role, version));
     }
-    let stops = !assessment.starts();
+    // Without names, the components start all the same.
+    let stops = assessment.findings.iter().any(|finding| {
+        finding.severity == Severity::Error && finding.code != Code::ClusterDnsOutside
+    });
     for finding in check(requests, &resolved.target, &foreign) {
         // The request's own finding has the reason, and the line of the operator's file.
         if !assessment.findings.contains(&finding) {

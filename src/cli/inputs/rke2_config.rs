@@ -1,24 +1,31 @@
-//! RKE2's own configuration among the inputs, as it lies in `/etc/rancher/rke2`.
+//! RKE2's own files among the inputs, as they lie in `/etc/rancher/rke2`.
 
 use std::path::Path;
 
 use windrow_inputs::extract::Extracted;
-use windrow_plan::rke2::config::layer;
+use windrow_model::manifest::yaml;
 use windrow_plan::rke2::is_rke2_config;
 
 use super::gathered::Inputs;
 
 const DIRECTORY: &str = "/etc/rancher/rke2";
 
-/// The path on the node of a file that is a configuration of RKE2 by its place or its keys; `None` for any other. A file
+/// The path on the node of a file that is one of RKE2's own by its place or its keys; `None` for any other. A file
 /// below `manifests` is meant as a manifest, whatever it contains.
 fn path_on_node(shown: &str, text: &str) -> Option<String> {
     let path = Path::new(shown);
     if let Some(at) = shown.find(&DIRECTORY[1..]) {
         let path = format!("/{}", &shown[at..]);
-        if layer(&path).is_some() {
+        if path.starts_with(&format!("{DIRECTORY}/")) {
             return Some(path);
         }
+    }
+    if path
+        .file_name()
+        .is_some_and(|name| name == "registries.yaml")
+        && is_registries(text)
+    {
+        return Some(format!("{DIRECTORY}/registries.yaml"));
     }
     let above = path.parent().and_then(Path::file_name);
     if above.is_some_and(|above| above == "manifests") || !is_rke2_config(text) {
@@ -28,6 +35,15 @@ fn path_on_node(shown: &str, text: &str) -> Option<String> {
     Some(match above {
         Some(above) if above == "config.yaml.d" => format!("{DIRECTORY}/config.yaml.d/{name}"),
         _ => format!("{DIRECTORY}/config.yaml"),
+    })
+}
+
+/// Whether it has the keys of registries.yaml.
+fn is_registries(text: &str) -> bool {
+    let root = yaml::parse_configuration(text).ok().flatten();
+    root.is_some_and(|root| {
+        let mut keys = root.entries().iter().map(|entry| entry.key.as_str());
+        keys.any(|key| ["auths", "configs", "mirrors"].contains(&key))
     })
 }
 
@@ -74,6 +90,17 @@ mod tests {
                 "cni: none\n",
                 Some("/etc/rancher/rke2/config.yaml.d/10-cni.yaml"),
             ),
+            (
+                "img/etc/rancher/rke2/registries.yaml",
+                "",
+                Some("/etc/rancher/rke2/registries.yaml"),
+            ),
+            (
+                "registries.yaml",
+                "mirrors: {}\n",
+                Some("/etc/rancher/rke2/registries.yaml"),
+            ),
+            ("registries.yaml", "a: b\n", None),
             ("manifests/config.yaml", "cni: cilium\n", None),
             ("values.yaml", "cni: {exclusive: false}\n", None),
             ("values.yaml", "debug: true\n", None),

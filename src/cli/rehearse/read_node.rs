@@ -30,7 +30,8 @@ use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{
-    self, ForeignMarker, Input, Inputs, RulesOfNode, Versions, rke2_files, skipped_by, text_of,
+    self, ForeignMarker, Input, Inputs, RulesOfNode, Versions, judge_directory, rke2_files,
+    skipped_by, text_of,
 };
 use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
@@ -135,12 +136,19 @@ pub(super) fn read_node(
         findings.extend(missing_network(&read, &network, &disabled));
     }
     let GatesReport {
-        findings: gates,
+        findings: mut gates,
         not_checked: arguments,
-        stops: component_stops,
+        stops,
         ..
     } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
-    let mut not_checked = contents_of_charts(&read);
+    let (in_directory, mut not_checked) = judge_directory(&inputs.configuration);
+    let (refused, unread): (Vec<_>, Vec<_>) = in_directory
+        .into_iter()
+        .partition(|finding| finding.code == Code::ConfigFileRefused);
+    let component_stops = stops || !refused.is_empty();
+    gates.extend(refused);
+    findings.extend(unread);
+    not_checked.extend(contents_of_charts(&read));
     not_checked.extend(api.unjudged);
     for (shown, text) in inputs.carriers.iter().filter(|_| inputs.harvester) {
         not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));

@@ -57,18 +57,50 @@ pub(super) fn other_parts(shown: &str, text: &str) -> Vec<NotChecked> {
             written.iter().filter_map(file).collect()
         }
         FileKind::CloudInit => {
-            let files = root.list("write_files").iter().filter_map(file);
+            let files = root.list("write_files").iter();
+            let files = files.flat_map(|one| file(one).into_iter().chain(owner(one, shown)));
             let others = root.entries().iter();
             let others = others.filter(|one| one.key != "write_files");
             let others = others.map(|one| entry(format!("`{}`", one.key), one.line));
             files.chain(others).collect()
         }
-        FileKind::Yip | FileKind::Ignition | FileKind::Butane => {
+        FileKind::Yip => {
+            let stages = root.get("stages").map_or(&[][..], Node::entries).iter();
+            let steps = stages.flat_map(|stage| {
+                let steps = stage.value.items().iter();
+                steps.map(|step| (stage.key.as_str(), step))
+            });
+            let parts = steps.flat_map(|(stage, step)| {
+                let others = step.entries().iter();
+                let others = others.filter(|one| !["files", "name"].contains(&one.key.as_str()));
+                let others =
+                    others.map(|one| entry(format!("`stages.{stage}[].{}`", one.key), one.line));
+                step.list("files").iter().filter_map(file).chain(others)
+            });
+            let others = root.entries().iter();
+            let others = others.filter(|one| !["name", "stages"].contains(&one.key.as_str()));
+            let others = others.map(|one| entry(format!("`{}`", one.key), one.line));
+            parts.chain(others).collect()
+        }
+        FileKind::Ignition | FileKind::Butane => {
             let what = format!("the other files, units and commands of {}", kind.name());
             vec![entry(what, first_line(&root))]
         }
         FileKind::ImageBuilder | FileKind::Manifests => Vec::new(),
     }
+}
+
+/// An owner that the image may lack: cloud-init ends `write_files` there with an error.
+fn owner(file: &Node, shown: &str) -> Option<NotChecked> {
+    let owner = field(file, "owner")?;
+    let mut parts = owner.as_str()?.split(':').map(str::trim);
+    let is_there = parts.all(|part| ["", "root"].contains(&part));
+    (!is_there).then(|| NotChecked {
+        what: format!("`owner` {}", owner.as_str().unwrap_or_default()),
+        why: "the image may have no such user or group".to_owned(),
+        can_stop: CanStop::Itself,
+        at: vec![Location::line(shown, owner.line)],
+    })
 }
 
 fn first_line(root: &Node) -> u32 {

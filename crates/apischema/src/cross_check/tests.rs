@@ -502,3 +502,41 @@ fn a_name_that_something_else_may_bring_is_listed_and_a_cluster_network_is_missi
         assert_eq!(found, missing, "{name}");
     }
 }
+
+#[test]
+fn user_data_that_cloud_init_cannot_read_is_found_wherever_a_vm_gets_it() {
+    let broken = "#cloud-config\npackages: [a\n";
+    let whole = "#cloud-config\npackages: [a]\n";
+    for (object, coded) in [
+        (
+            "kind: Secret\nmetadata: {name: a}\nstringData: {userdata: TEXT}\n",
+            false,
+        ),
+        (
+            "kind: Secret\nmetadata: {name: a}\ndata: {userdata: TEXT}\n",
+            true,
+        ),
+        (
+            "kind: ConfigMap\nmetadata: {name: a}\ndata: {userdata: TEXT}\n",
+            false,
+        ),
+    ] {
+        let with = |text: &str| {
+            let text = match coded {
+                true => base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text),
+                false => text.to_owned(),
+            };
+            let text = object.replace("TEXT", &format!("{text:?}"));
+            let content = FileContent::Bytes(format!("apiVersion: v1\n{text}").into_bytes());
+            let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+            let object = file.objects().next().unwrap();
+            user_data::judge(object, &SourceMap::itself("a.yaml"))
+        };
+        let (findings, listed) = with(broken);
+        assert_eq!((findings.len(), listed.len()), (1, 0), "{object}");
+        assert_eq!(findings[0].code, Code::UserDataUnreadable);
+        let (findings, listed) = with(whole);
+        assert_eq!((findings.len(), listed.len()), (0, 1), "{object}");
+        assert_eq!(with("packages: [a\n"), (Vec::new(), Vec::new()));
+    }
+}

@@ -209,6 +209,10 @@ mod tests {
                 "`stages.initramfs[].files[].permissions` is a string",
             ),
             (
+                "files: [{path: /a, permissions: 99999999999}]",
+                "`stages.initramfs[].files[].permissions` is a number",
+            ),
+            (
                 "files: [{path: /a, owner: root}]",
                 "`stages.initramfs[].files[].owner` is a string",
             ),

@@ -191,6 +191,10 @@ reasons! {
             "{object} selects {labels}; the pods here have other labels"
             "Use the labels of the pod template."
             "71e2c50d98ab4f36a4f8b6d3e07c915a";
+        UserDataUnreadable "user-data-unreadable" Warning
+            "{object} has user data that cloud-init cannot read: {why}"
+            "Correct the YAML below `#cloud-config`. Until then the VM starts without its configuration."
+            "b69d1f7b892d4503a974840f629d9cd1";
         PortWithoutTarget "port-without-target" Warning
             "{object} refers to the port {port} of {what}, which has no such port"
             "Use the name or the number of an existing port."
@@ -783,6 +787,10 @@ reasons! {
             "RKE2 cannot read the configuration file: {why}"
             "Fix this line. Until then RKE2 exits at once, and systemd restarts it forever."
             "38ab8f91e96344a788b7aafb909ce7be";
+        ConfigPathNotRead "config-path-not-read" Error
+            "RKE2 does not read {path}, which has keys of its configuration"
+            "Name it config.yaml, or write it into config.yaml.d under a name that ends in .yaml or .yml."
+            "653ad17b1fb7446d9843c7fae71d6059";
         ClusterDnsOutside "cluster-dns-outside" Error
             "`cluster-dns` {address} is not in the network of Services: kube-apiserver refuses the Service of CoreDNS, and no name resolves"
             "Write an address of `service-cidr`, or remove `cluster-dns`: its default is the tenth address."
