@@ -4,6 +4,7 @@
 mod support;
 
 mod addresses_free;
+mod altered_inputs;
 mod answers;
 mod api_objects;
 mod appearances;

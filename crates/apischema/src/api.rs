@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::harvester_network;
+use crate::{harvester_network, virtual_machine};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
@@ -177,8 +177,13 @@ impl ApiCheck {
                 let shared: Vec<Problem> = shared.into_iter().filter(is_new).collect();
                 problems.extend(shared);
             }
+            problems.retain(|problem| !virtual_machine::is_corrected(&object, problem));
+            let release = self.release.as_deref();
+            let of_machine = virtual_machine::judge(&object, self.platform, release);
+            let is_new = |one: &Problem| !problems.iter().any(|it| it.line == one.line);
+            let of_machine: Vec<Problem> = of_machine.into_iter().filter(is_new).collect();
+            problems.extend(of_machine);
             if self.platform == Some(Platform::Harvester) {
-                let release = self.release.as_deref();
                 problems.extend(harvester_network::judge(&object, release));
             }
             let before = self.findings.len();

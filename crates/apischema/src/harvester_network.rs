@@ -64,6 +64,23 @@ fn vlan_config(object: &Object, release: Option<&str>) -> Option<Problem> {
             return Some(Problem::invalid(network.line, &path, Reason::TooLong, why));
         }
     }
+    let miimon = spec.at(&["uplink", "bondOptions", "miimon"]);
+    if let Some(node) = miimon
+        && node
+            .to_json()
+            .as_f64()
+            .is_some_and(|number| number > f64::from(i32::MAX))
+    {
+        let path = path.field("uplink");
+        let path = path.field("bondOptions");
+        let why = "a number of milliseconds up to 2147483647";
+        return Some(Problem::invalid(
+            node.line,
+            &path.field("miimon"),
+            Reason::Invalid,
+            why,
+        ));
+    }
     let mtu = spec.at(&["uplink", "linkAttributes", "mtu"])?;
     let number = mtu.to_json().as_i64()?;
     let fits = number == 0 || (576..=9000).contains(&number);

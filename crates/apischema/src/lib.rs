@@ -37,6 +37,7 @@ mod shape;
 mod tests;
 mod value_rules;
 mod values;
+mod virtual_machine;
 mod walk;
 
 pub use api::{ApiCheck, ApiVerdict};

@@ -7,7 +7,7 @@ use super::*;
 
 /// A VirtualMachine that every KubeVirt takes.
 pub(crate) const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec:\n  \
-                       runStrategy: Always\n  template:\n    spec:\n      domain:\n        devices:\n          \
+                       runStrategy: Always\n  template:\n    spec:\n      domain:\n        memory: {guest: 1Gi}\n        devices:\n          \
                        disks: [{name: root, disk: {bus: virtio}}]\n      \
                        volumes: [{name: root, containerDisk: {image: a}}]\n";
 

@@ -37,7 +37,7 @@ use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
 use super::fix::sources;
 use super::fleet::{LaidManifest, ReadNode};
-use super::unjudged::{contents_of_charts, other_parts};
+use super::unjudged::{contents_of_charts, names_outside, other_parts};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
 use crate::render::GatesReport;
@@ -149,6 +149,7 @@ pub(super) fn read_node(
     gates.extend(refused);
     findings.extend(unread);
     not_checked.extend(contents_of_charts(&read));
+    not_checked.extend(names_outside(&read, images.is_some()));
     not_checked.extend(api.unjudged);
     for (shown, text) in inputs.carriers.iter().filter(|_| inputs.harvester) {
         not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));

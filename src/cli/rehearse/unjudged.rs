@@ -2,7 +2,8 @@
 
 use windrow_inputs::extract::{FileKind, field, kind_of};
 use windrow_model::findings::Location;
-use windrow_model::manifest::{DATA_DIR, ManifestFile, Node, yaml};
+use windrow_model::manifest::{DATA_DIR, ManifestFile, Node, Object, yaml};
+use windrow_model::object::pods;
 use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::SourceMap;
 use windrow_plan::knowledge::installed_chart;
@@ -26,10 +27,57 @@ pub(super) fn contents_of_charts(read: &[(&ManifestFile, &SourceMap)]) -> Vec<No
             what,
             why: "Windrow does not render charts".to_owned(),
             can_stop: CanStop::Itself,
-            at: vec![shown.at(Some(object.line))],
+            at: vec![shown.at(Some(values_line(object)))],
         })
     });
     charts.collect()
+}
+
+/// The line of a chart's values, or else of the chart.
+fn values_line(object: &Object) -> u32 {
+    let values = object.node.get("spec");
+    let values = values.and_then(|spec| spec.entry("valuesContent"));
+    values.map_or(object.line, |entry| entry.line)
+}
+
+/// Names in objects that only a network or a machine could prove: images, unless a list of them is given, and network interfaces.
+pub(super) fn names_outside(
+    read: &[(&ManifestFile, &SourceMap)],
+    has_images: bool,
+) -> Vec<NotChecked> {
+    let (mut images, mut nics) = (Vec::new(), Vec::new());
+    for (file, shown) in read {
+        for object in file.objects() {
+            let at = |node: &Node| shown.at(Some(node.line));
+            let pods = object.pod_template().filter(|_| !has_images);
+            let containers = pods
+                .into_iter()
+                .flat_map(|pods| pods::containers(pods.spec));
+            images.extend(containers.filter_map(|one| one.node.get("image").map(at)));
+            if object.id.kind == "VlanConfig" {
+                let names = object.node.at(&["spec", "uplink", "nics"]);
+                nics.extend(names.map_or(&[][..], Node::items).iter().map(at));
+            }
+        }
+    }
+    let entry = |what: &str, why: &str, at: Vec<Location>| NotChecked {
+        what: what.to_owned(),
+        why: why.to_owned(),
+        can_stop: CanStop::Itself,
+        at,
+    };
+    let images = entry(
+        "images",
+        "Windrow fetches none; `--images` compares them with a list",
+        images,
+    );
+    let nics = entry(
+        "network interfaces",
+        "only the machine shows whether they exist",
+        nics,
+    );
+    let found = [images, nics].into_iter();
+    found.filter(|one| !one.at.is_empty()).collect()
 }
 
 /// The parts of a configuration that are about neither RKE2, Harvester nor Windrow.
@@ -73,9 +121,12 @@ pub(super) fn other_parts(shown: &str, text: &str) -> Vec<NotChecked> {
             let parts = steps.flat_map(|(stage, step)| {
                 let others = step.entries().iter();
                 let others = others.filter(|one| !["files", "name"].contains(&one.key.as_str()));
-                let others =
-                    others.map(|one| entry(format!("`stages.{stage}[].{}`", one.key), one.line));
-                step.list("files").iter().filter_map(file).chain(others)
+                let others = others.map(|one| {
+                    let what = format!("`stages.{stage}[].{}`", one.key);
+                    entry(what, one.line)
+                });
+                let files = step.list("files").iter().filter_map(file);
+                files.chain(others).collect::<Vec<_>>()
             });
             let others = root.entries().iter();
             let others = others.filter(|one| !["name", "stages"].contains(&one.key.as_str()));
