@@ -45,7 +45,7 @@ pub(super) fn names_outside(
     read: &[(&ManifestFile, &SourceMap)],
     has_images: bool,
 ) -> Vec<NotChecked> {
-    let (mut images, mut nics) = (Vec::new(), Vec::new());
+    let (mut images, mut nics, mut addresses) = (Vec::new(), Vec::new(), Vec::new());
     for (file, shown) in read {
         for object in file.objects() {
             let at = |node: &Node| shown.at(Some(node.line));
@@ -54,6 +54,9 @@ pub(super) fn names_outside(
                 .into_iter()
                 .flat_map(|pods| pods::containers(pods.spec));
             images.extend(containers.filter_map(|one| one.node.get("image").map(at)));
+            if object.id.kind == "VirtualMachineImage" {
+                addresses.extend(object.node.at(&["spec", "url"]).map(at));
+            }
             if object.id.kind == "VlanConfig" {
                 let names = object.node.at(&["spec", "uplink", "nics"]);
                 nics.extend(names.map_or(&[][..], Node::items).iter().map(at));
@@ -76,7 +79,12 @@ pub(super) fn names_outside(
         "only the machine shows whether they exist",
         nics,
     );
-    let found = [images, nics].into_iter();
+    let addresses = entry(
+        "addresses of images of VMs",
+        "Windrow fetches none",
+        addresses,
+    );
+    let found = [images, addresses, nics].into_iter();
     found.filter(|one| !one.at.is_empty()).collect()
 }
 

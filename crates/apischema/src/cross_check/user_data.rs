@@ -41,7 +41,7 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> (Vec<Finding>, Vec<No
         }
         _ => Vec::new(),
     };
-    let (mut findings, mut not_checked) = (Vec::new(), Vec::new());
+    let (mut findings, mut not_checked) = (Vec::new(), networks(object, shown));
     for (line, text) in texts {
         if text.lines().next().map(str::trim_end) != Some(HEADER) {
             continue;
@@ -65,6 +65,37 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> (Vec<Finding>, Vec<No
         }
     }
     (findings, not_checked)
+}
+
+/// The network data of a VM, in it or in a Secret, which cloud-init reads in the VM.
+fn networks(object: &Object, shown: &SourceMap) -> Vec<NotChecked> {
+    let volumes = object.node.at(&["spec", "template", "spec", "volumes"]);
+    let volumes = volumes.map_or(&[][..], Node::items).iter();
+    let sources = volumes.flat_map(|volume| {
+        let kinds = ["cloudInitNoCloud", "cloudInitConfigDrive"];
+        kinds.into_iter().filter_map(|kind| volume.get(kind))
+    });
+    let texts = sources.filter_map(|source| source.entry("networkData"));
+    // Harvester's name for it in a Secret.
+    let of_secret = ["data", "stringData"].into_iter().filter_map(|field| {
+        let is_secret = object.id.group.is_empty() && object.id.kind == "Secret";
+        object
+            .node
+            .get(field)
+            .filter(|_| is_secret)?
+            .entry("networkdata")
+    });
+    let at: Vec<_> = texts
+        .chain(of_secret)
+        .map(|text| shown.at(Some(text.line)))
+        .collect();
+    let entry = NotChecked {
+        what: format!("the network data in {}", object.id),
+        why: "it is not about RKE2, Harvester or Windrow".to_owned(),
+        can_stop: CanStop::Itself,
+        at,
+    };
+    Vec::from_iter(Some(entry).filter(|entry| !entry.at.is_empty()))
 }
 
 fn entries<'n>(node: &'n Node, field: &str) -> impl Iterator<Item = &'n Node> {

@@ -5,6 +5,9 @@ use windrow_model::quantity::milli;
 
 use super::{Judged, has, text};
 
+/// The most processors of QEMU's q35 (`hw/i386/pc_q35.c`, 9.1; fewer before).
+const MOST_CPUS: i128 = 4096;
+
 const DOMAIN: &str = "spec.template.spec.domain";
 
 impl Judged {
@@ -65,6 +68,12 @@ impl Judged {
                 let field = format!("{DOMAIN}.resources.{kind}.{of}");
                 if amount < 0 {
                     self.add(node, &field, "it is negative");
+                } else if of == "cpu" && amount > MOST_CPUS * 1000 {
+                    self.add(
+                        node,
+                        &field,
+                        "no machine of QEMU has more than 4096 processors",
+                    );
                 } else if (kind, of) == ("requests", "memory")
                     && (1..1_000_000_000).contains(&amount)
                 {

@@ -56,7 +56,7 @@ fn fields(text: &str, platform: Platform, release: Option<&str>) -> Vec<String> 
 }
 
 /// What is replaced, by what, and the field of the problem.
-const REFUSED: [(&str, &str, &str); 48] = [
+const REFUSED: [(&str, &str, &str); 49] = [
     (
         "labels: {app: web}",
         "labels: {app: {a: b}}",
@@ -89,6 +89,7 @@ const REFUSED: [(&str, &str, &str); 48] = [
     ),
     ("type: q35", "type: pc", "machine.type"),
     ("limits: {cpu: 2", "limits: {cpu: -2", "limits.cpu"),
+    ("limits: {cpu: 2", "limits: {cpu: 99999999999", "limits.cpu"),
     ("memory: 2730Mi", "memory: 512m", "requests.memory"),
     (
         "{limits: {cpu: 2, memory: 4Gi}, requests: {cpu: 125m, memory: 2730Mi}}",
