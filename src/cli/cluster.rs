@@ -144,6 +144,7 @@ impl ObjectSource {
                     objects: found.objects,
                     own: found.own,
                     partial: found.partial,
+                    unread: found.unread,
                 })
                 .map_err(|errors| {
                     super::complain(&errors);
@@ -163,6 +164,7 @@ impl ObjectSource {
                 at,
                 own,
                 partial,
+                unread: Vec::new(),
             })
         });
         Ok(looked.map_err(|why| {
@@ -227,6 +229,8 @@ pub(super) struct ClusterObjects {
     pub(super) own: Option<OwnNode>,
     /// Why kinds that users may have in any namespace are not complete.
     pub(super) partial: Option<String>,
+    /// The saved files that could not be read, of kinds that no check reads.
+    pub(super) unread: Vec<String>,
 }
 
 pub(super) enum NoObjects {

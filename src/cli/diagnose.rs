@@ -63,15 +63,16 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         left.replace(found.iter().map(RestoreEntry::in_short).collect());
         ask_for_a_person(client, |objects| judge(objects, live.as_ref(), at)).await
     })?;
-    let mut partial = None;
+    let mut notes = Vec::new();
     let (objects, mut looked, at, unasked) = match seen {
         Ok(ClusterObjects {
             objects,
             at,
             own,
-            partial: part,
+            partial,
+            unread,
         }) => {
-            partial = part;
+            notes.extend(unread.into_iter().chain(partial));
             let looked = judge(&objects, live.as_ref().or(own.as_ref()), at);
             (objects, looked, at, None)
         }
@@ -106,7 +107,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let mut found = summed_up(looked, at);
     found.upgrade = upgrade_in_words(&objects, at);
-    found.skipped.extend(partial);
+    found.skipped.extend(notes);
     if let Some(why) = unread.take() {
         let unknown = format!("changes that repairs of other servers left: {why}");
         found.unknown.push(unknown);

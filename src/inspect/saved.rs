@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
-use windrow_model::manifest::{GroupKind, ReadLimits, nodes_and_problems};
+use windrow_model::manifest::{GroupKind, ReadLimits, nodes_problems_and_repeated_key};
 
 use super::{support_bundle, zip};
 use crate::archive::{OWN_NODE, ReadError, ReportIndex, items_of, read_each};
@@ -29,6 +29,8 @@ const NO_LIST: &str =
     "no list of objects in it: save them with `kubectl get KIND -A -o json` or `-o yaml`";
 /// Most memory that the values of a YAML document take until they are objects, in bytes.
 const MOST_OF_YAML: usize = 128 << 20;
+const REPEATED: &str =
+    "a key appears twice in one map, so a list would hide another one; save each list as a file";
 const ENDS: [&str; 3] = ["json", "yaml", "yml"];
 /// How deep directories are searched.
 const DEEPEST: usize = 4;
@@ -42,6 +44,21 @@ pub(crate) struct SavedObjects {
     pub(crate) own: Option<OwnNode>,
     /// Why kinds that users may have in any namespace are not complete.
     pub(crate) partial: Option<String>,
+    /// The files that could not be read, of kinds that no check reads.
+    pub(crate) unread: Vec<String>,
+}
+
+impl From<Objects> for SavedObjects {
+    fn from(mut objects: Objects) -> Self {
+        objects.keep_newest_of_each();
+        Self {
+            objects,
+            at: None,
+            own: None,
+            partial: None,
+            unread: Vec::new(),
+        }
+    }
 }
 
 /// Reads the archive of a report, or every file of JSON or YAML at or below a path: lists and single objects. A kind that was
@@ -55,7 +72,8 @@ pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     let open = || fs::open(path).map_err(|error| wrong(error.to_string()));
     if let Some(bundle) = support_bundle::unpacked(path) {
         let files = support_bundle::read_directory(&bundle);
-        return support_bundle::objects_of(files.map_err(|error| wrong(error.to_string()))?);
+        let files = files.map_err(|error| wrong(error.to_string()))?;
+        return Ok(support_bundle::objects_of(files));
     }
     match &beginning(path)[..] {
         begin if begin.starts_with(&GZIP) => {
@@ -63,14 +81,10 @@ pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
         }
         begin if begin == zip::MAGIC => {
             let files = support_bundle::read_zip(open()?);
-            support_bundle::objects_of(files.map_err(|error| wrong(error.to_string()))?)
+            let files = files.map_err(|error| wrong(error.to_string()))?;
+            Ok(support_bundle::objects_of(files))
         }
-        _ => lists(path).map(|objects| SavedObjects {
-            objects,
-            at: None,
-            own: None,
-            partial: None,
-        }),
+        _ => lists(path).map(SavedObjects::from),
     }
 }
 
@@ -86,19 +100,13 @@ pub(crate) fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String
     if bytes.starts_with(&zip::MAGIC) {
         let files = support_bundle::read_zip(io::Cursor::new(bytes));
         let files = files.map_err(|error| format!("{shown}: {error}"))?;
-        return support_bundle::objects_of(files)
-            .map_err(|errors| format!("{shown}: {}", errors.join("; ")));
+        return Ok(support_bundle::objects_of(files));
     }
     let found = values(bytes, &mut ValueBudget::default());
     let found = found.map_err(|error| format!("{shown}: {error}"))?;
     let mut objects = Objects::default();
     match take_all(&mut objects, found, &[]) {
-        true => Ok(SavedObjects {
-            objects,
-            at: None,
-            own: None,
-            partial: None,
-        }),
+        true => Ok(objects.into()),
         false => Err(format!("{shown}: {NO_LIST}")),
     }
 }
@@ -125,8 +133,7 @@ fn packed_within(
     Ok(SavedObjects {
         at: Some(index.created),
         own,
-        partial: None,
-        objects: of_archive(&index, lists),
+        ..of_archive(&index, lists).into()
     })
 }
 
@@ -247,7 +254,10 @@ pub(super) fn values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, None | Some(b'{' | b'[')) {
         let value = budget.parse(bytes).map_err(|error| error.to_string())?;
-        return Ok(vec![value]);
+        return match budget.has_repeated_key() {
+            true => Err(REPEATED.to_owned()),
+            false => Ok(vec![value]),
+        };
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is neither JSON nor YAML".to_owned())?;
     let limits = ReadLimits {
@@ -255,12 +265,15 @@ pub(super) fn values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value
         expanded_bytes: MOST_OF_YAML,
         ..ReadLimits::default()
     };
-    let (documents, problems) = nodes_and_problems(text, &limits);
+    let (documents, problems, repeated) = nodes_problems_and_repeated_key(text, &limits);
     if let Some(problem) = problems.first() {
         let line = problem
             .line
             .map_or(String::new(), |line| format!(" (line {line})"));
         return Err(format!("it is neither JSON nor YAML, or too large{line}"));
+    }
+    if let Some(line) = repeated {
+        return Err(format!("{REPEATED} (line {line})"));
     }
     // Through JSON, so that the budget counts them.
     let counted = documents.into_iter().map(|document| {
@@ -327,7 +340,7 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
     let items = match value.get_mut("items") {
         Some(Value::Array(items)) if kind.ends_with("List") => std::mem::take(items),
         _ if !kind.is_empty() && is_named => {
-            objects.add(value);
+            objects.add(complete(value, &version, &kind));
             return true;
         }
         _ => return false,
@@ -350,7 +363,12 @@ fn take(objects: &mut Objects, mut value: Value) -> bool {
         }
     }
     for item in items {
-        objects.add(complete(item, &version, of_items));
+        match text(&item, "/kind").ends_with("List") && item["items"].is_array() {
+            true => {
+                take(objects, item);
+            }
+            false => objects.add(complete(item, &version, of_items)),
+        }
     }
     true
 }

@@ -98,6 +98,60 @@ fn an_object_that_has_items_of_its_own_is_no_list_and_keeps_them() {
 }
 
 #[test]
+fn an_object_that_is_saved_twice_is_read_once_in_its_newest_state() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    let pod = |name: &str, revision: &str, phase: &str| {
+        format!(
+            "- apiVersion: v1\n  kind: Pod\n  metadata: {{name: {name}, namespace: x, uid: u, resourceVersion: \"{revision}\"}}\n  status: {{phase: {phase}}}\n"
+        )
+    };
+    let list = |items: &[String]| format!("apiVersion: v1\nkind: List\nitems:\n{}", items.concat());
+    write(
+        "a.yaml",
+        &list(&[pod("one", "1000", "Running"), pod("other", "7", "Running")]),
+    );
+    write("b.yaml", &list(&[pod("one", "999", "Pending")]));
+    let machine = |version: &str| {
+        format!(
+            "apiVersion: cluster.x-k8s.io/{version}\nkind: Machine\nmetadata: {{name: m, namespace: fleet-local, resourceVersion: \"5\"}}\n"
+        )
+    };
+    write("machine-v1beta1.yaml", &machine("v1beta1"));
+    write("machine-v1beta2.yaml", &machine("v1beta2"));
+    let objects = saved(directory.path()).unwrap().objects;
+    let pods = objects.all(ObjectKind::POD).unwrap();
+    assert_eq!(pods.len(), 2, "{pods:#?}");
+    let one = objects.get(ObjectKind::POD, "x", "one").unwrap().unwrap();
+    assert_eq!(text(one, "/status/phase"), "Running");
+    let machines = objects.all(ObjectKind::CAPI_MACHINE).unwrap();
+    assert_eq!(machines.len(), 1);
+    assert_eq!(
+        text(&machines[0], "/apiVersion"),
+        "cluster.x-k8s.io/v1beta1"
+    );
+}
+
+#[test]
+fn a_list_inside_a_list_is_read_and_a_repeated_key_is_refused() {
+    let inside = br#"{"apiVersion":"v1","kind":"List","items":[
+        {"apiVersion":"v1","kind":"NodeList","items":[{"metadata":{"name":"n1"}}]},
+        {"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]},
+        {"apiVersion":"policy/v1","kind":"PodDisruptionBudgetList","items":[]}]}"#;
+    let objects = saved_in("-", inside).unwrap().objects;
+    assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), 1);
+    assert_eq!(objects.all(ObjectKind::POD).unwrap().len(), 1);
+    assert_eq!(objects.all(ObjectKind::BUDGET).unwrap().len(), 0);
+    for twice in [
+        r#"{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}],"items":[]}"#,
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: n1}\nitems: []\n",
+    ] {
+        let error = saved_in("-", twice.as_bytes()).unwrap_err();
+        assert!(error.contains("appears twice"), "{error}");
+    }
+}
+
+#[test]
 fn everything_that_cannot_be_read_is_named_without_quoting_it() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a.json"), "{\"token\": s3cret").unwrap();

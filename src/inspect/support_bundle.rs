@@ -22,13 +22,15 @@ use windrow_harvester::objects::{KindListing, KindScope, ObjectKind, Objects, te
 
 use super::saved::{LARGEST, SavedObjects, take_all, values};
 use super::zip;
-use crate::files::read_at_most;
+use crate::files::read_beginning;
 use crate::fs;
 use crate::json_values::ValueBudget;
 
 const METADATA: &str = "metadata.yaml";
 const ERRORS: &str = "bundleGenerationError.log";
 const OBJECTS: &str = "yamls/";
+/// The most namespaces that are named.
+const NAMED: usize = 10;
 /// How deep the directories of objects are.
 const DEEPEST: usize = 6;
 /// The kinds of which a bundle leaves some or all objects out.
@@ -91,47 +93,63 @@ pub(super) fn read_zip(archive: impl io::Read + io::Seek) -> io::Result<BundleFi
 ///
 /// Those of the file system.
 pub(super) fn read_directory(root: &Path) -> io::Result<BundleFiles> {
-    let mut files = BundleFiles::new();
-    for name in [METADATA, ERRORS] {
-        if let Ok(bytes) = read_at_most(&root.join(name), LARGEST) {
-            files.insert(name.to_owned(), bytes);
-        }
-    }
-    read_below(
-        root,
-        Path::new(OBJECTS.trim_end_matches('/')),
-        0,
-        &mut files,
-    )?;
-    Ok(files)
+    DirectoryReader::read(root, LARGEST)
 }
 
-fn read_below(root: &Path, inside: &Path, depth: usize, files: &mut BundleFiles) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(inside))? {
-        let entry = entry?;
-        let path = inside.join(entry.file_name());
-        let found = entry.file_type()?;
-        let shown = path.display().to_string();
-        if found.is_dir() && depth < DEEPEST {
-            read_below(root, &path, depth + 1, files)?;
-        } else if found.is_file() && is_read(&shown) {
-            files.insert(shown, read_at_most(&entry.path(), LARGEST)?);
-        }
-    }
-    Ok(())
+/// Reads the files of an unpacked bundle, up to a number of bytes for all together.
+struct DirectoryReader<'p> {
+    root: &'p Path,
+    left: u64,
+    files: BundleFiles,
 }
 
-/// The objects of a bundle.
-///
-/// # Errors
-///
-/// The files that cannot be read.
-pub(super) fn objects_of(files: BundleFiles) -> Result<SavedObjects, Vec<String>> {
+impl<'p> DirectoryReader<'p> {
+    fn read(root: &'p Path, left: u64) -> io::Result<BundleFiles> {
+        let files = BundleFiles::new();
+        let mut reader = Self { root, left, files };
+        for name in [METADATA, ERRORS] {
+            if fs::metadata(root.join(name)).is_ok_and(|found| found.is_file()) {
+                reader.add(Path::new(name))?;
+            }
+        }
+        reader.add_below(Path::new(OBJECTS.trim_end_matches('/')), 0)?;
+        Ok(reader.files)
+    }
+
+    fn add(&mut self, inside: &Path) -> io::Result<()> {
+        let bytes = read_beginning(&self.root.join(inside), self.left + 1)?;
+        let left = self.left.checked_sub(bytes.len() as u64);
+        self.left = left.ok_or_else(|| io::Error::other("the files in it are too large"))?;
+        self.files.insert(inside.display().to_string(), bytes);
+        Ok(())
+    }
+
+    fn add_below(&mut self, inside: &Path, depth: usize) -> io::Result<()> {
+        for entry in fs::read_dir(self.root.join(inside))? {
+            let entry = entry?;
+            let path = inside.join(entry.file_name());
+            let found = entry.file_type()?;
+            if found.is_dir() && depth < DEEPEST {
+                self.add_below(&path, depth + 1)?;
+            } else if found.is_file() && is_read(&path.display().to_string()) {
+                self.add(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The objects of a bundle. A kind is unknown if one of its files cannot be read.
+pub(super) fn objects_of(files: BundleFiles) -> SavedObjects {
     let mut objects = Objects::default();
-    let (mut budget, mut errors) = (ValueBudget::default(), Vec::new());
+    let (mut budget, mut unread) = (ValueBudget::default(), Vec::new());
+    let mut broken = Vec::new();
     let (mut at, mut failed) = (None, String::new());
     let mut namespaces = BTreeSet::new();
     for (path, bytes) in files {
+        if let Some(rest) = path.strip_prefix("yamls/namespaced/") {
+            namespaces.extend(rest.split('/').next().map(str::to_owned));
+        }
         if path == ERRORS {
             failed = String::from_utf8_lossy(&bytes).into_owned();
             continue;
@@ -139,7 +157,12 @@ pub(super) fn objects_of(files: BundleFiles) -> Result<SavedObjects, Vec<String>
         let found = match values(&bytes, &mut budget) {
             Ok(found) => found,
             Err(error) => {
-                errors.push(format!("{path}: {error}"));
+                let why = format!("{path}: {error}");
+                let kinds: Vec<_> = kinds_at(&path).collect();
+                if kinds.is_empty() {
+                    unread.push(format!("1 file is not read: {why}"));
+                }
+                broken.extend(kinds.into_iter().map(|kind| (kind, why.clone())));
                 continue;
             }
         };
@@ -148,28 +171,45 @@ pub(super) fn objects_of(files: BundleFiles) -> Result<SavedObjects, Vec<String>
             at = created.and_then(|created| created.parse::<Timestamp>().ok());
             continue;
         }
-        if let Some(rest) = path.strip_prefix("yamls/namespaced/") {
-            namespaces.extend(rest.split('/').next().map(str::to_owned));
-        }
         let restored = found.into_iter().map(|mut value| {
             restore_empty(&mut value, false);
             value
         });
         take_all(&mut objects, restored.collect(), &[]);
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
     add_empty(&mut objects, &namespaces, &failed);
-    let names: Vec<&str> = namespaces.iter().map(String::as_str).collect();
-    Ok(SavedObjects {
-        objects,
+    for (kind, why) in broken {
+        objects.insert(kind.group_kind(), KindListing::Unknown(why));
+    }
+    SavedObjects {
         at,
-        own: None,
         partial: Some(format!(
             "the support bundle has only the namespaces {}",
-            names.join(", ")
+            list_of_names(&namespaces)
         )),
+        unread,
+        ..objects.into()
+    }
+}
+
+/// The first of the names, and the number of the others.
+fn list_of_names(names: &BTreeSet<String>) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    first.join(", ") + &more
+}
+
+/// The kinds that Windrow reads from this file.
+fn kinds_at(path: &str) -> impl Iterator<Item = ObjectKind> + '_ {
+    let mut parts = path.trim_end_matches(".yaml").rsplit('/');
+    let (plural, _, group) = (parts.next(), parts.next(), parts.next());
+    let is_core = |group: &str| group.is_empty() && path.contains("/v1/");
+    let kinds = ObjectKind::ALL.iter().copied();
+    kinds.filter(move |kind| {
+        Some(kind.plural) == plural && (Some(kind.group) == group || is_core(kind.group))
     })
 }
 
@@ -306,6 +346,61 @@ mod tests {
     }
 
     #[test]
+    fn of_many_namespaces_only_some_are_named() {
+        let names = (10..32).map(|number| format!("n{number}")).collect();
+        let list = list_of_names(&names);
+        assert!(list.ends_with("n18, n19 and 12 more"), "{list}");
+    }
+
+    #[test]
+    fn an_unpacked_bundle_has_one_limit_for_all_of_its_files() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, content) in FILES {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let root = directory.path().join("b");
+        let read = FILES[..5].iter().map(|(_, content)| content.len() as u64);
+        let all = read.sum();
+        assert_eq!(DirectoryReader::read(&root, all).unwrap().len(), 5);
+        let error = DirectoryReader::read(&root, all - 1).unwrap_err();
+        assert!(error.to_string().contains("too large"), "{error}");
+    }
+
+    #[test]
+    fn a_broken_file_makes_only_its_kind_unknown_and_is_noted_if_nothing_reads_it() {
+        let bad = "token: s3cret\na: [";
+        let mut files = FILES.to_vec();
+        files.extend([
+            ("b/yamls/cluster/v1/componentstatuses.yaml", bad),
+            (
+                "b/yamls/namespaced/harvester-system/batch/v1/jobs.yaml",
+                bad,
+            ),
+            ("b/yamls/namespaced/kube-system/v1/pods.yaml", bad),
+            (
+                "b/yamls/namespaced/kube-system/metrics.k8s.io/v1beta1/pods.yaml",
+                bad,
+            ),
+        ]);
+        let found = saved_in("-", &pack(&files)).unwrap();
+        assert_eq!(found.objects.all(ObjectKind::NODE).unwrap().len(), 1);
+        for kind in [ObjectKind::POD, ObjectKind::JOB] {
+            let why = found.objects.all(kind).unwrap_err().why;
+            assert!(
+                why.contains(kind.plural) && !why.contains("s3cret"),
+                "{why}"
+            );
+        }
+        let unread = found.unread;
+        assert_eq!(unread.len(), 2, "{unread:?}");
+        assert!(unread[0].contains("componentstatuses"), "{unread:?}");
+        assert!(unread[1].contains("metrics.k8s.io"), "{unread:?}");
+        assert!(!unread.concat().contains("s3cret"), "{unread:?}");
+    }
+
+    #[test]
     fn a_support_bundle_is_read_packed_unpacked_and_from_standard_input() {
         let directory = tempfile::tempdir().unwrap();
         for (name, content) in FILES {
@@ -323,18 +418,12 @@ mod tests {
     }
 
     #[test]
-    fn a_zip_that_is_no_support_bundle_is_refused_and_a_broken_file_named() {
+    fn a_zip_that_is_no_support_bundle_is_refused() {
         let other = pack(&[("a/b.txt", "x")]);
         assert!(
             saved_in("-", &other)
                 .unwrap_err()
                 .contains("not a support bundle")
-        );
-        let broken = pack(&[("b/yamls/cluster/v1/nodes.yaml", "token: s3cret\na: [")]);
-        let error = saved_in("-", &broken).unwrap_err();
-        assert!(
-            error.contains("yamls/cluster/v1/nodes.yaml") && !error.contains("s3cret"),
-            "{error}"
         );
     }
 }

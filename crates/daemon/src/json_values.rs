@@ -46,6 +46,8 @@ pub struct ValueBudget {
     most: usize,
     left: usize,
     is_spent: bool,
+    /// Whether a map of the newest JSON had one key twice. Only the last of its values is read.
+    has_repeated_key: bool,
     /// Whether values that nothing reads are counted.
     counts_unread: bool,
 }
@@ -62,6 +64,7 @@ impl ValueBudget {
             most,
             left: most,
             is_spent: false,
+            has_repeated_key: false,
             counts_unread: false,
         }
     }
@@ -88,6 +91,7 @@ impl ValueBudget {
     ///
     /// If it is not JSON, or its values take more than is left.
     pub fn parse(&mut self, json: &[u8]) -> Result<Value, ValueError> {
+        self.has_repeated_key = false;
         let mut reader = serde_json::Deserializer::from_slice(json);
         let value = ValueSeed(self).deserialize(&mut reader);
         value
@@ -101,6 +105,11 @@ impl ValueBudget {
                     column: error.column(),
                 }
             })
+    }
+
+    /// Whether a map of the JSON that was read last had one key twice.
+    pub fn has_repeated_key(&self) -> bool {
+        self.has_repeated_key
     }
 
     fn take<E: de::Error>(&mut self, bytes: usize) -> Result<(), E> {
@@ -198,7 +207,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             self.0.take(KEY)?;
             self.0.take_text(&key)?;
             let value = entries.next_value_seed(ValueSeed(&mut *self.0))?;
-            map.insert(key, value);
+            self.0.has_repeated_key |= map.insert(key, value).is_some();
         }
         Ok(Value::Object(map))
     }

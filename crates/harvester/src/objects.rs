@@ -136,6 +136,39 @@ impl Objects {
         }
     }
 
+    /// Keeps the newest of the objects of a kind with the same name. Saved files can contain an object twice: at different times, or in
+    /// two versions of its API.
+    pub fn keep_newest_of_each(&mut self) {
+        for (kind, listed) in &mut self.kinds {
+            let KindListing::Objects(objects) = listed else {
+                continue;
+            };
+            let known = ObjectKind::of(kind);
+            let version = known.map(ObjectKind::api_version);
+            // A larger revision is newer. Of one revision, the version of the table.
+            let age = |object: &Value| {
+                let revision: Option<u64> = text(object, "/metadata/resourceVersion").parse().ok();
+                let is_known = version.as_deref() == Some(text(object, "/apiVersion"));
+                (revision, is_known)
+            };
+            let mut newest: BTreeMap<String, usize> = BTreeMap::new();
+            for (at, object) in objects.iter().enumerate() {
+                if text(object, "/metadata/name").is_empty() {
+                    continue;
+                }
+                let kept = newest.entry(named(object)).or_insert(at);
+                if age(object) >= age(&objects[*kept]) {
+                    *kept = at;
+                }
+            }
+            let mut at = 0..;
+            objects.retain(|object| {
+                let kept = newest.get(&named(object));
+                at.next() == kept.copied() || kept.is_none()
+            });
+        }
+    }
+
     /// The kinds that users may have in any namespace become unknown, for a verdict that needs all of their objects.
     pub fn forget_users_kinds(&mut self, why: &str) {
         for kind in ObjectKind::ALL {

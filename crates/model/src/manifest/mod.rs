@@ -35,7 +35,7 @@ pub use paths::{
     APPLIED_BY_IMAGE_BUILDER, AddonName, BaseName, DATA_DIR, MARKER_SUFFIX, ManifestPath,
     MarkerPath, is_manifest_name,
 };
-pub use read::{nodes, nodes_and_problems};
+pub use read::{nodes, nodes_and_problems, nodes_problems_and_repeated_key};
 pub use read::{read, read_each};
 
 use crate::reasons::{Code, Severity};

@@ -280,16 +280,27 @@ pub fn nodes(text: &str, limits: &ReadLimits) -> Vec<Node> {
 
 /// Like [`nodes`], and why the other documents are not valid YAML.
 pub fn nodes_and_problems(text: &str, limits: &ReadLimits) -> (Vec<Node>, Vec<Problem>) {
+    let (nodes, problems, _) = nodes_problems_and_repeated_key(text, limits);
+    (nodes, problems)
+}
+
+/// As [`nodes_and_problems`], with the line of the first key that appears twice in one map. Only the last of its values is
+/// read.
+pub fn nodes_problems_and_repeated_key(
+    text: &str,
+    limits: &ReadLimits,
+) -> (Vec<Node>, Vec<Problem>, Option<u32>) {
     let (chunks, _) = split::split(text, limits.documents);
     let mut reader = yaml::YamlReader::default();
-    let (mut nodes, mut problems) = (Vec::new(), Vec::new());
+    let (mut nodes, mut problems, mut repeated) = (Vec::new(), Vec::new(), None);
     for chunk in &chunks {
         match document(text, chunk, &[], limits, &mut reader) {
             Ok(node) => nodes.extend(node),
             Err(wrong) => problems.extend(wrong),
         }
+        repeated = repeated.or_else(|| reader.aside.repeated.first().map(|key| key.line));
     }
-    (nodes, problems)
+    (nodes, problems, repeated)
 }
 
 fn document<'t>(
