@@ -255,16 +255,14 @@ impl Objects {
         Ok(listed?.iter().filter(is_one).collect())
     }
 
-    /// When saved lists were written, at the earliest: the newest time that a kubelet, a leader or an Event reports. `None` without any.
+    /// When saved lists were written, at the earliest: the newest time in the status of their objects, in a Lease or in an Event.
+    /// `None` without any.
     pub fn newest_time(&self) -> Option<Timestamp> {
-        let of = |kind: ObjectKind| self.list(&kind.group_kind()).unwrap_or_default().iter();
-        let beats = of(ObjectKind::NODE).flat_map(|node| {
-            Condition::all(node).filter_map(|condition| condition.time("lastHeartbeatTime"))
+        let all = self.kinds.values().flat_map(|listed| match listed {
+            KindListing::Objects(objects) => &objects[..],
+            KindListing::Unknown(_) => &[],
         });
-        let renewed = of(ObjectKind::LEASE).map(|lease| text(lease, "/spec/renewTime"));
-        let events = of(ObjectKind::EVENT).map(|event| text(event, "/lastTimestamp"));
-        let others = renewed.chain(events).filter_map(|time| time.parse().ok());
-        beats.chain(others).max()
+        all.filter_map(newest_time_of).max()
     }
 
     pub fn unlisted(&self) -> impl Iterator<Item = Unlisted> + '_ {
@@ -285,6 +283,29 @@ impl Objects {
             KindListing::Unknown(_) => None,
         })
     }
+}
+
+/// The newest time at which something had happened to this object. Times of the future, such as the end of a pod's grace, are not
+/// among them.
+fn newest_time_of(object: &Value) -> Option<Timestamp> {
+    const FIELDS: [&str; 6] = [
+        "/metadata/creationTimestamp",
+        "/status/startTime",
+        "/spec/renewTime",
+        "/lastTimestamp",
+        "/eventTime",
+        "/series/lastObservedTime",
+    ];
+    const OF_CONDITIONS: [&str; 3] = ["lastHeartbeatTime", "lastTransitionTime", "lastUpdateTime"];
+    let parse = |field: &str| text(object, field).parse().ok();
+    let conditions = Condition::all(object).flat_map(|condition| {
+        let times = OF_CONDITIONS.iter();
+        times.filter_map(move |field| condition.time(field))
+    });
+    let ends = container_statuses(object)
+        .filter_map(|one| text(one, "/lastState/terminated/finishedAt").parse().ok());
+    let own = FIELDS.iter().filter_map(|field| parse(field));
+    own.chain(conditions).chain(ends).max()
 }
 
 /// A string in an object; empty when it is absent or has another type.

@@ -45,6 +45,11 @@ pub(crate) fn is_in_maintenance(node: &Value) -> bool {
         .is_some_and(|status| status == "completed")
 }
 
+/// Is the node in maintenance mode, or about to be?
+pub(crate) fn is_put_in_maintenance(node: &Value) -> bool {
+    texts(node, "/metadata/annotations").contains_key(STATUS)
+}
+
 fn refusals(objects: &Objects, node: &Value) -> Result<Vec<String>, String> {
     let list = |kind| objects.all(kind).map_err(|why| why.to_string());
     let nodes = list(ObjectKind::NODE)?;
@@ -113,7 +118,7 @@ fn too_few_servers(node: &Value, nodes: &[Value]) -> Option<String> {
     if servers.len() == 1 {
         return Some("it is the only server".to_owned());
     }
-    let is_outside = |node: &&&Value| !texts(node, "/metadata/annotations").contains_key(STATUS);
+    let is_outside = |node: &&&Value| !is_put_in_maintenance(node);
     let outside = servers.iter().filter(is_outside).count();
     (outside != SERVERS).then(|| {
         format!(

@@ -30,7 +30,7 @@ mod tests;
 
 pub use engines::{StaleEngine, stale_engines};
 pub(crate) use longhorn::{CORDON, cordoned_since, is_cordoned_for_long};
-pub(crate) use maintenance::is_in_maintenance;
+pub(crate) use maintenance::{is_in_maintenance, is_put_in_maintenance};
 pub use report::{
     Drain, DrainCheck, DrainCheckList, MaintenanceAnswer, MaintenanceMode, PodDrain, PodFate,
 };

@@ -156,17 +156,21 @@ fn an_object_with_a_name_or_label_that_kube_apiserver_rejects_is_none() {
 }
 
 #[test]
-fn saved_lists_are_as_old_as_the_newest_heartbeat_lease_or_event_in_them() {
+fn saved_lists_are_as_old_as_the_newest_past_time_in_them() {
     assert_eq!(Objects::default().newest_time(), None);
     let mut objects = Objects::default();
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"conditions": [
-        {"type": "Ready", "lastHeartbeatTime": "2026-05-01T10:00:00Z", "lastTransitionTime": "2026-05-01T23:00:00Z"}]}});
+        {"type": "Ready", "lastHeartbeatTime": "2026-05-01T09:00:00Z", "lastTransitionTime": "2026-05-01T10:00:00Z"}]}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b",
+        "creationTimestamp": "2026-05-01T10:15:00Z", "deletionTimestamp": "2026-05-01T23:00:00Z"},
+        "status": {"containerStatuses": [{"lastState": {"terminated": {"finishedAt": "2026-05-01T10:30:00Z"}}}]}});
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "namespace": "b"},
         "spec": {"renewTime": "2026-05-01T11:00:00.000000Z"}});
     let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": "b"},
         "lastTimestamp": "2026-05-01T12:00:00Z"});
     for (object, newest) in [
         (node, "2026-05-01T10:00:00Z"),
+        (pod, "2026-05-01T10:30:00Z"),
         (lease, "2026-05-01T11:00:00Z"),
         (event, "2026-05-01T12:00:00Z"),
     ] {

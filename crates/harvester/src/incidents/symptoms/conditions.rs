@@ -8,8 +8,8 @@ use windrow_model::findings::Evidence;
 use windrow_model::reasons::{Code, Severity};
 
 use super::{
-    CONDITION_FALSE, Clock, VOLUME_DEGRADED, VOLUME_FAULTED, condition_seen, known, state_of,
-    subject,
+    CONDITION_FALSE, Clock, VOLUME_DEGRADED, VOLUME_FAULTED, condition_seen, known, nodes,
+    state_of, subject,
 };
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::platform::{MOST, is_platforms};
@@ -99,6 +99,7 @@ pub(super) fn find_volumes(
     let clock = Clock::read(objects, now)?;
     let mut failed: BTreeMap<&str, Timestamp> = BTreeMap::new();
     let replicas = known(objects.all(ObjectKind::LONGHORN_REPLICA))?.unwrap_or_default();
+    let set_aside = nodes::set_aside(objects)?;
     for replica in replicas {
         if let Some(at) = time(replica, "/spec/failedAt") {
             let newest = failed
@@ -112,11 +113,20 @@ pub(super) fn find_volumes(
         .partition(|volume| robustness(volume) == "faulted");
     let mut found = Vec::new();
     for volume in faulted {
-        let since = failed.get(text(volume, "/metadata/name")).copied();
-        if clock.is_late(since, &VOLUME_FAULTED) {
+        let name = text(volume, "/metadata/name");
+        // Without its replicas, the volume itself shows a time at which it was not healthy, or none.
+        let since = failed.get(name).copied();
+        let since = since.or_else(|| time(volume, "/status/lastDegradedAt"));
+        if since.is_none() || clock.is_late(since, &VOLUME_FAULTED) {
             let since = since.map_or(String::new(), |since| format!(" since {since}"));
             let mut finding = of_volumes(&[volume], &format!("it has no healthy replica{since}"));
-            if is_in_use(volume) {
+            let mut own = replicas
+                .iter()
+                .filter(|replica| text(replica, "/spec/volumeName") == name)
+                .peekable();
+            let is_on_purpose = own.peek().is_some()
+                && own.all(|replica| set_aside.contains(text(replica, "/spec/nodeID")));
+            if is_in_use(volume) && !is_on_purpose {
                 finding.severity = Severity::Error;
             }
             found.push(finding);

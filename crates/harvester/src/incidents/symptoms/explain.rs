@@ -1,15 +1,19 @@
 //! Puts each symptom under the finding that explains it, by object. One full disk is one finding and not four.
 //!
-//! A finding explains a symptom if both name the same object, such as a pod. A Node is special: many pods run on it. A cause explains the state
-//! of a Node only if its code is in the list below, and a Node explains only the symptoms that name it as the reason.
+//! A finding explains a symptom if both name the same object, such as a pod. There are two exceptions:
+//!
+//! - Many pods run on a Node. A cause explains that a Node is not Ready only if its code is in the list below, and never its other
+//!   conditions. A Node explains only the symptoms that name it as the reason.
+//! - A pod that crashes again and again is explained by a finding about this pod or its Job, not by one about another pod of its owner.
 
 use std::collections::BTreeSet;
 
 use windrow_model::reasons::{Code, Severity};
 
+use super::pods::CRASH_LOOP;
 use crate::incidents::finding::IncidentFinding;
 
-/// Causes because of which a Node is not Ready.
+/// Causes because of which a Node is not Ready. A stalled upgrade can be one, and can also be an effect: it has to name the condition.
 const OF_NODES: [Code; 5] = [
     Code::UpgradeStalled,
     Code::RebootWaits,
@@ -45,13 +49,21 @@ impl Root {
 
     fn explains(&self, symptom: &IncidentFinding) -> bool {
         if is_of_node(symptom) {
-            let about = self.finding.subject == symptom.subject;
-            return about && OF_NODES.contains(&self.finding.code);
+            let names_condition = || {
+                let mut seen = self.finding.evidence.iter();
+                seen.any(|seen| seen.object == symptom.subject && seen.field == "condition Ready")
+            };
+            return symptom.code == Code::NodeNotReady
+                && self.finding.subject == symptom.subject
+                && OF_NODES.contains(&self.finding.code)
+                && (self.finding.code != Code::UpgradeStalled || names_condition());
         }
         if is_of_node(&self.finding) && is_symptom_of_node(&self.finding) {
             return names(symptom).any(|name| name == self.finding.subject);
         }
-        names(symptom).any(|name| !is_node(name) && self.names.contains(name))
+        let is_named = |name: &str| !is_node(name) && self.names.contains(name);
+        let is_its_job = symptom.subject.starts_with("Job ") && is_named(&symptom.subject);
+        names(symptom).any(is_named) && (is_its_job || crashing(symptom).all(is_named))
     }
 
     fn take(&mut self, symptom: &IncidentFinding) {
@@ -60,7 +72,7 @@ impl Root {
         if self.finding.severity > Severity::Info || symptom.severity >= Severity::Error {
             self.finding.severity = self.finding.severity.max(symptom.severity);
         }
-        if symptom.subject != self.finding.subject {
+        if symptom.subject != self.finding.subject || crashing(symptom).next().is_some() {
             self.finding.affected.push(symptom.message.clone());
         }
     }
@@ -70,6 +82,13 @@ impl Root {
 fn names(finding: &IncidentFinding) -> impl Iterator<Item = &str> {
     let seen = finding.evidence.iter().map(|seen| seen.object.as_str());
     std::iter::once(finding.subject.as_str()).chain(seen)
+}
+
+/// The pods of a symptom that crash again and again.
+fn crashing(symptom: &IncidentFinding) -> impl Iterator<Item = &str> {
+    let seen = symptom.evidence.iter();
+    let crashes = seen.filter(|seen| seen.field == "status" && seen.value.contains(CRASH_LOOP));
+    crashes.map(|seen| seen.object.as_str())
 }
 
 fn is_node(name: &str) -> bool {

@@ -11,6 +11,7 @@
 mod conditions;
 mod explain;
 mod nodes;
+mod pods;
 mod terminating;
 mod vip;
 mod workloads;
@@ -107,6 +108,8 @@ const WORKLOAD_NOT_AVAILABLE: Patience = patience(
     "apps_alerts.libsonnet: KubeDeploymentReplicasMismatch, KubeStatefulSetReplicasMismatch, \
      KubeDaemonSetRolloutStuck 15m",
 );
+/// You delete the pods of such a workload when it suits you.
+const UPDATE_WAITS: Patience = patience(24 * 60, 24 * 60, "ours: a day to delete the old pods");
 const JOB_RUNS: Patience = patience(
     12 * 60,
     12 * 60,
@@ -138,6 +141,7 @@ pub(super) const ALL: &[&Patience] = &[
     &NODE_PRESSURE,
     &POD_NOT_READY,
     &WORKLOAD_NOT_AVAILABLE,
+    &UPDATE_WAITS,
     &JOB_RUNS,
     &JOB_FAILED,
     &CONDITION_FALSE,

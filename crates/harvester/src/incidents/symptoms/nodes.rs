@@ -1,14 +1,18 @@
 //! Nodes that are not Ready, or whose kubelet or network plug-in reports a condition that keeps pods away.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::reasons::{Code, Severity};
 
-use super::{Clock, NODE_NOT_READY, NODE_PRESSURE, Patience, condition_seen, state_of, subject};
-use crate::drain::is_in_maintenance;
+use super::{
+    Clock, NODE_NOT_READY, NODE_PRESSURE, Patience, condition_seen, known, state_of, subject,
+};
+use crate::drain::{is_in_maintenance, is_put_in_maintenance};
 use crate::incidents::finding::IncidentFinding;
-use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named};
-use crate::upgrade::time;
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, named, text};
+use crate::upgrade::{HarvesterUpgrade, plan_effect_on, plans_under_way, time};
 
 /// The conditions for which the node controller taints a node (kubernetes
 /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `nodeConditionToTaintKeyStatusMap`).
@@ -50,7 +54,33 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     for node in nodes {
         found.extend(symptoms(node, clock));
     }
+    let is_silent = |node: &Value| Condition::of(node, "Ready").is_none_or(|one| !one.is_true());
+    if found.is_empty() && nodes.iter().all(is_silent) {
+        known_time(objects)?;
+    }
     Ok(found)
+}
+
+/// The newest time of saved lists is their clock. If no kubelet reports, only a Lease of a leader or an Event can show how long.
+///
+/// # Errors
+///
+/// The input has neither.
+fn known_time(objects: &Objects) -> Result<(), Unlisted> {
+    let kinds = [ObjectKind::LEASE, ObjectKind::EVENT];
+    let listed = kinds.map(|kind| objects.list(&kind.group_kind()));
+    let is_in_input = |listed: &Result<&[Value], Unlisted>| match listed {
+        Ok(_) => true,
+        Err(unlisted) => !unlisted.is_not_in_input(),
+    };
+    match listed.iter().any(is_in_input) {
+        true => Ok(()),
+        false => Err(Unlisted {
+            kind: ObjectKind::LEASE.group_kind(),
+            why: "no kubelet reports, and without Leases and Events the input does not show for how long".to_owned(),
+            wanted: false,
+        }),
+    }
 }
 
 fn symptoms(node: &Value, clock: Clock) -> impl Iterator<Item = IncidentFinding> {
@@ -62,6 +92,26 @@ fn symptoms(node: &Value, clock: Clock) -> impl Iterator<Item = IncidentFinding>
 /// Why pods of this node may not work: a condition that has already lasted too long.
 pub(super) fn fault_of(node: &Value, clock: Clock) -> Option<IncidentFinding> {
     symptoms(node, clock).next()
+}
+
+/// The nodes that are out of service on purpose: in maintenance mode, or cordoned by an upgrade that works on them. What that implies
+/// for pods and volumes is no error.
+pub(super) fn set_aside(objects: &Objects) -> Result<BTreeSet<String>, Unlisted> {
+    let nodes = known(objects.all(ObjectKind::NODE))?.unwrap_or_default();
+    let upgrade = known(HarvesterUpgrade::under_way(objects))?.flatten();
+    let plans = known(objects.all(ObjectKind::UPGRADE_PLAN))?.unwrap_or_default();
+    let is_worked_on = |name: &str| {
+        let of_upgrade = upgrade.as_ref().map(|upgrade| upgrade.effect_on(name));
+        let of_plans = plans_under_way(plans).map(|plan| plan_effect_on(plan, name));
+        let mut effects = of_upgrade.into_iter().chain(of_plans);
+        effects.any(|effect| effect.is_on_node)
+    };
+    let is_cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&true.into());
+    let aside = nodes.iter().filter(|node| {
+        is_put_in_maintenance(node)
+            || is_cordoned(node) && is_worked_on(text(node, "/metadata/name"))
+    });
+    Ok(aside.map(named).collect())
 }
 
 struct NodeFault<'o> {

@@ -11,14 +11,16 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::manifest::{GroupKind, ObjectRef};
-use windrow_model::object::pods::container_statuses;
 use windrow_model::reasons::{Code, Severity};
 use windrow_plan::readiness::{KindSeen, ObjectSeen, ObservedCluster, Verdict, judge};
 use windrow_plan::rules::RuleSet;
 
+use super::pods::{PodFault, fault, owner_of};
 use super::{
-    Clock, JOB_FAILED, JOB_RUNS, POD_NOT_READY, WORKLOAD_NOT_AVAILABLE, known, nodes, subject,
+    Clock, JOB_FAILED, JOB_RUNS, POD_NOT_READY, UPDATE_WAITS, WORKLOAD_NOT_AVAILABLE, known, nodes,
+    subject,
 };
+use crate::health::DRAIN_TAINT;
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::platform::pending::owner;
 use crate::incidents::platform::{MOST, is_platforms, quoted};
@@ -28,9 +30,22 @@ use crate::objects::{
 };
 use crate::upgrade::{has_ended, label, time};
 
-/// The kubelet doubles its pause from 10 s to at most 300 s (kubernetes `pkg/kubelet/kubelet.go`, `initialContainerRestartBackOff`,
-/// `MaxCrashLoopBackOff`), so five restarts in a row take five minutes.
-const LOOPS: u64 = 5;
+/// How the scheduler names a cordon and the taints of a drain (kubernetes
+/// `pkg/scheduler/framework/plugins/{nodeunschedulable,tainttoleration}`).
+const OF_CORDON: [&str; 3] = [
+    "node(s) were unschedulable",
+    "node.kubernetes.io/unschedulable",
+    DRAIN_TAINT,
+];
+/// DaemonSets that do their work as long as one of their pods works: they serve one address for the whole cluster (harvester v1.8.2
+/// `deploy/charts/harvester/dependency_charts/kube-vip`; rke2 charts `rke2-ingress-nginx`, `rke2-traefik`).
+const ONE_IS_ENOUGH: [&str; 3] = [
+    "DaemonSet harvester-system/kube-vip",
+    "DaemonSet kube-system/rke2-ingress-nginx-controller",
+    "DaemonSet kube-system/rke2-traefik",
+];
+const DELETE_ITS_PODS: &str = "With `updateStrategy: OnDelete`, its controller replaces a pod only after you delete it. Delete its old \
+    pods one by one, each after the one before is Ready.";
 /// Parts of the platform that you can do without.
 const OPTIONAL: [&str; 2] = ["cattle-monitoring-system", "cattle-logging-system"];
 
@@ -58,7 +73,30 @@ pub(super) fn find_jobs(
     objects: &Objects,
     now: Timestamp,
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
-    without_a_pod(objects, ObjectKind::JOB, now, job_not_done)
+    let jobs = objects.all(ObjectKind::JOB)?;
+    without_a_pod(objects, ObjectKind::JOB, now, |job, clock| {
+        let is_followed = || jobs.iter().any(|other| follows(other, job, clock));
+        job_not_done(job, clock).filter(|_| !is_followed())
+    })
+}
+
+/// Is this a later Job of the same CronJob, and has it succeeded, or failed too?
+fn follows(later: &Value, job: &Value, clock: Clock) -> bool {
+    let cron_job = |job: &Value| {
+        let mut owners = items(job, "/metadata/ownerReferences").iter();
+        let owner = owners.find(|owner| text(owner, "/kind") == "CronJob")?;
+        Some((
+            text(job, "/metadata/namespace").to_owned(),
+            text(owner, "/name").to_owned(),
+        ))
+    };
+    let made = |job: &Value| time(job, "/metadata/creationTimestamp");
+    let failed = Condition::of(later, "Failed").filter(Condition::is_true);
+    cron_job(job).is_some()
+        && cron_job(job) == cron_job(later)
+        && made(later) > made(job)
+        && (is_true(later, "Complete")
+            || failed.is_some_and(|failed| clock.is_late(failed.since(), &JOB_FAILED)))
 }
 
 /// Objects of the platform of this kind that are at fault, although none of their pods is.
@@ -103,7 +141,10 @@ fn find_of_kind(
     let all = objects.all(kind)?.iter();
     let unready: Vec<_> = all
         .filter(|one| is_platforms(one))
-        .filter_map(|one| Some((one, unready(one, kind)?)))
+        .filter_map(|one| {
+            let waits = waits_for_you(one).map(|why| (one, why, SetFault::WaitsForYou));
+            waits.or_else(|| Some((one, unready(one, kind)?, SetFault::NotReady)))
+        })
         .collect();
     if unready.is_empty() {
         return Ok(Vec::new());
@@ -112,7 +153,7 @@ fn find_of_kind(
     let pods = objects.all(ObjectKind::POD)?;
     let platform = PlatformPods::read(objects, clock)?;
     let mut found = Vec::new();
-    for (object, why) in unready {
+    for (object, why, fault) in unready {
         let about = subject(object, kind.kind);
         let own = pods.iter().filter(|pod| owner(pod) == about);
         let changes = own.flat_map(|pod| {
@@ -124,14 +165,59 @@ fn find_of_kind(
             .max();
         let is_covered =
             platform.by_owner.contains_key(&about) || platform.on_bad_nodes.contains(&about);
-        if !is_covered && clock.is_late(newest, &WORKLOAD_NOT_AVAILABLE) {
-            let mut finding = IncidentFinding::new(Code::WorkloadNotAvailable, &about, &why)
-                .seen([Evidence::new(&about, "status", why.clone())]);
-            finding.severity = Severity::Warning;
-            found.push(finding);
+        let patience = match fault {
+            SetFault::NotReady => &WORKLOAD_NOT_AVAILABLE,
+            SetFault::WaitsForYou => &UPDATE_WAITS,
+        };
+        if is_covered || !clock.is_late(newest, patience) {
+            continue;
         }
+        let mut finding = IncidentFinding::new(Code::WorkloadNotAvailable, &about, &why)
+            .seen([Evidence::new(&about, "status", why.clone())]);
+        finding.severity = Severity::Warning;
+        let has_none = number(object, "/status/numberAvailable") == 0;
+        if fault == SetFault::WaitsForYou {
+            DELETE_ITS_PODS.clone_into(&mut finding.advice);
+        } else if kind == ObjectKind::DAEMON_SET && has_none {
+            finding.severity = severity_in(object, Severity::Error);
+        }
+        found.push(finding);
     }
     Ok(found)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SetFault {
+    NotReady,
+    /// Its update waits until you delete its pods.
+    WaitsForYou,
+}
+
+/// A DaemonSet or StatefulSet whose pods are all Ready, and of which nothing replaces those of an earlier revision.
+fn waits_for_you(object: &Value) -> Option<String> {
+    let [wanted, ready, updated] = match text(object, "/kind") {
+        "DaemonSet" => [
+            "/status/desiredNumberScheduled",
+            "/status/numberReady",
+            "/status/updatedNumberScheduled",
+        ],
+        _ => [
+            "/status/replicas",
+            "/status/readyReplicas",
+            "/status/updatedReplicas",
+        ],
+    }
+    .map(|pointer| number(object, pointer));
+    let waits = text(object, "/spec/updateStrategy/type") == "OnDelete"
+        && updated < wanted
+        && ready >= wanted;
+    let old = wanted.saturating_sub(updated);
+    waits.then(|| format!("its update waits until you delete its old pods: {old} of {wanted}"))
+}
+
+fn number(object: &Value, pointer: &str) -> u64 {
+    let number = object.pointer(pointer).and_then(Value::as_u64);
+    number.unwrap_or_default()
 }
 
 /// The verdict of the one judge of such objects, if they are not ready.
@@ -222,20 +308,16 @@ fn job_not_done(job: &Value, clock: Clock) -> Option<IncidentFinding> {
     Some(IncidentFinding::new(Code::JobNotDone, about, &why).seen([seen]))
 }
 
-/// A pod that does not work, since when and why.
-struct PodFault<'o> {
-    pod: &'o Value,
-    since: Timestamp,
-    why: String,
-    is_unplaced: bool,
-}
-
 /// The pods of the platform that have not worked for long.
 struct PlatformPods<'o> {
     by_owner: BTreeMap<String, Vec<PodFault<'o>>>,
     /// The owners of pods on nodes that are a symptom themselves.
     on_bad_nodes: BTreeSet<String>,
     bad_nodes: BTreeMap<String, IncidentFinding>,
+    /// The nodes that are out of service on purpose.
+    set_aside: BTreeSet<String>,
+    /// The owners with a pod that is Ready.
+    working: BTreeSet<String>,
     warnings: Vec<&'o Value>,
 }
 
@@ -258,12 +340,17 @@ impl<'o> PlatformPods<'o> {
             by_owner: BTreeMap::new(),
             on_bad_nodes: BTreeSet::new(),
             bad_nodes,
+            set_aside: nodes::set_aside(objects)?,
+            working: BTreeSet::new(),
             warnings: Vec::new(),
         };
         for pod in pods.iter().filter(|pod| is_platforms(pod)) {
             let node = text(pod, "/spec/nodeName");
             if found.bad_nodes.contains_key(node) {
                 found.on_bad_nodes.insert(owner_of(pod));
+            }
+            if is_true(pod, "Ready") {
+                found.working.insert(owner_of(pod));
             }
             let Some(mut fault) = fault(pod) else {
                 continue;
@@ -302,21 +389,29 @@ impl<'o> PlatformPods<'o> {
         // With one replica and `maxUnavailable: 1`, as on a single node, the condition is True without any pod (kubernetes
         // `pkg/controller/deployment/sync.go`).
         let has_pods = |one: &Value| {
-            let available = one
-                .pointer("/status/availableReplicas")
-                .and_then(Value::as_u64);
-            available.is_some_and(|number| number > 0) || one.pointer("/status/replicas").is_none()
+            number(one, "/status/availableReplicas") > 0
+                || one.pointer("/status/replicas").is_none()
         };
-        let is_available = deployment.is_some_and(|one| is_true(one, "Available") && has_pods(one));
-        // More replicas than nodes are normal on a small cluster. The detector of pending pods informs about it.
-        if is_available && faults.iter().all(|fault| fault.is_unplaced) {
+        let is_available = match deployment {
+            Some(one) => is_true(one, "Available") && has_pods(one),
+            None => ONE_IS_ENOUGH.contains(&owner) && self.working.contains(owner),
+        };
+        // More replicas than nodes are normal on a small cluster. The detector of pending pods informs about it. An update that does
+        // not finish is not: it still has pods of the earlier revision.
+        let has_old_pods =
+            |one: &Value| number(one, "/status/replicas") > number(one, "/status/updatedReplicas");
+        if is_available
+            && faults.iter().all(|fault| fault.is_unplaced)
+            && !deployment.is_some_and(has_old_pods)
+        {
             return Ok(None);
         }
         let is_job = owner.starts_with("Job ");
         let starts = faults.iter().any(|fault| restarts(fault.pod) > 0);
-        let severity = match (is_available, is_job && starts) {
-            (false, false) => Severity::Error,
-            _ => Severity::Warning,
+        let is_on_purpose = faults.iter().all(|fault| self.is_set_aside(fault));
+        let severity = match is_available || is_job && starts || is_on_purpose {
+            true => Severity::Warning,
+            false => Severity::Error,
         };
         let first = &faults[0];
         let judged = deployment.and_then(|one| unready(one, ObjectKind::DEPLOYMENT));
@@ -344,6 +439,20 @@ impl<'o> PlatformPods<'o> {
         }
         finding.severity = severity_in(first.pod, severity);
         Ok(Some(finding))
+    }
+
+    /// Is its node out of service on purpose, or does it wait for such a node?
+    fn is_set_aside(&self, fault: &PodFault<'_>) -> bool {
+        let scheduled = Condition::of(fault.pod, "PodScheduled").filter(Condition::is_false);
+        match scheduled {
+            Some(scheduled) => {
+                !self.set_aside.is_empty()
+                    && OF_CORDON
+                        .iter()
+                        .any(|word| scheduled.message.contains(word))
+            }
+            None => self.set_aside.contains(text(fault.pod, "/spec/nodeName")),
+        }
     }
 
     /// The node whose state is the reason: that of the pod, or one with a taint that the scheduler names.
@@ -383,57 +492,4 @@ impl<'o> PlatformPods<'o> {
         }
         seen
     }
-}
-
-/// Static pods belong to their Node: they have only their own name.
-fn owner_of(pod: &Value) -> String {
-    match text(pod, "/metadata/ownerReferences/0/kind") {
-        "Node" => subject(pod, "Pod"),
-        _ => owner(pod),
-    }
-}
-
-/// Why a pod does not work; `None` if it works, has ended or is being deleted.
-fn fault(pod: &Value) -> Option<PodFault<'_>> {
-    if pod.pointer("/metadata/deletionTimestamp").is_some() {
-        return None;
-    }
-    let started = time(pod, "/status/startTime");
-    let created = time(pod, "/metadata/creationTimestamp");
-    let waiting = || {
-        let mut reasons = container_statuses(pod).map(|one| text(one, "/state/waiting/reason"));
-        match (reasons.find(|reason| !reason.is_empty()), restarts(pod)) {
-            (None, _) => None,
-            (Some(reason), 0) => Some(reason.to_owned()),
-            (Some(reason), times) => Some(format!("{reason}, {times} restarts")),
-        }
-    };
-    let is_looping = container_statuses(pod)
-        .any(|one| text(one, "/state/waiting/reason") == "CrashLoopBackOff")
-        && restarts(pod) >= LOOPS;
-    let ready = Condition::of(pod, "Ready");
-    let (since, why, is_unplaced) = match text(pod, "/status/phase") {
-        "Pending" => match Condition::of(pod, "PodScheduled").filter(Condition::is_false) {
-            Some(scheduled) => {
-                let words = quoted(&scheduled.words());
-                (scheduled.since().or(created), words, true)
-            }
-            None => {
-                let why = waiting().unwrap_or_else(|| "Pending".to_owned());
-                (started.or(created), why, false)
-            }
-        },
-        "Running" if is_looping => (started.or(created), waiting()?, false),
-        "Running" if ready.is_some_and(|ready| !ready.is_true()) => {
-            let why = waiting().unwrap_or_else(|| "not Ready".to_owned());
-            (ready?.since(), why, false)
-        }
-        _ => return None,
-    };
-    Some(PodFault {
-        pod,
-        since: since?,
-        why,
-        is_unplaced,
-    })
 }

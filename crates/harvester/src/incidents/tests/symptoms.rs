@@ -1,7 +1,9 @@
 //! Tests the symptoms: what should work and does not, with and without a known cause. Each cluster is small, and was written after the
 //! public report that its comment names.
 
+mod aside;
 mod causes;
+mod crashes;
 mod status;
 
 use windrow_model::reasons::{Code, Severity};
