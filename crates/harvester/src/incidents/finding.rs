@@ -17,7 +17,7 @@ const AT_A_GLANCE: usize = 8;
 /// Identifies a detector on all servers of a cluster: a word such as `kubevirt`, or `pack/rule` for a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct DetectorId(String);
+pub struct DetectorId(pub(super) String);
 
 impl DetectorId {
     pub fn new(id: impl Into<String>) -> Self {

@@ -324,7 +324,7 @@ fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Found {
 pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
     let (mut causes, mut symptoms) = (Vec::new(), Vec::new());
     let (mut judged, mut unknown) = (Vec::new(), Vec::new());
-    let mut absent: BTreeMap<GroupKind, usize> = BTreeMap::new();
+    let mut absent: BTreeMap<(GroupKind, bool), usize> = BTreeMap::new();
     for DetectorResult { id, found } in looked {
         match found {
             Ok(found) => {
@@ -337,22 +337,23 @@ pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
                 judged.push(id.title().to_owned());
             }
             Err(unlisted) if unlisted.is_not_in_input() => {
-                *absent.entry(unlisted.kind).or_default() += 1;
+                let is_optional = symptoms::is_optional(&id.0)
+                    || OPTIONAL_KINDS
+                        .iter()
+                        .any(|kind| kind.group_kind() == unlisted.kind);
+                *absent.entry((unlisted.kind, is_optional)).or_default() += 1;
             }
             Err(unlisted) => unknown.push(format!("{}: {unlisted}", id.title())),
         }
     }
     let mut skipped = Vec::new();
-    for (kind, checks) in absent {
+    for ((kind, is_optional), checks) in absent {
         let counted = if checks == 1 {
             "1 check".to_owned()
         } else {
             format!("{checks} checks")
         };
         let line = format!("{counted} skipped: {kind} is not in the input");
-        let is_optional = OPTIONAL_KINDS
-            .iter()
-            .any(|optional| optional.group_kind() == kind);
         if is_optional {
             &mut skipped
         } else {

@@ -137,6 +137,8 @@ kinds! {
     SERVICE "" "v1" "services" "Service" in only(&["kube-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:163");
     /// Harvester's VIP.
     CONFIG_MAP "" "v1" "configmaps" "ConfigMap" in only(&["harvester-system"], "harvester v1.9.0-rc6 pkg/controller/master/rancher/register.go:50");
+    /// Groups that other servers serve.
+    API_SERVICE "apiregistration.k8s.io" "v1" "apiservices" "APIService" in CLUSTER;
     /// The links of Harvester's nodes, with their hardware addresses.
     LINK_MONITOR "network.harvesterhci.io" "v1beta1" "linkmonitors" "LinkMonitor" in CLUSTER;
     /// Addresses that whereabouts has given to pods.
@@ -164,8 +166,6 @@ kinds! {
     VALIDATING_WEBHOOKS "admissionregistration.k8s.io" "v1" "validatingwebhookconfigurations" "ValidatingWebhookConfiguration" in CLUSTER;
     /// Mutating webhooks.
     MUTATING_WEBHOOKS "admissionregistration.k8s.io" "v1" "mutatingwebhookconfigurations" "MutatingWebhookConfiguration" in CLUSTER;
-    /// Groups that other servers serve.
-    API_SERVICE "apiregistration.k8s.io" "v1" "apiservices" "APIService" in CLUSTER;
     /// Values for helm-controller's charts.
     HELM_CHART_CONFIG "helm.cattle.io" "v1" "helmchartconfigs" "HelmChartConfig" in any("people read them");
     /// Networks of VMs.

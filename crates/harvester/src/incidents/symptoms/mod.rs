@@ -11,6 +11,7 @@
 mod conditions;
 mod explain;
 mod nodes;
+mod parts;
 mod pods;
 mod terminating;
 mod vip;
@@ -69,7 +70,24 @@ pub(super) const DETECTORS: &[Detector] = &[
         terminating::find,
     ),
     Detector::new("vip-service", "the Service of the VIP", vip::find),
+    Detector::new(
+        "api-services",
+        "APIs that other servers serve",
+        parts::find_api_services,
+    ),
+    Detector::new(
+        "machine-conditions",
+        "Machines that Rancher waits for",
+        parts::find_machines,
+    ),
 ];
+
+/// The detectors that no verdict needs: the lists of the documentation did not have their kinds before.
+const OPTIONAL: [&str; 2] = ["api-services", "machine-conditions"];
+
+pub(super) fn is_optional(detector: &str) -> bool {
+    OPTIONAL.contains(&detector)
+}
 
 /// How long a bad state lasts before it is a symptom.
 pub(super) struct Patience {
@@ -132,6 +150,13 @@ const VOLUME_FAULTED: Patience = patience(
     60,
     "longhorn.io, example of prometheus rules: LonghornVolumeStatusCritical 5m",
 );
+const API_NOT_AVAILABLE: Patience = patience(
+    15,
+    60,
+    "kube_apiserver.libsonnet: KubeAggregatedAPIDown, less than 85 % for 5m in 10m",
+);
+/// Rancher waits without a limit, and the incidents of an upgrade describe its reasons.
+const MACHINE_NOT_READY: Patience = patience(60, 12 * 60, "ours: longer than any step of Rancher");
 const POD_TERMINATING: Patience =
     patience(60, 60, "as for platform pods (`platform/terminating.rs`)");
 
@@ -147,6 +172,8 @@ pub(super) const ALL: &[&Patience] = &[
     &CONDITION_FALSE,
     &VOLUME_DEGRADED,
     &VOLUME_FAULTED,
+    &API_NOT_AVAILABLE,
+    &MACHINE_NOT_READY,
     &POD_TERMINATING,
 ];
 

@@ -103,6 +103,71 @@ fn an_upgrade_plan_is_named_and_unknown_until_it_has_ended() {
 }
 
 #[test]
+fn an_upgrade_plan_that_failed_or_stays_in_a_phase_for_long_is_a_finding() {
+    let plan = |phase: &str, since: &str, more: Value| {
+        let mut status = json!({"currentPhase": phase,
+            "phaseTransitionTimestamps": [{"phase": phase, "phaseTransitionTimestamp": since}]});
+        status
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"apiVersion": "management.harvesterhci.io/v1beta1", "kind": "UpgradePlan",
+            "metadata": {"name": "up", "creationTimestamp": "2026-04-30T12:00:00Z"}, "spec": {"version": "v1.10.0"}, "status": status})
+    };
+    let found = |plan: Value| -> Vec<_> {
+        let found = diagnose(&cluster([node("n1"), plan]), now()).findings;
+        found
+            .into_iter()
+            .map(|one| (one.code, one.severity, one.message))
+            .collect()
+    };
+    let (recent, old) = ("2026-05-01T11:30:00Z", "2026-05-01T06:00:00Z");
+    let broken = json!({"nodeUpgradeStatuses": {"n1": {"state": "PostDrainFailed", "reason": "BackoffLimitExceeded"}}});
+    for (phase, code) in [
+        ("Failed", Code::UpgradeFailed),
+        ("NodeUpgrading", Code::UpgradeStalled),
+    ] {
+        let all = found(plan(phase, recent, broken.clone()));
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!(
+            (all[0].0, all[0].1),
+            (code, windrow_model::reasons::Severity::Error)
+        );
+        assert!(all[0].2.contains("BackoffLimitExceeded"), "{}", all[0].2);
+    }
+    let error = |since: &str| {
+        json!({"conditions": [{"type": "Degraded", "status": "True", "reason": "ReconcileError",
+            "message": "no such image", "lastTransitionTime": since}]})
+    };
+    let all = found(plan("RepoCreating", recent, error(recent)));
+    assert!(all[0].2.contains("no such image"), "{all:?}");
+    assert_eq!(
+        found(plan("RepoCreating", recent, error("2026-05-01T11:59:00Z"))),
+        []
+    );
+    let all = found(plan("ClusterUpgrading", old, json!({})));
+    assert_eq!(
+        (all[0].0, all[0].1),
+        (
+            Code::UpgradeStalled,
+            windrow_model::reasons::Severity::Warning
+        )
+    );
+    assert_eq!(found(plan("ClusterUpgrading", recent, json!({}))), []);
+    // Nodes take hours, and a paused one waits for you.
+    assert_eq!(
+        found(plan("NodeUpgrading", "2026-05-01T10:00:00Z", json!({}))),
+        []
+    );
+    let paused = json!({"nodeUpgradeStatuses": {"n1": {"state": "UpgradePaused"}}});
+    assert_eq!(
+        found(plan("NodeUpgrading", "2026-04-30T12:00:00Z", paused)),
+        []
+    );
+    assert_eq!(found(plan("Succeeded", old, json!({}))), []);
+}
+
+#[test]
 fn what_an_upgrade_explains_is_no_finding_while_an_upgrade_plan_is_under_way() {
     let older = with(
         node("n2"),

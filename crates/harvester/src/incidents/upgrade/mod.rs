@@ -12,6 +12,7 @@
 //!   any                 stalled    Harvester itself, its logging or RKE2 on the node is down; a Job fails repeatedly;
 //!                                  Rancher waits for a probe, or does not continue
 //!   Failed              failed     the phase and the Job
+//!   of an UpgradePlan   phases     its failed nodes, its error, a long phase
 //! ```
 //!
 //! A duration alone is not a finding, but part of the description ([`HarvesterUpgrade::in_lines`]). Each finding has an observed
@@ -23,6 +24,7 @@ mod failed;
 mod learner;
 mod machine;
 mod machine_left;
+mod phases;
 mod plan;
 mod pre_drain;
 mod reboot;
@@ -93,6 +95,11 @@ pub(super) const DETECTORS: &[Detector] = &[
         stalled::find,
     ),
     Detector::new("upgrade-failed", "an upgrade that failed", failed::find),
+    Detector::new(
+        "upgrade-plan-phases",
+        "the phases of an UpgradePlan",
+        phases::find,
+    ),
 ];
 
 /// The state of a node in the Upgrade, and the Job that shows its start.

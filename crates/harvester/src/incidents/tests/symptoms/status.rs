@@ -192,3 +192,67 @@ fn volumes_claims_and_vms_that_do_not_work_are_told() {
     );
     assert_eq!(found([ready("n1"), vm("a", "Stopped", LONG_AGO)]), []);
 }
+
+#[test]
+fn an_api_that_its_server_does_not_serve_is_an_error_unless_it_is_of_metrics() {
+    let api = |group: &str, service: Value, since: &str| {
+        json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": format!("v1.{group}"), "creationTimestamp": OLD}, "spec": {"group": group, "service": service},
+            "status": {"conditions": [{"type": "Available", "status": "False", "reason": "FailedDiscoveryCheck",
+                "message": "no response from https://10.53.0.9:443", "lastTransitionTime": since}]}})
+    };
+    let of_kubevirt = json!({"namespace": SYSTEM, "name": "virt-api"});
+    let subresources = api("subresources.kubevirt.io", of_kubevirt.clone(), LONG_AGO);
+    let finding = one([ready("n1"), subresources.clone()]);
+    assert_eq!(finding.code, Code::ProblemStays);
+    assert_eq!(finding.severity, Severity::Error);
+    assert!(
+        finding.message.contains("FailedDiscoveryCheck"),
+        "{}",
+        finding.message
+    );
+    let of_metrics = json!({"namespace": "kube-system", "name": "rke2-metrics-server"});
+    let metrics = api("metrics.k8s.io", of_metrics, LONG_AGO);
+    assert_eq!(one([ready("n1"), metrics]).severity, Severity::Warning);
+    let of_user = json!({"namespace": "default", "name": "api"});
+    let users = api("example.com", of_user, LONG_AGO);
+    assert_eq!(one([ready("n1"), users]).severity, Severity::Warning);
+    assert_eq!(
+        found([ready("n1"), api("a.kubevirt.io", of_kubevirt, JUST_NOW)]),
+        []
+    );
+    let local = api("apps", json!(null), LONG_AGO);
+    assert_eq!(found([ready("n1"), local]), []);
+    // Its Deployment is the symptom that explains it.
+    let down = deployment(SYSTEM, "virt-api", 2, 0, LONG_AGO);
+    let finding = one([ready("n1"), subresources, down]);
+    assert_eq!(finding.code, Code::WorkloadNotAvailable);
+    assert!(finding.affected[0].contains("subresources"), "{finding:?}");
+}
+
+#[test]
+fn a_machine_that_rancher_waits_for_is_told_with_its_words() {
+    let waits = |kind: &str, since: &str| {
+        let version = match kind {
+            "Machine" => "cluster.x-k8s.io/v1beta1",
+            _ => "rke.cattle.io/v1",
+        };
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": "local", "namespace": "fleet-local", "creationTimestamp": OLD},
+            "status": {"phase": "Running", "nodeRef": {"name": "n1"}, "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Waiting",
+                "message": "waiting for probes: etcd", "lastUpdateTime": since}]}})
+    };
+    let mut node = ready("n1");
+    node["metadata"]["annotations"] = json!({"cluster.x-k8s.io/machine": "local"});
+    for kind in ["RKEControlPlane", "Machine"] {
+        let look = |since: &str| found([node.clone(), waits(kind, since)]);
+        let told = look(LONG_AGO);
+        let own = told.iter().filter(|one| one.code == Code::ProblemStays);
+        let own: Vec<_> = own.collect();
+        assert_eq!(own.len(), 1, "{told:#?}");
+        let message = &own[0].message;
+        assert!(message.contains("waiting for probes: etcd"), "{message}");
+        assert_eq!(own[0].severity, Severity::Warning);
+        let young = look(JUST_NOW);
+        assert!(young.iter().all(|one| one.code != Code::ProblemStays));
+    }
+}
