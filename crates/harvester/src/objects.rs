@@ -245,12 +245,25 @@ impl Objects {
     ///
     /// Why there is no list.
     pub fn pod_warnings(&self) -> Result<Vec<&Value>, Unlisted> {
-        let listed = match self.all(ObjectKind::POD_WARNING) {
+        self.warnings(ObjectKind::POD_WARNING, "Pod")
+    }
+
+    /// As [`Objects::pod_warnings`], about nodes.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no list.
+    pub fn node_warnings(&self) -> Result<Vec<&Value>, Unlisted> {
+        self.warnings(ObjectKind::NODE_WARNING, "Node")
+    }
+
+    fn warnings(&self, kind: ObjectKind, about: &str) -> Result<Vec<&Value>, Unlisted> {
+        let listed = match self.all(kind) {
             Err(unlisted) if !unlisted.wanted => self.list(&ObjectKind::EVENT.group_kind()),
             all => all,
         };
         let is_one = |event: &&Value| {
-            text(event, "/type") == "Warning" && text(event, "/involvedObject/kind") == "Pod"
+            text(event, "/type") == "Warning" && text(event, "/involvedObject/kind") == about
         };
         Ok(listed?.iter().filter(is_one).collect())
     }

@@ -74,8 +74,12 @@ pub(super) async fn collect(api: &ApiServer, collection: &mut Collection<'_>) {
     match node {
         None => {
             let kinds = ObjectKind::ALL.iter();
-            // Pods that are Pending are among all pods, and warnings about pods among all warnings.
-            let parts = [ObjectKind::PENDING_POD, ObjectKind::POD_WARNING];
+            // Pods that are Pending are among all pods, and warnings about pods and nodes among all warnings.
+            let parts = [
+                ObjectKind::PENDING_POD,
+                ObjectKind::POD_WARNING,
+                ObjectKind::NODE_WARNING,
+            ];
             let kinds = kinds.filter(|kind| !parts.contains(kind));
             for kind in kinds.chain(ObjectKind::FOR_PEOPLE) {
                 list_all(collection, &client, *kind).await;

@@ -151,6 +151,8 @@ kinds! {
     EVENT "" "v1" "events" "Event" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, start and getOrCreateAddon (Kubernetes keeps the Events of an object in its namespace)");
     /// Warnings about pods.
     POD_WARNING "" "v1" "events" "Event" with "warnings of pods" in any("Kubernetes keeps the Events of a pod in its namespace");
+    /// Warnings about nodes.
+    NODE_WARNING "" "v1" "events" "Event" with "warnings of nodes" in only(&["default"], "k3s 037a0b6a pkg/certmonitor/certmonitor.go, Setup");
     /// The releases of a chart in Helm, one per revision: names and labels of the Secrets, without their content.
     HELM_RELEASE "" "v1" "secrets" "Secret" with "helm-releases" in any("a release is in the namespace of its chart");
     /// The Secrets with which Rancher and Harvester coordinate a node's drain: some annotations of them, and nothing else.
@@ -261,6 +263,9 @@ impl ObjectKind {
             }
             ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
             ObjectKind::POD_WARNING => &["&fieldSelector=type%3DWarning,involvedObject.kind%3DPod"],
+            ObjectKind::NODE_WARNING => {
+                &["&fieldSelector=type%3DWarning,involvedObject.kind%3DNode"]
+            }
             ObjectKind::CONFIG_MAP => {
                 &["&fieldSelector=metadata.namespace%3Dharvester-system,metadata.name%3Dvip"]
             }

@@ -116,10 +116,16 @@ pub(super) fn find_volumes(
         let name = text(volume, "/metadata/name");
         // Without its replicas, the volume itself shows a time at which it was not healthy, or none.
         let since = failed.get(name).copied();
-        let since = since.or_else(|| time(volume, "/status/lastDegradedAt"));
+        let unplaced = Condition::of(volume, "Scheduled").filter(Condition::is_false);
+        let since = since
+            .or_else(|| time(volume, "/status/lastDegradedAt"))
+            .or_else(|| unplaced?.since());
         if since.is_none() || clock.is_late(since, &VOLUME_FAULTED) {
             let since = since.map_or(String::new(), |since| format!(" since {since}"));
             let mut finding = of_volumes(&[volume], &format!("it has no healthy replica{since}"));
+            let about = subject(volume, "Volume");
+            let seen = unplaced.map(|one| condition_seen(&about, &one, one.since()));
+            finding.evidence.extend(seen);
             let mut own = replicas
                 .iter()
                 .filter(|replica| text(replica, "/spec/volumeName") == name)

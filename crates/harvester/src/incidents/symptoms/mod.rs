@@ -8,6 +8,7 @@
 //!
 //! Only a command looks for them: it reads all pods. The daemon has its probes for the node instead.
 
+mod certificates;
 mod conditions;
 mod explain;
 mod nodes;
@@ -80,10 +81,15 @@ pub(super) const DETECTORS: &[Detector] = &[
         "Machines that Rancher waits for",
         parts::find_machines,
     ),
+    Detector::new(
+        "node-certificates",
+        "certificates of RKE2 that end soon",
+        certificates::find,
+    ),
 ];
 
 /// The detectors that no verdict needs: the lists of the documentation did not have their kinds before.
-const OPTIONAL: [&str; 2] = ["api-services", "machine-conditions"];
+const OPTIONAL: [&str; 3] = ["api-services", "machine-conditions", "node-certificates"];
 
 pub(super) fn is_optional(detector: &str) -> bool {
     OPTIONAL.contains(&detector)

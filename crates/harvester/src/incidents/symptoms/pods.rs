@@ -17,12 +17,18 @@ use crate::upgrade::time;
 
 /// Why a container that crashed waits (kubernetes `pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `doBackOff`).
 pub(super) const CRASH_LOOP: &str = "CrashLoopBackOff";
-/// The kubelet doubles its pause from 10 s to at most 300 s (kubernetes `pkg/kubelet/kubelet.go`, `initialContainerRestartBackOff`,
+/// The kubelet doubles its pause from 10 s to at most 300 s (kubernetes `pkg/kubelet/kubelet.go`, `initialCrashLoopBackOff`,
 /// `MaxCrashLoopBackOff`), so five restarts in a row take five minutes.
 const LOOPS: u64 = 5;
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(300);
-/// The longest pause in the words of the kubelet.
-const LONGEST_PAUSE_IN_WORDS: &str = "back-off 5m0s";
+/// The pauses before the longest one, in the words of the kubelet. From 1.35 on, its configuration can lower the longest one.
+const SHORTER_PAUSES: [&str; 5] = [
+    "back-off 10s ",
+    "back-off 20s ",
+    "back-off 40s ",
+    "back-off 1m20s ",
+    "back-off 2m40s ",
+];
 /// After a run of this length the kubelet begins again with its shortest pause (client-go `util/flowcontrol/backoff.go`,
 /// `hasExpired`: twice the longest pause).
 const STEADY: SignedDuration = SignedDuration::from_secs(600);
@@ -123,8 +129,8 @@ fn loop_began(container: &Value, started: Option<Timestamp>) -> Option<Timestamp
     if ended.duration_since(began) >= STEADY {
         return Some(ended);
     }
-    let pause = text(container, "/state/waiting/message");
-    if !pause.is_empty() && !pause.contains(LONGEST_PAUSE_IN_WORDS) {
+    let words = text(container, "/state/waiting/message");
+    if SHORTER_PAUSES.iter().any(|pause| words.contains(pause)) {
         return Some(began);
     }
     let restarts = container.pointer("/restartCount").and_then(Value::as_i64);

@@ -95,10 +95,10 @@ fn upgrade(state: &str, node: &str, of_node: &str) -> Value {
 /// As saved: Events of all namespaces are one list.
 fn saved(objects: impl IntoIterator<Item = Value>) -> Objects {
     let mut all = cluster([]);
-    all.insert(
-        ObjectKind::POD_WARNING.group_kind(),
-        KindListing::Unknown("it is in the list of Events".to_owned()),
-    );
+    for part in [ObjectKind::POD_WARNING, ObjectKind::NODE_WARNING] {
+        let elsewhere = "it is in the list of Events".to_owned();
+        all.insert(part.group_kind(), KindListing::Unknown(elsewhere));
+    }
     for object in objects {
         all.add(object);
     }

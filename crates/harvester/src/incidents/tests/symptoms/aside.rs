@@ -167,9 +167,20 @@ fn a_faulted_volume_without_its_replicas_is_told() {
         one([ready("n1"), faulted.clone()]).severity,
         Severity::Error
     );
-    let mut young = faulted;
+    let mut young = faulted.clone();
     young["status"]["lastDegradedAt"] = json!(JUST_NOW);
     assert_eq!(found([ready("n1"), young]), []);
+    // harvester#9230: larger than all disks.
+    let mut large = faulted;
+    large["status"] = json!({"robustness": "faulted", "conditions": [{"type": "Scheduled", "status": "False",
+        "reason": "ReplicaSchedulingFailure", "message": "insufficient storage", "lastTransitionTime": LONG_AGO}]});
+    let finding = one([ready("n1"), large]);
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        told(&finding).contains("insufficient storage"),
+        "{}",
+        told(&finding)
+    );
 }
 
 #[test]

@@ -40,9 +40,18 @@ fn a_loop_is_told_with_its_newest_exit_also_if_each_run_becomes_ready() {
     assert_eq!(finding.severity, Severity::Error);
     let words = "CrashLoopBackOff, 80 restarts, last exit 2026-05-01T11:58:00Z";
     assert!(finding.message.contains(words), "{}", finding.message);
+    // The kubelet's longest pause can be a shorter one.
+    let pause = "back-off 30s restarting failed container=c";
+    let finding = one(webhook(crashed(80, SHORT_RUN, pause, SHORT_RUN[1])));
+    assert_eq!(finding.severity, Severity::Error);
     // After a long run too, if it has not been Ready for long.
     let run = ["2026-05-01T11:00:00Z", "2026-05-01T11:58:00Z"];
-    let finding = one(webhook(crashed(5, run, "back-off 10s", LONG_AGO)));
+    let finding = one(webhook(crashed(
+        5,
+        run,
+        "back-off 10s restarting failed container=c",
+        LONG_AGO,
+    )));
     assert!(finding.message.contains(LONG_AGO), "{}", finding.message);
 }
 

@@ -256,3 +256,32 @@ fn a_machine_that_rancher_waits_for_is_told_with_its_words() {
         assert!(young.iter().all(|one| one.code != Code::ProblemStays));
     }
 }
+
+#[test]
+fn certificates_that_end_within_a_month_are_told_as_rke2_tells_them() {
+    let event = |end: &str, last: &str| {
+        let message = format!(
+            "Node certificates require attention - restart rke2 on this node to trigger automatic rotation: \
+             scheduler/kube-scheduler.crt: certificate CN=kube-scheduler will expire within 120 days at {end}\n\
+             kubelet/client-kubelet.crt: certificate CN=system:node:n1,O=system:nodes will expire within 120 days at 2026-08-20T12:00:00Z"
+        );
+        json!({"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "CertificateExpirationWarning", "message": message,
+            "metadata": {"name": format!("n1.{last}"), "namespace": "default"}, "lastTimestamp": last,
+            "involvedObject": {"kind": "Node", "name": "n1"}})
+    };
+    let (earlier, later) = ("2026-05-01T11:10:00Z", "2026-05-01T11:40:00Z");
+    for (end, severity) in [
+        ("2026-05-20T12:00:00Z", Severity::Warning),
+        ("2026-05-05T12:00:00Z", Severity::Error),
+        ("2026-04-30T12:00:00Z", Severity::Error),
+    ] {
+        let finding = one([ready("n1"), event(end, later)]);
+        assert_eq!(finding.severity, severity, "{end}");
+        assert!(finding.message.contains(end), "{}", finding.message);
+    }
+    let far = event("2026-07-20T12:00:00Z", later);
+    assert_eq!(found([ready("n1"), far.clone()]), []);
+    // They were renewed since the earlier Event.
+    let old = event("2026-05-20T12:00:00Z", earlier);
+    assert_eq!(found([ready("n1"), old, far]), []);
+}
