@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 use windrow_model::text::shell_word;
 
-use super::is_platforms;
+use super::{is_platforms, is_upgrading};
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::release::written;
 use crate::objects::{ObjectKind, Objects, Unlisted, named, text};
@@ -18,6 +18,14 @@ use crate::upgrade::label;
 
 /// Helm waits ten minutes for Harvester's own charts (`timeoutSeconds`).
 const PATIENCE: SignedDuration = SignedDuration::from_mins(30);
+/// An upgrade of Harvester waits for these releases without a limit (harvester v1.8.2 `package/upgrade/upgrade_manifests.sh`,
+/// `wait_helm_release`; harvester#9374).
+const OF_UPGRADE: [(&str, &str); 4] = [
+    ("cattle-fleet-system", "fleet"),
+    ("cattle-fleet-system", "fleet-crd"),
+    ("cattle-system", "rancher"),
+    ("cattle-system", "rancher-webhook"),
+];
 const HALF_WAY: &[&str] = &["pending-install", "pending-upgrade", "pending-rollback"];
 
 pub(in crate::incidents) fn find(
@@ -54,7 +62,11 @@ pub(in crate::incidents) fn find(
                 .iter()
                 .filter(|one| label(one, "status") == "deployed");
             let deployed = deployed.max_by_key(number).copied();
-            findings.push(left(namespace, name, newest, deployed));
+            let mut finding = left(namespace, name, newest, deployed);
+            if OF_UPGRADE.contains(&(namespace, name)) && is_upgrading(objects)? {
+                finding.severity = Severity::Error;
+            }
+            findings.push(finding);
         }
     }
     Ok(findings)

@@ -175,7 +175,8 @@ fn find_of_kind(
         let mut finding = IncidentFinding::new(Code::WorkloadNotAvailable, &about, &why)
             .seen([Evidence::new(&about, "status", why.clone())]);
         finding.severity = Severity::Warning;
-        let has_none = number(object, "/status/numberAvailable") == 0;
+        let has_none = number(object, "/status/desiredNumberScheduled") > 0
+            && number(object, "/status/numberAvailable") == 0;
         if fault == SetFault::WaitsForYou {
             DELETE_ITS_PODS.clone_into(&mut finding.advice);
         } else if kind == ObjectKind::DAEMON_SET && has_none {

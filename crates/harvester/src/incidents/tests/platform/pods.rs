@@ -353,6 +353,14 @@ fn a_helm_release_of_the_platform_that_was_left_half_way_is_told_with_the_way_ba
             .advice
             .starts_with("`helm rollback fleet 9 -n cattle-fleet-system`")
     );
+    assert_eq!(finding.severity, Severity::Warning);
+    // An upgrade waits for it (harvester#9374).
+    let upgrade = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "Upgrade",
+        "metadata": {"name": "up", "namespace": "harvester-system", "labels": {
+            "harvesterhci.io/latestUpgrade": "true", "harvesterhci.io/upgradeState": "UpgradingSystemServices"}}});
+    let waits = found(&with([left(), vec![upgrade]].concat()));
+    let of_release = waits.iter().find(|one| one.code == Code::ReleaseHalfWay);
+    assert_eq!(of_release.unwrap().severity, Severity::Error);
     let first = found(&with(vec![revision(
         "fleet",
         1,
