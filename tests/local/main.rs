@@ -60,6 +60,7 @@ mod repair;
 mod report;
 mod sandbox;
 mod secrets;
+mod states;
 mod stopped_at_writes;
 mod supply_chain;
 mod system_call_faults;

@@ -47,7 +47,9 @@ fn installs(text: &str) -> bool {
 fn inputs() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut inputs = Vec::new();
-    for case in entries(&root.join("tests/cases")) {
+    let cases = entries(&root.join("tests/cases")).into_iter();
+    // The states of running clusters are no manifests.
+    for case in cases.filter(|case| !case.ends_with("states")) {
         let text = fs::read_to_string(case.join("case.yaml")).unwrap();
         let spec = yaml::parse_configuration(&text).unwrap().unwrap().to_json();
         let options: Vec<&str> = [&spec, &spec["sick"], &spec["healthy"]]
