@@ -204,13 +204,15 @@ fn list_of_names(names: &BTreeSet<String>) -> String {
 
 /// The kinds that Windrow reads from this file.
 fn kinds_at(path: &str) -> impl Iterator<Item = ObjectKind> + '_ {
-    let mut parts = path.trim_end_matches(".yaml").rsplit('/');
-    let (plural, _, group) = (parts.next(), parts.next(), parts.next());
-    let is_core = |group: &str| group.is_empty() && path.contains("/v1/");
+    let cluster = path.strip_prefix("yamls/cluster/");
+    let namespaced = path.strip_prefix("yamls/namespaced/");
+    let inside = cluster.or_else(|| Some(namespaced?.split_once('/')?.1));
+    let inside = inside.and_then(|inside| inside.strip_suffix(".yaml"));
+    let mut parts = inside.unwrap_or_default().rsplit('/');
+    let (plural, _version) = (parts.next(), parts.next());
+    let group = parts.next().unwrap_or_default();
     let kinds = ObjectKind::ALL.iter().copied();
-    kinds.filter(move |kind| {
-        Some(kind.plural) == plural && (Some(kind.group) == group || is_core(kind.group))
-    })
+    kinds.filter(move |kind| Some(kind.plural) == plural && kind.group == group)
 }
 
 /// Replaces the text `null` by what was there.
@@ -380,7 +382,7 @@ mod tests {
             ),
             ("b/yamls/namespaced/kube-system/v1/pods.yaml", bad),
             (
-                "b/yamls/namespaced/kube-system/metrics.k8s.io/v1beta1/pods.yaml",
+                "b/yamls/namespaced/kube-system/example.com/v1/nodes.yaml",
                 bad,
             ),
         ]);
@@ -396,7 +398,7 @@ mod tests {
         let unread = found.unread;
         assert_eq!(unread.len(), 2, "{unread:?}");
         assert!(unread[0].contains("componentstatuses"), "{unread:?}");
-        assert!(unread[1].contains("metrics.k8s.io"), "{unread:?}");
+        assert!(unread[1].contains("example.com"), "{unread:?}");
         assert!(!unread.concat().contains("s3cret"), "{unread:?}");
     }
 

@@ -324,7 +324,8 @@ fn unknown_upgrades(objects: &Objects, _: Timestamp) -> Found {
 pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
     let (mut causes, mut symptoms) = (Vec::new(), Vec::new());
     let (mut judged, mut unknown) = (Vec::new(), Vec::new());
-    let mut absent: BTreeMap<(GroupKind, bool), usize> = BTreeMap::new();
+    // The number of checks, and whether no verdict needs them.
+    let mut absent: BTreeMap<GroupKind, (usize, bool)> = BTreeMap::new();
     for DetectorResult { id, found } in looked {
         match found {
             Ok(found) => {
@@ -341,13 +342,15 @@ pub fn summed_up(looked: Vec<DetectorResult>, now: Timestamp) -> Diagnosis {
                     || OPTIONAL_KINDS
                         .iter()
                         .any(|kind| kind.group_kind() == unlisted.kind);
-                *absent.entry((unlisted.kind, is_optional)).or_default() += 1;
+                let (checks, are_optional) = absent.entry(unlisted.kind).or_insert((0, true));
+                *checks += 1;
+                *are_optional &= is_optional;
             }
             Err(unlisted) => unknown.push(format!("{}: {unlisted}", id.title())),
         }
     }
     let mut skipped = Vec::new();
-    for ((kind, is_optional), checks) in absent {
+    for (kind, (checks, is_optional)) in absent {
         let counted = if checks == 1 {
             "1 check".to_owned()
         } else {
