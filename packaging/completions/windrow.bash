@@ -133,9 +133,6 @@ _windrow() {
             windrow__subcmd__gates,settle)
                 cmd="windrow__subcmd__gates__subcmd__settle"
                 ;;
-            windrow__subcmd__gates,show)
-                cmd="windrow__subcmd__gates__subcmd__show"
-                ;;
             windrow__subcmd__gates__subcmd__help,apply)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__apply"
                 ;;
@@ -150,9 +147,6 @@ _windrow() {
                 ;;
             windrow__subcmd__gates__subcmd__help,settle)
                 cmd="windrow__subcmd__gates__subcmd__help__subcmd__settle"
-                ;;
-            windrow__subcmd__gates__subcmd__help,show)
-                cmd="windrow__subcmd__gates__subcmd__help__subcmd__show"
                 ;;
             windrow__subcmd__help,add)
                 cmd="windrow__subcmd__help__subcmd__add"
@@ -256,9 +250,6 @@ _windrow() {
             windrow__subcmd__help__subcmd__gates,settle)
                 cmd="windrow__subcmd__help__subcmd__gates__subcmd__settle"
                 ;;
-            windrow__subcmd__help__subcmd__gates,show)
-                cmd="windrow__subcmd__help__subcmd__gates__subcmd__show"
-                ;;
             windrow__subcmd__help__subcmd__knowledge,learn)
                 cmd="windrow__subcmd__help__subcmd__knowledge__subcmd__learn"
                 ;;
@@ -330,7 +321,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__check)
-            opts="-o -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --seeds --timeout --output --write --fail-on --accept --root --help"
+            opts="-o -q -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --output --write --fail-on --accept --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -368,7 +359,7 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --seeds)
+                --runs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -393,10 +384,6 @@ _windrow() {
                     return 0
                     ;;
                 --accept)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --root)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -426,16 +413,12 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__completion)
-            opts="-h --root --help bash fish zsh"
+            opts="-h --help bash fish zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -444,16 +427,12 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__config)
-            opts="-h --root --help show check help"
+            opts="-h --help show check help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -580,7 +559,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__diagnose)
-            opts="-o -h --from --kubeconfig --context --output --root --help"
+            opts="-o -q -h --from --kubeconfig --context --output --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -618,7 +597,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__drain__subcmd__check)
-            opts="-o -h --all --from --kubeconfig --context --output --root --help"
+            opts="-o -q -h --all --from --kubeconfig --context --output --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -656,16 +635,12 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__gates)
-            opts="-h --root --help check show apply rollback settle help"
+            opts="-h --help check apply rollback settle help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -692,13 +667,17 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__gates__subcmd__check)
-            opts="-o -h --target --output --root --help"
+            opts="-o -q -h --harvester --rke2 --output --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --target)
+                --harvester)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rke2)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -722,7 +701,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__gates__subcmd__help)
-            opts="check show apply rollback settle help"
+            opts="check apply rollback settle help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -805,20 +784,6 @@ _windrow() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        windrow__subcmd__gates__subcmd__help__subcmd__show)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         windrow__subcmd__gates__subcmd__rollback)
             opts="-y -h --yes --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -844,36 +809,6 @@ _windrow() {
                 return 0
             fi
             case "${prev}" in
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__gates__subcmd__show)
-            opts="-o -h --target --output --root --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --target)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --output)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
                 --root)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1040,7 +975,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__gates)
-            opts="check show apply rollback settle"
+            opts="check apply rollback settle"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1096,20 +1031,6 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__gates__subcmd__settle)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__help__subcmd__gates__subcmd__show)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1440,7 +1361,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__installer)
-            opts="-h --host --image --root --help"
+            opts="-h --host --image --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1454,10 +1375,6 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1466,16 +1383,12 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__knowledge)
-            opts="-h --root --help learn show help"
+            opts="-h --help learn show help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1540,21 +1453,13 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__knowledge__subcmd__learn)
-            opts="-o -h --output --root --help"
+            opts="-h --output-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --root)
+                --output-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1596,7 +1501,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__plan)
-            opts="-o -h --output --platform --harvester --rke2 --hardware --rules --root --help"
+            opts="-o -q -h --output --platform --harvester --rke2 --hardware --rules --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1642,7 +1547,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__preflight)
-            opts="-o -h --platform --version --role --production --disk-test --interface --offline --host --output --root --help"
+            opts="-o -q -h --platform --harvester --role --production --disk-test --interface --offline --from --output --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1652,7 +1557,7 @@ _windrow() {
                     COMPREPLY=($(compgen -W "harvester rke2" -- "${cur}"))
                     return 0
                     ;;
-                --version)
+                --harvester)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1668,7 +1573,7 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --host)
+                --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1692,7 +1597,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__rack)
-            opts="-o -h --listen --nodes --from --ask-token-file --ask-authority --ask-announced --kubeconfig --token-file --certificate --key --plain-http --fingerprint --state --once --output --wait --timeout --root --help"
+            opts="-o -h --listen --nodes --ask --ask-token-file --ca-file --ask-announced --kubeconfig --token-file --tls-cert-file --tls-key-file --plain-http --fingerprint --state --once --output --for --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1706,7 +1611,7 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --from)
+                --ask)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1714,7 +1619,7 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ask-authority)
+                --ca-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1730,11 +1635,11 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --certificate)
+                --tls-cert-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --key)
+                --tls-key-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1754,15 +1659,11 @@ _windrow() {
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
-                --wait)
+                --for)
                     COMPREPLY=($(compgen -W "ready" -- "${cur}"))
                     return 0
                     ;;
                 --timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --root)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1774,7 +1675,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__rehearse)
-            opts="-o -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --seeds --timeout --output --root --help"
+            opts="-o -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1812,7 +1713,7 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --seeds)
+                --runs)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1826,10 +1727,6 @@ _windrow() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml html" -- "${cur}"))
-                    return 0
-                    ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1892,7 +1789,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__replay)
-            opts="-o -h --number --step --until --why --with --output --root --help"
+            opts="-o -h --number --step --until --why --rules --harvester --rke2 --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1910,7 +1807,15 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --with)
+                --rules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --harvester)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rke2)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1934,17 +1839,13 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__report)
-            opts="-o -h --output --with-manifests --kubeconfig --timeout --root --help"
+            opts="-h --output-file --with-manifests --kubeconfig --timeout --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --output)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -o)
+                --output-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1968,7 +1869,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__sandbox)
-            opts="-h --speed --config --pause-at --seed --root --help"
+            opts="-h --speed --config --pause-at --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1990,10 +1891,6 @@ _windrow() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2002,7 +1899,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__status)
-            opts="-v -o -h --watch --verbose --output --console --root --help"
+            opts="-v -o -h --watch --verbose --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2028,12 +1925,16 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__timeline)
-            opts="-b -o -h --boot --output --root --help"
+            opts="-b -o -h --from --boot --output --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --boot)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2062,7 +1963,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__upgrade__subcmd__check)
-            opts="-o -h --to --from --kubeconfig --context --output --root --help"
+            opts="-o -q -h --to --from --kubeconfig --context --output --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2104,7 +2005,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__version)
-            opts="-o -h --output --root --help"
+            opts="-o -h --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2116,10 +2017,6 @@ _windrow() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
-                    return 0
-                    ;;
-                --root)
-                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -2156,7 +2053,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__why)
-            opts="-o -v -h --output --status --verbose --root --help"
+            opts="-o -v -h --output --from --verbose --root --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2170,7 +2067,7 @@ _windrow() {
                     COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
-                --status)
+                --from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -40,7 +40,7 @@ complete -c windrow -n "__fish_windrow_needs_command" -f -a "console" -d 'Show t
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "add" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_needs_command" -f -a "gates" -d 'Check, show, try and roll back feature gates'
+complete -c windrow -n "__fish_windrow_needs_command" -f -a "gates" -d 'Check, try and roll back feature gates'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "timeline" -d 'Show where the boot spent its time'
@@ -57,7 +57,6 @@ complete -c windrow -n "__fish_windrow_needs_command" -f -a "version" -d 'Print 
 complete -c windrow -n "__fish_windrow_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -l host -d 'The node\'s root' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'The image\'s directory with `install` and `tree`' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand installer" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
@@ -67,7 +66,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Res
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l fix -d 'Write a copy of all files into this directory, with names that RKE2 can use and applies sooner' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l seeds -d 'Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error is found in the files]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l runs -d 'Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error is found in the files]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -81,7 +80,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'Th
 unknown\t'Fail also if something could not be judged'
 warning\t'Fail also on warnings'"
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings and their reasons [default: .windrow-accept.yaml in the directory of the first input]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -96,6 +95,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
@@ -105,35 +105,34 @@ complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l reboot -d '
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l images -d 'A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in none of these lists are findings' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l fix -d 'Write a copy of all files into this directory, with names that RKE2 can use and applies sooner' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l seeds -d 'Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error is found in the files]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l runs -d 'Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error is found in the files]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l timeout -d 'Stop simulating after this long, and report the results so far' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''
 html\t'A single page for your browser'"
-complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rehearse" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform [default: the platform of the configuration, of the --host file, or of this node]' -r -f -a "harvester\t''
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform [default: the platform of the version, of the configuration, of the --from file, or of this node]' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l version -d 'The version of Harvester or RKE2 [default: the version in the --host file, then the image\'s version, then the newest known one]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role [default: the role in the configuration or in the --host file]' -r -f -a "server\t''
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l harvester -d 'Harvester\'s version [default: the version in the --from file, then the image\'s version, then the newest known one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role [default: the role in the configuration or in the --from file]' -r -f -a "server\t''
 worker\t''
 witness\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l disk-test -d 'Measure writes in this directory, on the disk that etcd will use' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l interface -d 'The interface for the check of free addresses [default: the first one of the configuration]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l host -d 'Judge a host from its saved output (`-o json`), and read nothing from this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l from -d 'Read saved data instead of this host: the output of `windrow preflight -o json`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l production -d 'Require the published values for production, or the recommended ones'
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l offline -d 'Send nothing to the network'
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l speed -d 'Speed of the node\'s clock, as a multiple of real time' -r
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l config -d 'Harvester configuration of the node, or `-` [default: a configuration with a VM and a preset storage network]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l pause-at -d 'Stop the clock at this phase, or once this file waits for its dependencies, until you press Enter (can be repeated). Windrow keeps answering' -r
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l seed -d 'Seed of the simulated timing: each seed gives another course of events' -r
-complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand sandbox" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -141,12 +140,11 @@ yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand status" -l watch -d 'Print a line with time and host for every change, until interrupted; with -v the whole state at each change'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s v -l verbose -d 'Show everything, including applied files and passing probes'
-complete -c windrow -n "__fish_windrow_using_subcommand status" -l console -d 'Print one line of at most 65 characters'
 complete -c windrow -n "__fish_windrow_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand why" -l status -d 'Use this status document (from any node and time), or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand why" -l from -d 'Read saved data instead of this node: a status document (from any node and time), or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand why" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s v -l verbose -d 'Show everything: the rule behind each requirement, its state or expression, and every piece of evidence'
 complete -c windrow -n "__fish_windrow_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -172,48 +170,42 @@ complete -c windrow -n "__fish_windrow_using_subcommand add" -l root -d 'Use the
 complete -c windrow -n "__fish_windrow_using_subcommand add" -l force -d 'Also add files that RKE2 would refuse'
 complete -c windrow -n "__fish_windrow_using_subcommand add" -l replace -d 'Replace files of the same name with different content'
 complete -c windrow -n "__fish_windrow_using_subcommand add" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "check" -d 'Check gates and arguments, and print all problems'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "show" -d 'Show all gates and the source of each'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "apply" -d 'Try the configured gates on this running server'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check show apply rollback settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l target -d 'The version that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check apply rollback settle help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check apply rollback settle help" -f -a "check" -d 'Check gates and arguments, and show the source and the effect of each gate'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check apply rollback settle help" -f -a "apply" -d 'Try the configured gates on this running server'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check apply rollback settle help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check apply rollback settle help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and not __fish_seen_subcommand_from check apply rollback settle help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l harvester -d 'Harvester\'s version, if it decides RKE2\'s' -r
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l rke2 -d 'RKE2\'s version: the one that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l target -d 'The version that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
-json\t''
-yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -l force -d 'Also try gates that the check refuses: the trial shows whether the check was right. Ignores an upgrade in progress, other servers that are not ready, and failed trials on other servers'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask for confirmation'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s y -l yes -d 'Do not ask whether rke2-server may be restarted'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s y -l yes -d 'Do not ask for confirmation'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from rollback" -s h -l help -d 'Print help'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from settle" -s h -l help -d 'Print help'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check gates and arguments, and print all problems'
-complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show all gates and the source of each'
+complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check gates and arguments, and show the source and the effect of each gate'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "apply" -d 'Try the configured gates on this running server'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'
 complete -c windrow -n "__fish_windrow_using_subcommand gates; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l from -d 'Read saved data instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand diagnose" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l undo -d 'Undo this repair (default: the newest): restore all values that nothing else has changed since' -r
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
@@ -222,6 +214,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand repair" -l root -d 'Use 
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -l dry-run -d 'Only show the exact requests, and whether kube-apiserver would accept those that it can dry-run'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -s y -l yes -d 'Do not ask for confirmation'
 complete -c windrow -n "__fish_windrow_using_subcommand repair" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand timeline" -l from -d 'Read saved data instead of this node: a boot log, an archive of `windrow report`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand timeline" -s b -l boot -d 'The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand timeline" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -229,22 +222,23 @@ yaml\t''
 svg\t'A picture'"
 complete -c windrow -n "__fish_windrow_using_subcommand timeline" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand timeline" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand report" -s o -l output -d 'The archive to write; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand report" -l output-file -d 'The file to write: an archive; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l kubeconfig -d 'The cluster\'s kubeconfig [default: the node\'s own]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'Maximum time to collect, at most 1h; the archive omits anything that takes longer. A number without a unit is in seconds' -r
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Also include the manifests, not only a list of their objects; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it, Windrow skips the checks that depend on it' -r
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved data instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l from -d 'Read saved data instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s o -l output -d 'Output format' -r -f -a "table\t''
@@ -252,30 +246,29 @@ json\t''
 yaml\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -l all -d 'Check every node, each as if you drained only this one'
+complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand drain-check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l listen -d 'Accept events (POST /events) and serve the page here: over HTTP on loopback, otherwise over HTTPS and with a token' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l nodes -d 'The expected nodes: a list in YAML or CSV with name, mac, serial, host, role, rack, url, fingerprint; or Inventory objects of Harvester\'s Seeder' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l from -d 'Poll this status server (https://node:9346/status); can be repeated' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask -d 'Poll this status server (https://node:9346/status); can be repeated' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-token-file -d 'The token of the nodes\' status servers' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-authority -d 'CA certificates for status servers without a fingerprint' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ca-file -d 'CA certificates for status servers without a fingerprint' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l ask-announced -d 'Also poll the status servers that nodes announce in their events, but only on the sending host' -r -f -a "known\t'Servers whose certificate is in the list of expected nodes'
 any\t'All servers: every host that may send events also gets the token of the nodes\' status servers'"
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l kubeconfig -d 'Watch the Nodes of this cluster: condition windrow.dev/BootstrapIncomplete and annotation windrow.dev/bootstrap' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l token-file -d 'The token that clients must send: as a bearer token, or as the password in a browser' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l certificate -d 'Serve over HTTPS with this certificate (PEM), also on loopback; reloaded when it changes [default: a self-signed certificate, kept in --state]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l key -d 'The certificate\'s key (PEM)' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l fingerprint -d 'With --once and --wait: the SHA-256 of the certificate of a rack on another host' -r
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l tls-cert-file -d 'Serve over HTTPS with this certificate (PEM), also on loopback; reloaded when it changes [default: a self-signed certificate, kept in --state]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l tls-key-file -d 'The certificate\'s key (PEM)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l fingerprint -d 'With --once and --for: the SHA-256 of the certificate of a rack on another host' -r
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l state -d 'Keep the received state in this directory, across restarts' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -s o -l output -d 'Output format, with --once' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l wait -d 'Exit when all expected nodes are Ready, or after --timeout' -r -f -a "ready\t''"
+complete -c windrow -n "__fish_windrow_using_subcommand rack" -l for -d 'Exit when all expected nodes are Ready, or after --timeout' -r -f -a "ready\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l timeout -d 'Maximum time to wait, for example 90s, 15m or 2h [default: no limit]' -r
-complete -c windrow -n "__fish_windrow_using_subcommand rack" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l plain-http -d 'Serve over HTTP on any address: for an HTTPS proxy, or a network where no one else can listen'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -l once -d 'Print the nodes and exit: from the rack that listens at this address, otherwise after polling once'
 complete -c windrow -n "__fish_windrow_using_subcommand rack" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "show" -d 'Show the effective configuration'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and not __fish_seen_subcommand_from show check help" -f -a "check" -d 'Check settings and rules, and list all errors'
@@ -291,15 +284,13 @@ complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "show" -d 'Show the effective configuration'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "check" -d 'Check settings and rules, and list all errors'
 complete -c windrow -n "__fish_windrow_using_subcommand config; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "learn" -d 'Learn providers and durations from recorded boots'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "show" -d 'Show everything that is known'
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and not __fish_seen_subcommand_from learn show help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -s o -l output -d 'The knowledge file to write [default: standard output]' -r -F
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -l output-file -d 'The file to write: the learned knowledge [default: standard output]' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from learn" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'Further knowledge (a file or directory; can be repeated)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_seen_subcommand_from show" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
@@ -311,7 +302,9 @@ complete -c windrow -n "__fish_windrow_using_subcommand knowledge; and __fish_se
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l number -d 'Only this one of several recordings in the file, counted from 1; each start of the daemon begins a new one' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l until -d 'Stop before the first decision after this time or this duration since the recording began (`2026-01-01T00:05:00Z`, `4m30s`), and show the state' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -l why -d 'Explain this file or object in its state at the end, or at the time of --until' -r
-complete -c windrow -n "__fish_windrow_using_subcommand replay" -l with -d 'Show the holds and releases with these rule packs instead (a file or directory; can be repeated); a pack replaces the recorded pack of the same name. Or simulate the recorded files with this version of Harvester (of RKE2 on a node without Harvester)' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l rules -d 'A directory or file with additional rule packs; can be repeated. Shows the holds and releases with them; a pack replaces the recorded pack of the same name' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l harvester -d 'Harvester\'s version: simulate the recorded files with this version instead of replaying the decisions' -r
+complete -c windrow -n "__fish_windrow_using_subcommand replay" -l rke2 -d 'RKE2\'s version: the same for the files of a node without Harvester' -r
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
@@ -320,12 +313,10 @@ complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand completion" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand completion" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand version" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
 yaml\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand version" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand version" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "installer" -d 'Install Windrow on the node whose root is mounted here'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "check" -d 'Validate a node\'s configuration and simulate its boot'
@@ -340,7 +331,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_see
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "hold" -d 'Hold manifests, so that RKE2 does not apply them'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "release" -d 'Release held manifests, so that RKE2 applies them'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "add" -d 'Add manifests to a running node without a race'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "gates" -d 'Check, show, try and roll back feature gates'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "gates" -d 'Check, try and roll back feature gates'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "diagnose" -d 'Find known problems, and show evidence and fix'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "repair" -d 'Fix a problem that `windrow diagnose` found'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "timeline" -d 'Show where the boot spent its time'
@@ -355,8 +346,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_see
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "completion" -d 'Print completions for a shell'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "version" -d 'Print the version of this program'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and not __fish_seen_subcommand_from installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check gates and arguments, and print all problems'
-complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "show" -d 'Show all gates and the source of each'
+complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "check" -d 'Check gates and arguments, and show the source and the effect of each gate'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "apply" -d 'Try the configured gates on this running server'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "rollback" -d 'Undo the last change of gates, or end the running trial'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from gates" -f -a "settle" -d 'Remove the gates from Windrow\'s drop-in that the starting RKE2 would refuse (systemd runs this before each start of RKE2)'

@@ -23,9 +23,9 @@ use crate::observe::rke2::admin_kubeconfig;
 /// The source of a cluster's objects.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ObjectSource {
-    /// Read saved objects instead of the cluster: an archive of `windrow report`, a support bundle of
+    /// Read saved data instead of the cluster: an archive of `windrow report`, a support bundle of
     /// Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`
-    #[arg(long, value_name = "REPORT", conflicts_with_all = ["kubeconfig", "context"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     from: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,

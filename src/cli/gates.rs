@@ -8,6 +8,7 @@ mod trial;
 use std::path::PathBuf;
 
 use windrow_gates::{ResolvedVersion, TargetVersion};
+use windrow_harvester::HarvesterVersion;
 use windrow_plan::version::Version;
 
 use self::inputs::GateInputs;
@@ -20,7 +21,7 @@ use crate::daemon::gates::hook;
 use crate::layout::Layout;
 use crate::report::journal;
 
-/// Check, show, try and roll back feature gates
+/// Check, try and roll back feature gates
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -29,10 +30,8 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum GatesVerb {
-    /// Check gates and arguments, and print all problems
+    /// Check gates and arguments, and show the source and the effect of each gate
     Check(LookArgs),
-    /// Show all gates and the source of each
-    Show(LookArgs),
     /// Try the configured gates on this running server
     ///
     /// Restarts rke2-server, and rolls everything back if kube-apiserver does not come up with the gates.
@@ -51,18 +50,20 @@ struct LookArgs {
     /// user-data, yip files, or `-` [default: this node's configuration]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The version that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]
+    /// Harvester's version, if it decides RKE2's
+    #[arg(long, value_name = "VERSION", conflicts_with = "rke2")]
+    harvester: Option<HarvesterVersion>,
+    /// RKE2's version: the one that will start, for example v1.35 or v1.35.6+rke2r1 [default: detected]
     #[arg(long, value_name = "VERSION")]
-    target: Option<Version>,
+    rke2: Option<Version>,
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let (look, shows) = match args.verb {
-        GatesVerb::Check(look) => (look, false),
-        GatesVerb::Show(look) => (look, true),
+    let look = match args.verb {
+        GatesVerb::Check(look) => look,
         GatesVerb::Apply(apply) => return trial::apply(&apply, context),
         GatesVerb::Rollback(rollback) => return trial::rollback(&rollback, context),
         GatesVerb::Settle => return Ok(before_start(&context.layout)),
@@ -78,9 +79,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     {
         return Ok(exit);
     }
-    let resolved = match look.target {
+    let of_release = look.harvester.map(HarvesterVersion::rke2);
+    let resolved = match look.rke2.map(Some).or(of_release) {
         Some(version) => ResolvedVersion {
-            target: TargetVersion::Known(version),
+            target: version.map_or(TargetVersion::Unknown, TargetVersion::Known),
             because: "from the command line".to_owned(),
         },
         None if look.paths.is_empty() => found_out(&context.layout, &inputs.data_dir)?,
@@ -92,7 +94,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         },
         None => ResolvedVersion {
             target: TargetVersion::Unknown,
-            because: "set it with --target".to_owned(),
+            because: "set it with --rke2".to_owned(),
         },
     };
     let on_node = look.paths.is_empty();
@@ -102,8 +104,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut report = judge(inputs, &resolved);
     if on_node {
         confirm(context, &data_dir, &resolved, &mut report)?;
-    }
-    if shows && on_node {
         observe(context, &data_dir, &mut report)?;
     }
     report.leave_unread(unread);
@@ -113,7 +113,6 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     Ok(match report.starts {
-        _ if shows => Exit::Ok,
         Some(true) if not_looked_at => Exit::Unknown,
         Some(true) => Exit::Ok,
         Some(false) => Exit::Failed,

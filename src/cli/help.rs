@@ -76,7 +76,7 @@ pub const GROUPS: &[VerbGroup] = &[
                         "Check whether this host can become this node.",
                     ),
                     (
-                        "windrow preflight --platform harvester --version v1.8.1 --role witness",
+                        "windrow preflight --harvester v1.8.1 --role witness",
                         "Check without a configuration.",
                     ),
                     (
@@ -85,7 +85,7 @@ pub const GROUPS: &[VerbGroup] = &[
                     ),
                     (
                         "windrow preflight -o json harvester-config.yaml",
-                        "Print the result for an inventory. If you save it, --host judges it on another host.",
+                        "Print the result for an inventory. If you save it, --from judges it on another host.",
                     ),
                 ],
             },
@@ -190,7 +190,7 @@ pub const GROUPS: &[VerbGroup] = &[
                 verb: "gates",
                 examples: &[
                     (
-                        "windrow gates check --target v1.35",
+                        "windrow gates check --rke2 v1.35",
                         "Check before an upgrade whether every component would start with the current gates.",
                     ),
                     (
@@ -233,7 +233,7 @@ pub const GROUPS: &[VerbGroup] = &[
                     ),
                     ("windrow timeline --boot -1", "Show the boot before it."),
                     (
-                        "windrow timeline report.tar.gz",
+                        "windrow timeline --from report.tar.gz",
                         "Show the boot of a node from its report.",
                     ),
                 ],
@@ -241,7 +241,7 @@ pub const GROUPS: &[VerbGroup] = &[
             VerbHelp {
                 verb: "report",
                 examples: &[(
-                    "windrow report -o report.tar.gz",
+                    "windrow report --output-file report.tar.gz",
                     "Write one redacted archive for support.",
                 )],
             },
@@ -286,7 +286,7 @@ pub const GROUPS: &[VerbGroup] = &[
                         "Print the state of the running rack.",
                     ),
                     (
-                        "windrow rack --wait ready --timeout 45m --nodes rack1.csv",
+                        "windrow rack --for ready --timeout 45m --nodes rack1.csv",
                         "Wait in a script until all nodes are ready.",
                     ),
                 ],
@@ -314,11 +314,11 @@ pub const GROUPS: &[VerbGroup] = &[
                 examples: &[
                     ("windrow knowledge show", "Show all knowledge of this node."),
                     (
-                        "windrow knowledge learn reports/ -o learned.yaml",
+                        "windrow knowledge learn reports/ --output-file learned.yaml",
                         "Learn from all boot logs and reports in a directory.",
                     ),
                     (
-                        "windrow knowledge learn learned.yaml report.tar.gz -o learned.yaml",
+                        "windrow knowledge learn learned.yaml report.tar.gz --output-file learned.yaml",
                         "Add a boot to the knowledge of a file.",
                     ),
                 ],

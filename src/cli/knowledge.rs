@@ -26,7 +26,7 @@ enum KnowledgeVerb {
     Learn(learn::Args),
     /// Show everything that is known
     Show {
-        /// Further knowledge (a file or directory; can be repeated)
+        /// A directory or file with additional rule packs or knowledge; can be repeated
         #[arg(long, value_name = "PATH")]
         rules: Vec<PathBuf>,
         /// Output format

@@ -25,6 +25,7 @@ mod inputs;
 mod installer;
 mod knowledge;
 mod manual;
+mod options;
 mod output;
 mod plan;
 mod preflight;
@@ -53,6 +54,7 @@ use crate::fs::confine;
 use crate::layout::Layout;
 use crate::panics::print_no_caught_panics;
 use context::Context;
+use options::VerbOptions;
 use out::{complain, style};
 use windrow_daemon::VERSION;
 
@@ -61,14 +63,8 @@ use windrow_daemon::VERSION;
 #[command(name = "windrow", version = VERSION, arg_required_else_help = true)]
 struct Cli {
     /// Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        default_value = "/",
-        hide_default_value = true
-    )]
-    root: PathBuf,
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -142,11 +138,12 @@ impl Verb {
 pub fn main() -> ExitCode {
     print_no_caught_panics();
     let called = std::env::args_os().next().unwrap_or_default();
-    let parsed = command_as(&called)
-        .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = match parsed {
-        Ok(cli) => cli,
+    let parsed = command_as(&called).try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, VerbOptions::of(&matches)))
+    });
+    let (cli, options) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // --help and --version come as errors too, but are not errors.
             let exit = if error.use_stderr() {
@@ -159,11 +156,23 @@ pub fn main() -> ExitCode {
             return exit.into();
         }
     };
-    if let Err(error) = confine(&cli.root) {
-        eprintln!("windrow: --root {}: {error}", cli.root.display());
+    let root = match (options.root, cli.root) {
+        (Some(root), _) => root,
+        (None, None) => PathBuf::from("/"),
+        (None, Some(_)) if !options.reads_node => {
+            eprintln!("windrow: --root: this verb reads no node");
+            return Exit::Usage.into();
+        }
+        (None, Some(root)) => root,
+    };
+    if let Err(error) = confine(&root) {
+        eprintln!("windrow: --root {}: {error}", root.display());
         return Exit::Failure.into();
     }
-    let context = Context::new(Layout::new(cli.root));
+    if options.quiet {
+        out::be_quiet();
+    }
+    let context = Context::new(Layout::new(root));
     match cli.verb.run(&context) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -174,7 +183,7 @@ pub fn main() -> ExitCode {
 }
 
 pub fn command() -> clap::Command {
-    help::with_help(Cli::command(), "windrow")
+    help::with_help(options::with_options(Cli::command()), "windrow")
 }
 
 /// As [`command`], under the name of the program: as `kubectl-windrow` it is a plugin, and its help speaks of `kubectl
@@ -182,7 +191,8 @@ pub fn command() -> clap::Command {
 fn command_as(called: &OsStr) -> clap::Command {
     match Path::new(called).file_name() {
         Some(name) if name == "kubectl-windrow" => {
-            help::with_help(Cli::command(), "kubectl windrow").bin_name("kubectl windrow")
+            let command = options::with_options(Cli::command());
+            help::with_help(command, "kubectl windrow").bin_name("kubectl windrow")
         }
         _ => command(),
     }

@@ -5,6 +5,7 @@
 //! more (`windrow report 2>&1 | head`), they write nothing, and the verb still finishes its work.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::termios::tcgetwinsize;
 
@@ -74,8 +75,18 @@ pub(super) fn complain<E: std::fmt::Display>(errors: &[E]) {
     }
 }
 
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// `--quiet`: from now on, standard output stays empty.
+pub(super) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
 /// Prints a rendered text. It is already printable.
 pub(super) fn print_whole(text: &str) -> anyhow::Result<()> {
+    if QUIET.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     match stdout().write_all(text.as_bytes()) {
         // A closed pipe (`windrow plan | head`) is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

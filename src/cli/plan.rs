@@ -38,7 +38,7 @@ pub(super) struct Args {
     #[command(flatten)]
     versions: NamedVersions,
     /// A directory or file with additional rule packs or knowledge; can be repeated
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "PATH")]
     rules: Vec<PathBuf>,
 }
 

@@ -5,6 +5,7 @@ mod wanted;
 
 use std::path::{Path, PathBuf};
 
+use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::Platform;
 use windrow_preflight::{Preflight, preflight};
 
@@ -24,14 +25,13 @@ pub(super) struct Args {
     /// The node's configuration: a Harvester configuration, cloud-init user-data, or `-` [default: this node's]
     #[arg(value_name = "CONFIG")]
     config: Option<PathBuf>,
-    /// The platform [default: the platform of the configuration, of the --host file, or of this node]
+    /// The platform [default: the platform of the version, of the configuration, of the --from file, or of this node]
     #[arg(long, value_parser = platform(), value_name = "PLATFORM")]
     platform: Option<Platform>,
-    /// The version of Harvester or RKE2 [default: the version in the --host file, then the image's version, then the newest
-    /// known one]
-    #[arg(long, value_name = "VERSION")]
-    version: Option<String>,
-    /// The role [default: the role in the configuration or in the --host file]
+    /// Harvester's version [default: the version in the --from file, then the image's version, then the newest known one]
+    #[arg(long, value_name = "VERSION", conflicts_with = "platform")]
+    harvester: Option<HarvesterVersion>,
+    /// The role [default: the role in the configuration or in the --from file]
     #[arg(long, value_enum, value_name = "ROLE")]
     role: Option<NamedRole>,
     /// Require the published values for production, or the recommended ones
@@ -46,9 +46,9 @@ pub(super) struct Args {
     /// Send nothing to the network
     #[arg(long)]
     offline: bool,
-    /// Judge a host from its saved output (`-o json`), and read nothing from this host
+    /// Read saved data instead of this host: the output of `windrow preflight -o json`, or `-`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["disk_test", "interface", "offline"])]
-    host: Option<PathBuf>,
+    from: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
@@ -62,7 +62,7 @@ enum NamedRole {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let saved = match args.host.as_deref().map(saved).transpose() {
+    let saved = match args.from.as_deref().map(saved).transpose() {
         Ok(saved) => saved,
         Err(why) => {
             eprintln!("windrow: {why}");

@@ -39,7 +39,7 @@ use crate::render::rack_table;
 const LISTEN: &str = "127.0.0.1:9347";
 /// How long `--once` waits for answers.
 const ONCE: Duration = Duration::from_secs(20);
-/// How often `--wait` looks.
+/// How often `--for` looks.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Show many nodes on one page
@@ -56,13 +56,13 @@ pub(super) struct Args {
     nodes: Option<PathBuf>,
     /// Poll this status server (https://node:9346/status); can be repeated
     #[arg(long, value_name = "URL")]
-    from: Vec<String>,
+    ask: Vec<String>,
     /// The token of the nodes' status servers
     #[arg(long, value_name = "FILE")]
     ask_token_file: Option<PathBuf>,
     /// CA certificates for status servers without a fingerprint
     #[arg(long, value_name = "FILE")]
-    ask_authority: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
     /// Also poll the status servers that nodes announce in their events, but only on the sending host
     #[arg(long, value_name = "WHICH", value_enum, requires = "ask_token_file")]
     ask_announced: Option<AskAnnounced>,
@@ -74,15 +74,15 @@ pub(super) struct Args {
     token_file: Option<PathBuf>,
     /// Serve over HTTPS with this certificate (PEM), also on loopback; reloaded when it changes [default: a self-signed
     /// certificate, kept in --state]
-    #[arg(long, value_name = "FILE", requires = "key")]
-    certificate: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_key_file")]
+    tls_cert_file: Option<PathBuf>,
     /// The certificate's key (PEM)
-    #[arg(long, value_name = "FILE", requires = "certificate")]
-    key: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_key_file: Option<PathBuf>,
     /// Serve over HTTP on any address: for an HTTPS proxy, or a network where no one else can listen
-    #[arg(long, conflicts_with = "certificate")]
+    #[arg(long, conflicts_with = "tls_cert_file")]
     plain_http: bool,
-    /// With --once and --wait: the SHA-256 of the certificate of a rack on another host
+    /// With --once and --for: the SHA-256 of the certificate of a rack on another host
     #[arg(long, value_name = "SHA256", value_parser = fingerprint)]
     fingerprint: Option<String>,
     /// Keep the received state in this directory, across restarts
@@ -96,9 +96,9 @@ pub(super) struct Args {
     output: Output,
     /// Exit when all expected nodes are Ready, or after --timeout
     #[arg(long, value_name = "WHAT", value_parser = ["ready"], conflicts_with = "once")]
-    wait: Option<String>,
+    r#for: Option<String>,
     /// Maximum time to wait, for example 90s, 15m or 2h [default: no limit]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "wait")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "for")]
     timeout: Option<Duration>,
 }
 
@@ -113,7 +113,7 @@ pub(super) fn run(args: Args, _: &Context) -> anyhow::Result<Exit> {
     if args.once {
         return once(&args, rack);
     }
-    if args.wait.is_some() {
+    if args.r#for.is_some() {
         return wait(&args, rack);
     }
     serve(&args, rack)
@@ -157,7 +157,7 @@ fn once(args: &Args, prepared: Prepared) -> anyhow::Result<Exit> {
     match runtime.block_on(running(&args.running(), prepared.token.as_deref())) {
         Ok(Some(view)) => return show(args.output, &view),
         Ok(None) if prepared.asked.is_empty() && args.kubeconfig.is_none() => eprintln!(
-            "windrow: no rack listens at {}, and there is no other source (--nodes with url, --from, --kubeconfig)",
+            "windrow: no rack listens at {}, and there is no other source (--nodes with url, --ask, --kubeconfig)",
             args.listen
         ),
         Ok(None) => {}

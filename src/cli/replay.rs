@@ -10,18 +10,20 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windrow_decide::Status;
 use windrow_decide::flight::RecordedDecision;
+use windrow_harvester::HarvesterVersion;
 use windrow_plan::rules::{RuleSet, parse_duration};
+use windrow_plan::version::Version;
 use windrow_replay::{
     ChangedTimes, Difference, Flights, Replay, ReplayedDecision, Segment, changes, recorded_times,
 };
 
+use self::with_version::OtherVersion;
 use super::inputs::{is_standard_input, rule_files, standard_input};
 use super::out::{print_whole, write_out};
 use super::output::Output;
 use super::{Context, Exit, complain, why};
 use crate::archive::{LARGEST_FLIGHT, read_flights};
 use crate::files::read_at_most;
-use crate::fs;
 use crate::json_values::ValueBudget;
 
 /// Replay recorded decisions, and compare the results
@@ -44,11 +46,16 @@ pub(super) struct Args {
     /// Explain this file or object in its state at the end, or at the time of --until
     #[arg(long, value_name = "FILE|OBJECT")]
     why: Option<String>,
-    /// Show the holds and releases with these rule packs instead (a file or directory; can be
-    /// repeated); a pack replaces the recorded pack of the same name. Or simulate the recorded files
-    /// with this version of Harvester (of RKE2 on a node without Harvester)
-    #[arg(long, value_name = "RULES|VERSION", conflicts_with = "step")]
-    with: Vec<PathBuf>,
+    /// A directory or file with additional rule packs; can be repeated. Shows the holds and releases with them; a pack
+    /// replaces the recorded pack of the same name
+    #[arg(long, value_name = "PATH", conflicts_with = "step")]
+    rules: Vec<PathBuf>,
+    /// Harvester's version: simulate the recorded files with this version instead of replaying the decisions
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["step", "rules", "rke2", "until", "why"])]
+    harvester: Option<HarvesterVersion>,
+    /// RKE2's version: the same for the files of a node without Harvester
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["step", "rules", "until", "why"])]
+    rke2: Option<Version>,
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
@@ -130,13 +137,10 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         )]);
         return Ok(Exit::Usage);
     };
-    if let [with] = &args.with[..]
-        && !fs::exists(with)
-        && let Some(version) = with.to_str().filter(|text| with_version::is_version(text))
-    {
+    if let Some(version) = OtherVersion::of(&args) {
         return with_version::rehearse_recorded(segments, version, args.output);
     }
-    let further = match packs(&args.with) {
+    let further = match packs(&args.rules) {
         Ok(further) => further,
         Err(errors) => {
             complain(&errors);
@@ -235,7 +239,7 @@ struct Show<'a> {
 
 impl Show<'_> {
     fn fly(&mut self, segment: &Segment, further: &[(String, String)]) -> anyhow::Result<Flown> {
-        let other = !self.args.with.is_empty();
+        let other = !self.args.rules.is_empty();
         let mut replay = match other {
             true => Replay::with_rules(segment, further.to_vec()),
             false => Replay::new(segment),

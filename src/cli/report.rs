@@ -32,9 +32,9 @@ const FOREIGN_MARKER: u64 = 64 << 10;
 /// Collect the node's state in one archive, without secrets
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The archive to write; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// The file to write: an archive; `-` is standard output [default: windrow-report-HOST-TIME.tar.gz here]
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
     /// Also include the manifests, not only a list of their objects; Secrets without their data
     #[arg(long)]
     with_manifests: bool,
@@ -58,10 +58,10 @@ fn patience(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let standard = args.output.as_deref() == Some(Path::new("-"));
+    let standard = args.output_file.as_deref() == Some(Path::new("-"));
     if standard && stdout().is_terminal() {
         eprintln!(
-            "windrow: the archive cannot be written to a terminal: set a file with -o, or redirect the output"
+            "windrow: the archive cannot be written to a terminal: set a file with --output-file, or redirect the output"
         );
         return Ok(Exit::Usage);
     }
@@ -106,7 +106,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let path = args
-        .output
+        .output_file
         .unwrap_or_else(|| PathBuf::from(format!("{}.tar.gz", head.name())));
     write(&path, &bytes)?;
     summary(&index, bytes.len(), &path.display().to_string());

@@ -33,9 +33,6 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
-    /// Print one line of at most 65 characters
-    #[arg(long, conflicts_with = "output")]
-    console: bool,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
@@ -51,7 +48,7 @@ fn watch(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut follow = Follow::file(&context.layout.status())?;
     let host = host();
     let mut out = stdout();
-    let by_line = args.output == Output::Table && !args.console && !args.verbose;
+    let by_line = args.output == Output::Table && !args.verbose;
     let full_screen = out.is_terminal() && args.output == Output::Table && args.verbose;
     let mut before: Option<Status> = None;
     loop {
@@ -105,9 +102,6 @@ fn host() -> String {
 
 fn text(args: &Args, found: &FoundStatus, now: Timestamp) -> anyhow::Result<String> {
     let status = found.shown();
-    if args.console {
-        return Ok(one_line(&status, now) + "\n");
-    }
     let table = || printable_colours(&table(&status, found, args.verbose, now));
     args.output.render(&status, table)
 }

@@ -27,8 +27,8 @@ const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/fli
 /// Also shows the chain of waits that decided when the boot ended.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A boot log, an archive of `windrow report`, or `-` [default: this node's boot log]
-    #[arg(value_name = "FLIGHT|REPORT")]
+    /// Read saved data instead of this node: a boot log, an archive of `windrow report`, or `-`
+    #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// The boot, as in journalctl: 0 is the last one, -1 the one before it, 1 the first one
     #[arg(

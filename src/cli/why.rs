@@ -37,9 +37,9 @@ pub(super) struct Args {
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(Output::DOCUMENT), default_value = "table")]
     output: Output,
-    /// Use this status document (from any node and time), or `-`
+    /// Read saved data instead of this node: a status document (from any node and time), or `-`
     #[arg(long, value_name = "FILE")]
-    status: Option<PathBuf>,
+    from: Option<PathBuf>,
     /// Show everything: the rule behind each requirement, its state or expression, and every piece of evidence
     #[arg(short, long)]
     verbose: bool,
@@ -47,7 +47,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let asked = args.what.join(" ");
-    let (status, at) = match &args.status {
+    let (status, at) = match &args.from {
         // A document from another time is explained as of its own time.
         Some(path) => match document::read_named(path) {
             Ok(status) => {
@@ -69,7 +69,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
                     if let Some(answer) = explain_code(&asked) {
                         return print(&args, &answer, now);
                     }
-                    eprintln!("To explain an old document: windrow why --status FILE {asked}");
+                    eprintln!("To explain an old document: windrow why --from FILE {asked}");
                     return Ok(Exit::Unknown);
                 }
             }

@@ -16,7 +16,7 @@ use windrow_model::unchecked::NotChecked;
 use super::table::{Style, findings};
 use crate::printable::printable;
 
-/// What `windrow gates check -o json` and `windrow gates show -o json` print. The names of its fields never change.
+/// What `windrow gates check -o json` prints. The names of its fields never change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatesReport {

@@ -317,10 +317,10 @@ fn is_made_again(node: Node, root: &Path) {
     let kept: String = text.split_inclusive('\n').filter(is_ours).collect();
     assert_ne!(kept, text);
     fs::write(&bare, kept).unwrap();
-    for verb in ["replay", "timeline"] {
+    for verb in [&["replay"][..], &["timeline", "--from"]] {
         let say = |flight: &Path| {
             let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
-                .arg(verb)
+                .args(verb)
                 .arg(flight)
                 .output()
                 .unwrap();
@@ -328,7 +328,7 @@ fn is_made_again(node: Node, root: &Path) {
             let text = String::from_utf8(output.stdout).unwrap();
             text.replace(flight.to_str().unwrap(), "FLIGHT")
         };
-        assert_eq!(say(&path), say(&bare), "{verb}");
+        assert_eq!(say(&path), say(&bare), "{verb:?}");
     }
 }
 

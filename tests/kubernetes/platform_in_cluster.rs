@@ -254,7 +254,12 @@ fn from_report(cluster: &Cluster) -> (i32, String) {
             .arg(&archive);
         command.output().unwrap()
     };
-    let output = windrow(&["report", "--kubeconfig", kubeconfig.to_str().unwrap(), "-o"]);
+    let output = windrow(&[
+        "report",
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+        "--output-file",
+    ]);
     assert!(output.status.success(), "{output:?}");
     let output = windrow(&["diagnose", "--from"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

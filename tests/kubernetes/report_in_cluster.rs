@@ -18,7 +18,7 @@ async fn report(root: &Path, kubeconfig: &Path) -> Archive {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root)
-        .args(["report", "-o", "-", "--kubeconfig"])
+        .args(["report", "--output-file", "-", "--kubeconfig"])
         .arg(kubeconfig)
         .output()
         .await

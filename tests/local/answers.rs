@@ -28,7 +28,7 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
     ]);
     let status = node.write("elsewhere/status.json", &status.to_string());
     let status = status.to_str().unwrap();
-    let why = |asked: &str| node.run(&["why", "--status", status, asked]);
+    let why = |asked: &str| node.run(&["why", "--from", status, asked]);
     for (asked, code, expected) in [
         // A finding, by its code and by either file.
         ("addon-collision", 4, "sub/disk.yaml"),
@@ -91,7 +91,7 @@ fn why_gives_a_released_file_no_time_while_kube_apiserver_does_not_answer() {
     let mut said = |answers: Option<bool>| {
         status["staging"]["apiAnswers"] = answers.into();
         let status = node.write("elsewhere/status.json", &status.to_string());
-        node.run(&["why", "--status", status.to_str().unwrap(), "app.yaml"])
+        node.run(&["why", "--from", status.to_str().unwrap(), "app.yaml"])
             .out
     };
     assert!(said(Some(true)).contains("within 15 s"));
@@ -173,7 +173,7 @@ fn a_verb_does_its_work_to_the_end_though_nobody_reads_what_it_says() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(node.root.path())
-        .args(["report", "-o", "report.tar.gz"])
+        .args(["report", "--output-file", "report.tar.gz"])
         .current_dir(node.root.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

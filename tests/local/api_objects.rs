@@ -141,7 +141,7 @@ fn every_mistake_of_the_list_is_named_and_a_rehearsal_has_it_refused() {
         let finding = finding.unwrap_or_else(|| panic!("{}\n{findings:#?}", mistake.text));
         assert_eq!(finding["at"][0]["line"], mistake.line, "{finding}");
 
-        let rehearsal = windrow(&["rehearse", path, "--seeds", "2"]);
+        let rehearsal = windrow(&["rehearse", path, "--runs", "2"]);
         let said = String::from_utf8_lossy(&rehearsal.stdout);
         let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(mistake.words), "{}\n{said}", mistake.text);

@@ -79,7 +79,7 @@ fn came_out(case: &Path, name: &str, options: &[String]) -> Verdict {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
     command
         .arg("rehearse")
-        .args(["--seeds", SEEDS, "-o", "json"])
+        .args(["--runs", SEEDS, "-o", "json"])
         .current_dir(case);
     if !options.iter().any(|option| option == "--node") {
         let file = format!("{name}.yaml");

@@ -13,9 +13,9 @@ const FIRST_VM: &str = "examples/first-vm/harvester-config.yaml";
 const TWICE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n";
 
 fn windrow(arguments: &[&str]) -> Output {
-    let seeds: &[&str] = match arguments.contains(&"--seeds") {
+    let seeds: &[&str] = match arguments.contains(&"--runs") {
         true => &[],
-        false => &["--seeds", "2"],
+        false => &["--runs", "2"],
     };
     Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("check")
@@ -55,7 +55,7 @@ fn text(path: &Path) -> &str {
 #[test]
 fn the_example_passes_and_says_so_in_its_first_line() {
     // Of two boots, both may be slower with Windrow.
-    let output = windrow(&[FIRST_VM, "--seeds", "20"]);
+    let output = windrow(&[FIRST_VM, "--runs", "20"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     assert_eq!(text.lines().next(), Some("pass"), "{text}");
@@ -274,7 +274,7 @@ fn the_findings_of_a_cluster_come_before_its_simulation_and_the_counts_last() {
 #[test]
 fn a_rehearsal_that_is_out_of_time_is_unknown_with_what_was_played() {
     // Not even the first seed is played to its end.
-    let (report, exit) = report(&[FIRST_VM, "--seeds", "1", "--timeout", "0s"]);
+    let (report, exit) = report(&[FIRST_VM, "--runs", "1", "--timeout", "0s"]);
     assert_eq!((report.verdict, exit), (CheckVerdict::Unknown, Some(5)));
     assert_eq!(report.nodes[0].verdict, CheckVerdict::Unknown);
     assert_eq!(report.nodes[0].seeds, 0);
@@ -293,7 +293,7 @@ fn json_and_yaml_say_the_same_and_standard_input_is_read() {
     use std::process::Stdio;
     let run = |format: &str| {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .args(["check", "--seeds", "1", "-", "-o", format])
+            .args(["check", "--runs", "1", "-", "-o", format])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -337,7 +337,7 @@ fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_a
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: t}\n",
         ),
     ]);
-    let (found, exit) = report(&[text(files.path()), "--seeds", "5"]);
+    let (found, exit) = report(&[text(files.path()), "--runs", "5"]);
     assert_eq!((found.verdict, exit), (CheckVerdict::Warn, Some(0)));
     let because = found.because.unwrap();
     assert_eq!(because.finding.code, Code::NameSparesPass);
@@ -351,7 +351,7 @@ fn what_needs_fewer_passes_under_another_name_says_how_many_seconds_and_can_be_a
     let copy = files.path().join("copy");
     windrow(&[text(files.path()), "--fix", text(&copy)]);
     assert!(copy.join("zz-cluster.yaml").exists());
-    let (mended, _) = report(&[text(&copy), "--seeds", "5"]);
+    let (mended, _) = report(&[text(&copy), "--runs", "5"]);
     assert_eq!(mended.verdict, CheckVerdict::Pass, "{:?}", mended.findings);
 
     fs::remove_dir_all(&copy).unwrap();

@@ -37,7 +37,7 @@ fn checked(format: &str) -> String {
     fs::write(directory.path().join(NAME), USER_DATA).unwrap();
     fs::write(directory.path().join(".windrow-accept.yaml"), ACCEPT).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["check", "--seeds", "1", "-o", format, NAME])
+        .args(["check", "--runs", "1", "-o", format, NAME])
         .current_dir(directory.path())
         .output()
         .unwrap();

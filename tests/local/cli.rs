@@ -12,6 +12,8 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::rooted::root_for;
+
 pub(super) use crate::support::daemon::kept_by_this_test;
 
 const MANIFESTS: &str = "var/lib/rancher/rke2/server/manifests";
@@ -70,8 +72,10 @@ impl Node {
 
     /// Runs it with one more environment variable.
     fn run_in(&self, args: &[&str], input: &str, variable: &str, value: &str) -> Ran {
-        let root = self.root.path().to_str().unwrap();
-        self.run_here(&[&["--root", root], args].concat(), input, variable, value)
+        let root = root_for(self.root.path(), args);
+        let root = root.iter().filter_map(|word| word.to_str());
+        let words: Vec<&str> = root.chain(args.iter().copied()).collect();
+        self.run_here(&words, input, variable, value)
     }
 
     /// The same in the node's directory, and on this machine unless `--root` is among the words.
@@ -323,7 +327,7 @@ fn a_status_that_nobody_keeps_is_unknown_and_says_why() {
     assert_eq!(ran.code, 5, "{ran:?}");
     assert_eq!(ran.json()["readiness"], "Unknown");
     assert_eq!(ran.json()["reason"]["code"], "state-unknown");
-    let line = node.run(&["status", "--console"]).out;
+    let line = node.run(&["console", "--once"]).out;
     assert!(line.trim_end().chars().count() <= 65, "{line}");
     assert_eq!(node.run(&["wait", "--timeout", "0s"]).code, 5);
 }
@@ -366,7 +370,7 @@ fn why_goes_down_to_the_root() {
     let status = node.write("elsewhere/status.json", STATUS);
     let status = status.to_str().unwrap();
     for asked in ["vm.yaml", "VirtualMachine/shop/till", "till"] {
-        let ran = node.run(&["why", "--status", status, asked]);
+        let ran = node.run(&["why", "--from", status, asked]);
         assert_eq!(ran.code, 3, "{ran:?}");
         let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
         for expected in [
@@ -380,18 +384,16 @@ fn why_goes_down_to_the_root() {
         }
     }
     // The short answer says nothing twice, and who asks for what only with -v.
-    let short = node.run(&["why", "--status", status, "disk.yaml"]).out;
+    let short = node.run(&["why", "--from", status, "disk.yaml"]).out;
     assert_eq!(short.matches("Namespace shop").count(), 1, "{short}");
     assert!(!short.contains("required by"), "{short}");
-    let long = node
-        .run(&["why", "-v", "--status", status, "disk.yaml"])
-        .out;
+    let long = node.run(&["why", "-v", "--from", status, "disk.yaml"]).out;
     assert!(
         long.contains("needs Namespace shop (exists)") && long.contains("required by"),
         "{long}"
     );
     let why = node
-        .run(&["why", "-o", "json", "--status", status, "vm.yaml"])
+        .run(&["why", "-o", "json", "--from", status, "vm.yaml"])
         .json();
     let step = &why["files"][0]["waitsFor"][0];
     assert_eq!(step["root"], false);
@@ -399,8 +401,8 @@ fn why_goes_down_to_the_root() {
     assert_eq!(why["asked"], 1);
     assert_eq!(why["files"][1]["file"], step["broughtBy"]);
     assert_eq!(why["files"][1]["waitsFor"][0]["root"], true);
-    assert_eq!(node.run(&["why", "--status", status, "ns.yaml"]).code, 0);
-    assert_eq!(node.run(&["why", "--status", status, "nothing"]).code, 5);
+    assert_eq!(node.run(&["why", "--from", status, "ns.yaml"]).code, 0);
+    assert_eq!(node.run(&["why", "--from", status, "nothing"]).code, 5);
 }
 
 #[test]
@@ -456,7 +458,7 @@ fn an_object_behind_the_end_of_a_document_is_an_error_with_its_line() {
         ran.out.contains(", 0 held at a fresh boot"),
         "RKE2 applies the file: {ran:?}"
     );
-    let ran = node.run(&["rehearse", "given", "--seeds", "2"]);
+    let ran = node.run(&["rehearse", "given", "--runs", "2"]);
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.out.contains("behind-document-end"), "{ran:?}");
 }
@@ -474,10 +476,10 @@ fn options_take_one_value_each_so_their_place_does_not_matter() {
         &["plan", "--rules", "rules", "given"][..],
         &["plan", "given", "--rules", "rules"],
         &["plan", "--rules", "rules", "--rules", "more", "given"],
-        &["rehearse", "--seeds", "1", "--images", "list.txt", "given"],
+        &["rehearse", "--runs", "1", "--images", "list.txt", "given"],
         &[
             "rehearse",
-            "--seeds",
+            "--runs",
             "1",
             "--images",
             "list.txt",
@@ -486,7 +488,7 @@ fn options_take_one_value_each_so_their_place_does_not_matter() {
             "given",
         ],
         &[
-            "rehearse", "--seeds", "1", "--rules", "rules", "given", "--rules", "more",
+            "rehearse", "--runs", "1", "--rules", "rules", "given", "--rules", "more",
         ],
     ] {
         let ran = node.run(args);
@@ -547,7 +549,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
             "{picture}: {ran:?}"
         );
     }
-    let ran = node.run(&["rehearse", "given", "--seeds", "2"]);
+    let ran = node.run(&["rehearse", "given", "--runs", "2"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
         ran.out
@@ -603,7 +605,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
         "{ran:?}"
     );
     assert!(ran.out.contains("sub/crd.yaml.skip"), "{ran:?}");
-    let ran = node.run(&["rehearse", "needs", "--seeds", "2"]);
+    let ran = node.run(&["rehearse", "needs", "--runs", "2"]);
     assert_eq!(ran.code, 4, "{ran:?}");
 
     // A configuration may write a marker too; one that Windrow made is lifted by Windrow.
@@ -620,7 +622,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
             .contains("by a.yaml.skip, which Windrow did not make"),
         "{ran:?}"
     );
-    let ran = node.run(&["rehearse", "user-data", "--seeds", "2"]);
+    let ran = node.run(&["rehearse", "user-data", "--runs", "2"]);
     assert!(ran.out.contains("skipped by a.yaml.skip"), "{ran:?}");
 }
 
@@ -673,13 +675,13 @@ fn a_marker_for_one_of_rke2s_own_charts_switches_it_off() {
         "given/snapshots.yaml",
         "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotClass\nmetadata:\n  name: a\ndriver: d\ndeletionPolicy: Delete\n",
     );
-    assert_eq!(node.run(&["rehearse", "given", "--seeds", "1"]).code, 0);
+    assert_eq!(node.run(&["rehearse", "given", "--runs", "1"]).code, 0);
     node.write("given/rke2-snapshot-controller-crd.yaml.skip", "");
     // Harvester's own snapshotter would bring the kind.
-    let ran = node.run(&["rehearse", "given", "--seeds", "1"]);
+    let ran = node.run(&["rehearse", "given", "--runs", "1"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     let version = ["--rke2", "v1.34.2+rke2r1"];
-    let ran = node.run(&[&["rehearse", "given", "--seeds", "1"], &version[..]].concat());
+    let ran = node.run(&[&["rehearse", "given", "--runs", "1"], &version[..]].concat());
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.out.contains("component-disabled"), "{ran:?}");
     assert!(

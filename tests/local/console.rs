@@ -293,7 +293,7 @@ fn one_line_is_for_whoever_has_one_line() {
     assert_eq!(once.status.code(), Some(3));
     let mut status = Command::new(env!("CARGO_BIN_EXE_windrow"));
     status.arg("--root").arg(node.root.path());
-    status.args(["status", "--console"]);
+    status.args(["console", "--once"]);
     let line = String::from_utf8(output(status).stdout).unwrap();
     assert!(is_whole(&line), "{line:?}");
 }

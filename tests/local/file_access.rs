@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::effects;
+use crate::support::rooted::root_for;
 
 /// Files that verbs read, below the root of the node.
 pub(crate) const READ: &[&str] = &[
@@ -53,7 +54,7 @@ pub(crate) const READ: &[&str] = &[
 ];
 
 pub(crate) const VERBS: &[&str] = &[
-    "report -o r.tgz --with-manifests",
+    "report --output-file r.tgz --with-manifests",
     "status",
     "timeline",
     "plan",
@@ -62,8 +63,8 @@ pub(crate) const VERBS: &[&str] = &[
     "check special/a.yaml",
     "add special/a.yaml",
     "replay special/a.yaml",
-    "timeline special/a.yaml",
-    "learn special/a.yaml",
+    "timeline --from special/a.yaml",
+    "knowledge learn special/a.yaml",
     "knowledge show special/a.yaml",
     "why a.yaml",
     "diagnose",
@@ -71,7 +72,7 @@ pub(crate) const VERBS: &[&str] = &[
     "upgrade-check --from special/a.json",
     "config show",
     "config check",
-    "gates show",
+    "gates check",
     "gates check special",
     "hold a.yaml",
     "release a.yaml",
@@ -108,12 +109,13 @@ fn no_verb_hangs_or_fills_the_memory_at_a_special_file() {
             }
         }
         for verb in VERBS {
+            let words: Vec<&str> = verb.split(' ').collect();
             // An address space of 2 GB, and a time that no verb needs.
             let output = Command::new("sh")
                 .args(["-c", "ulimit -v 2000000; exec timeout 60 \"$@\"", "sh"])
                 .arg(env!("CARGO_BIN_EXE_windrow"))
-                .args(["--root", "."])
-                .args(verb.split(' '))
+                .args(root_for(".", &words))
+                .args(&words)
                 .current_dir(root.path())
                 .output()
                 .unwrap();

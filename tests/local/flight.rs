@@ -71,7 +71,7 @@ fn a_replay_takes_packs_that_change_shipped_rules_and_says_where_nothing_was_com
     let pack = made.path().join("off.yaml");
     let text = "apiVersion: windrow.dev/v1\nkind: RulePack\nmetadata: {name: harvester-vm}\nrules: [{name: vm-waits-for-harvester, enabled: false}]\n";
     fs::write(&pack, text).unwrap();
-    let ran = replay(&[kept.to_str().unwrap(), "--with", pack.to_str().unwrap()]);
+    let ran = replay(&[kept.to_str().unwrap(), "--rules", pack.to_str().unwrap()]);
     assert_ne!(ran.status.code(), Some(78), "{ran:?}");
     assert!(said(&ran).contains("With these rules"), "{ran:?}");
 
@@ -252,7 +252,7 @@ fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() 
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(&root)
-        .args(["report", "-o"])
+        .args(["report", "--output-file"])
         .arg(&archive)
         .output()
         .unwrap();
@@ -289,7 +289,7 @@ fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() 
 fn a_flight_is_rehearsed_with_another_version() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flights/first-vm.jsonl");
     let kept = kept.to_str().unwrap();
-    let output = replay(&[kept, "--with", "v1.5.0"]);
+    let output = replay(&[kept, "--harvester", "v1.5.0"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     assert!(text.contains("Harvester v1.5.0"), "{text}");
@@ -297,5 +297,9 @@ fn a_flight_is_rehearsed_with_another_version() {
     let race = "it comes up, but the storage network you preset is never configured, in ";
     assert!(text.contains(race), "{text}");
     assert!(!text.contains("it never comes up"), "{text}");
-    assert_eq!(replay(&[kept, "--with", "v1.x"]).status.code(), Some(64));
+    // The recorded node has Harvester, and `v1.x` is no version.
+    for wrong in [["--harvester", "v1.x"], ["--rke2", "v1.34.2+rke2r1"]] {
+        let output = replay(&[&[kept][..], &wrong].concat());
+        assert_eq!(output.status.code(), Some(64), "{output:?}");
+    }
 }

@@ -238,7 +238,7 @@ fn a_report_of_a_tree_has_no_file_to_which_a_link_leads_out_of_it() {
         "etc/rancher/rke2/config.yaml.d/90.yaml",
         place.path("outside/etc/rancher/rke2/config.yaml"),
     );
-    let output = place.windrow(&["report", "-o", "r.tgz"]);
+    let output = place.windrow(&["report", "--output-file", "r.tgz"]);
     let shown = text(&output, &place.path("work/r.tgz"));
     assert!(
         output.status.success() && !shown.contains(SECRET),
@@ -291,7 +291,7 @@ fn an_absolute_link_leads_inside_the_tree_for_reading_writing_and_deleting() {
     assert!(place.root().join("data/rancher/windrow/requests").is_dir());
     let release = place.windrow(&["release", "a.yaml"]);
     assert!(release.status.success() && !held.exists(), "{release:?}");
-    let report = place.windrow(&["report", "-o", "r.tgz", "--with-manifests"]);
+    let report = place.windrow(&["report", "--output-file", "r.tgz", "--with-manifests"]);
     let shown = text(&report, &place.path("work/r.tgz"));
     assert!(
         shown.contains("ID=willow") && shown.contains("ConfigMap"),

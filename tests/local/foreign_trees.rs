@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use crate::support::apiserver::ApiServer;
+use crate::support::rooted::root_for;
 
 const KUBECONFIG: &str = "etc/rancher/rke2/rke2.yaml";
 
@@ -20,7 +21,7 @@ fn write(root: &Path, path: &str, content: impl AsRef<[u8]>) {
 
 fn windrow(root: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
-    command.arg("--root").arg(root).args(args);
+    command.args(root_for(root, args)).args(args);
     command.env("NO_COLOR", "1").output().unwrap()
 }
 
@@ -50,13 +51,12 @@ fn no_verb_contacts_the_cluster_of_another_machine_unless_its_kubeconfig_is_name
     let archive = archive.to_str().unwrap();
     let why = "not used, because the tree belongs to another machine";
     for (args, explains) in [
-        (&["report", "-o", archive][..], true),
+        (&["report", "--output-file", archive][..], true),
         (&["diagnose"], true),
         (&["drain-check", "n1"], true),
         (&["upgrade-check"], true),
         (&["repair", "addon-stuck", "--dry-run"], true),
         (&["repair", "--undo", "--yes"], true),
-        (&["gates", "show"], false),
         (&["gates", "check"], false),
         (&["preflight", "--offline"], false),
         (&["check", "."], false),
@@ -74,7 +74,7 @@ fn no_verb_contacts_the_cluster_of_another_machine_unless_its_kubeconfig_is_name
     }
     let own = root.path().join(KUBECONFIG);
     let named = ["--kubeconfig", own.to_str().unwrap()];
-    for args in [&["report", "-o", archive][..], &["diagnose"]] {
+    for args in [&["report", "--output-file", archive][..], &["diagnose"]] {
         let before = api.asked("");
         let output = windrow(root.path(), &[args, &named].concat());
         assert!(api.asked("") > before, "{args:?}: {}", text(&output));
@@ -82,12 +82,12 @@ fn no_verb_contacts_the_cluster_of_another_machine_unless_its_kubeconfig_is_name
 }
 
 #[test]
-fn gates_show_names_the_reason_why_no_component_of_another_machine_was_asked() {
+fn gates_check_names_the_reason_why_no_component_of_another_machine_was_asked() {
     let api = ApiServer::start();
     let root = server_of(&api);
     let gates = "kube-apiserver-arg: [feature-gates=NodeSwap=true]\n";
     write(root.path(), "etc/rancher/rke2/config.yaml", gates);
-    let output = windrow(root.path(), &["gates", "show", "-o", "json"]);
+    let output = windrow(root.path(), &["gates", "check", "-o", "json"]);
     let why = "not used, because the tree belongs to another machine";
     assert!(text(&output).contains(why), "{}", text(&output));
     assert_eq!(api.asked(""), 0);

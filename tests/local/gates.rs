@@ -55,10 +55,10 @@ fn a_directory_of_drop_ins_is_checked_for_the_version_that_is_named() {
         ("v1.37", 4),
         ("v1.60", 4),
     ] {
-        let output = windrow(root.path(), &["check", "--target", version, "d"]);
+        let output = windrow(root.path(), &["check", "--rke2", version, "d"]);
         assert_eq!(code(&output), exit, "{version}: {}", text(&output));
     }
-    let output = windrow(root.path(), &["check", "--target", "v1.34", "d"]);
+    let output = windrow(root.path(), &["check", "--rke2", "v1.34", "d"]);
     assert!(
         text(&output).contains("d/50-api.yaml:2"),
         "{}",
@@ -67,7 +67,7 @@ fn a_directory_of_drop_ins_is_checked_for_the_version_that_is_named() {
     // The version that starts is unknown, so it is unknown whether it starts.
     assert_eq!(code(&windrow(root.path(), &["check", "d"])), 5);
     assert_eq!(
-        code(&windrow(root.path(), &["check", "--target", "soon", "d"])),
+        code(&windrow(root.path(), &["check", "--rke2", "soon", "d"])),
         64
     );
     assert_eq!(code(&windrow(root.path(), &["check", "nowhere"])), 64);
@@ -81,7 +81,7 @@ fn the_kubelets_own_files_are_looked_at_wherever_they_come_from() {
     let check = |args: &[&str]| {
         let output = windrow(
             root.path(),
-            &[&["check", "--target", "v1.36.1"], args].concat(),
+            &[&["check", "--rke2", "v1.36.1"], args].concat(),
         );
         (code(&output), text(&output))
     };
@@ -153,7 +153,7 @@ fn an_object_of_kubernetes_is_no_configuration_of_rke2() {
         ),
     ] {
         write(root.path(), file, content);
-        let output = windrow(root.path(), &["check", "--target", "v1.33", file]);
+        let output = windrow(root.path(), &["check", "--rke2", "v1.33", file]);
         assert_eq!(code(&output), 64, "{}", text(&output));
         assert!(
             text(&output).contains("not a configuration of RKE2"),
@@ -163,7 +163,7 @@ fn an_object_of_kubernetes_is_no_configuration_of_rke2() {
     }
     let keys = "kube-apiserver-args: [feature-gates=Bogus=true]\n";
     write(root.path(), "keys.yaml", keys);
-    let output = windrow(root.path(), &["check", "--target", "v1.33", "keys.yaml"]);
+    let output = windrow(root.path(), &["check", "--rke2", "v1.33", "keys.yaml"]);
     assert_eq!(code(&output), 0, "{}", text(&output));
     assert!(
         text(&output).contains("`kube-apiserver-arg`?"),
@@ -182,10 +182,7 @@ fn a_harvester_configuration_is_checked_with_the_lines_of_the_outer_file() {
             "schemeVersion: 1\ntoken: {SECRET}\nos:\n  writeFiles:\n  - path: /etc/rancher/rke2/config.yaml.d/60.yaml\n    content: |\n      token: {SECRET}\n      kubelet-arg:\n      - feature-gates=NodeSwap=false\n  - path: /etc/windrow/conf.d/gates.yaml\n    content: |\n      featureGates:\n        kubeApiserver: {{imagevolume: true}}\n"
         ),
     );
-    let output = windrow(
-        root.path(),
-        &["check", "--target", "v1.34", "harvester.yaml"],
-    );
+    let output = windrow(root.path(), &["check", "--rke2", "v1.34", "harvester.yaml"]);
     assert_eq!(code(&output), 4);
     let text = text(&output);
     assert!(text.contains("harvester.yaml:9"), "{text}");
@@ -229,9 +226,9 @@ fn the_nodes_own_configuration_is_checked_for_the_binary_that_is_installed() {
     assert_eq!(code(&output), 0, "{}", text(&output));
     assert!(text(&output).contains("the installed rke2 is 1.33.3"));
     assert!(!text(&output).contains("NoLongerAskedFor"));
-    let output = windrow(root.path(), &["check", "--target", "v1.34.2"]);
+    let output = windrow(root.path(), &["check", "--rke2", "v1.34.2"]);
     assert_eq!(code(&output), 4, "{}", text(&output));
-    let shown = windrow(root.path(), &["show", "-o", "json"]);
+    let shown = windrow(root.path(), &["check", "-o", "json"]);
     assert_eq!(code(&shown), 0);
     let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     let gate = &json["components"][0]["gates"][0];
@@ -261,17 +258,17 @@ fn secrets_in_drop_ins_never_appear_whatever_is_wrong_with_the_file() {
         let file = format!("{directory}/{number}.yaml");
         write(root.path(), &file, content);
         for args in [
-            &["check", "--target", "v1.35", &file][..],
-            &["show", "--target", "v1.35", "-o", "json", &file],
+            &["check", "--rke2", "v1.35", &file][..],
+            &["check", "--rke2", "v1.35", "-o", "json", &file],
         ] {
             let text = text(&windrow(root.path(), args));
             assert!(!text.contains(SECRET), "{content}\n{text}");
         }
     }
-    let all = windrow(root.path(), &["check", "--target", "v1.35", "d"]);
+    let all = windrow(root.path(), &["check", "--rke2", "v1.35", "d"]);
     assert_eq!(code(&all), 4);
     assert!(!text(&all).contains(SECRET), "{}", text(&all));
-    let all = windrow(root.path(), &["check", "--target", "v1.35", "carriers"]);
+    let all = windrow(root.path(), &["check", "--rke2", "v1.35", "carriers"]);
     assert_eq!(code(&all), 64);
     assert!(!text(&all).contains(SECRET), "{}", text(&all));
 }
@@ -284,7 +281,7 @@ fn a_wrong_request_in_windrows_configuration_is_refused_with_its_line() {
         "w.yaml",
         "featureGates:\n  kubelet:\n    NodeSwap: 'yes'\n",
     );
-    let output = windrow(root.path(), &["check", "--target", "v1.33", "w.yaml"]);
+    let output = windrow(root.path(), &["check", "--rke2", "v1.33", "w.yaml"]);
     assert_eq!(code(&output), 78);
     assert!(text(&output).contains("w.yaml:3"), "{}", text(&output));
 }
@@ -308,7 +305,7 @@ fn a_wrong_request_that_a_configuration_writes_has_the_line_of_the_file_that_was
             "quoted.yaml:4: /etc/windrow/conf.d/gates.yaml:3: ",
         ),
     ] {
-        let output = windrow(root.path(), &["check", "--target", "v1.35", file]);
+        let output = windrow(root.path(), &["check", "--rke2", "v1.35", file]);
         assert_eq!(code(&output), 78, "{}", text(&output));
         assert!(text(&output).contains(place), "{}", text(&output));
     }
@@ -383,7 +380,7 @@ fn an_rke2_that_contains_no_version_is_run_on_its_node() {
     let program = "#!/bin/sh\necho \"rke2 version v1.34.2+\"\"rke2r1\"\n";
     write(root.path(), "opt/rke2/bin/rke2", program);
     make_executable(&root.path().join("opt/rke2/bin/rke2"));
-    let shown = on_its_node(root.path()).args(["gates", "show"]).output();
+    let shown = on_its_node(root.path()).args(["gates", "check"]).output();
     let shown = text(&shown.unwrap());
     assert!(shown.contains("the installed rke2 is 1.34.2"), "{shown}");
 }
@@ -418,10 +415,9 @@ fn no_program_below_another_root_is_run() {
             &format!("{program}# {version}\n"),
         );
         for args in [
-            &["gates", "show"][..],
-            &["gates", "check"],
+            &["gates", "check"][..],
             &["plan"],
-            &["report", "-o", "-"],
+            &["report", "--output-file", "-"],
             &["diagnose"],
             &["preflight", "--offline"],
             &["config", "check"],
@@ -437,7 +433,7 @@ fn no_program_below_another_root_is_run() {
                 .output()
                 .unwrap();
             assert!(!ran.exists(), "{args:?}: {}", text(&output));
-            if args == ["gates", "show"] && version.is_empty() {
+            if args == ["gates", "check"] && version.is_empty() {
                 let why = "it was not run, because the tree belongs to another machine";
                 assert!(text(&output).contains(why), "{}", text(&output));
             }
@@ -455,7 +451,7 @@ fn what_can_be_read_beside_an_unreadable_file_is_checked_all_the_same() {
     let check = |version: &str, more: &[&str]| {
         windrow(
             root.path(),
-            &[&["check", "--target", version, "d"], more].concat(),
+            &[&["check", "--rke2", version, "d"], more].concat(),
         )
     };
     let output = check("v1.34", &[]);
@@ -480,7 +476,7 @@ fn what_can_be_read_beside_an_unreadable_file_is_checked_all_the_same() {
     let own = "featureGates:\n  kubeApiserver: {ImageVolume: maybe}\n";
     write(root.path(), "e/windrow.yaml", own);
     write(root.path(), "e/50-api.yaml", bad);
-    let output = windrow(root.path(), &["check", "--target", "v1.34", "e"]);
+    let output = windrow(root.path(), &["check", "--rke2", "v1.34", "e"]);
     assert_eq!(code(&output), 78, "{}", text(&output));
     assert!(
         text(&output).contains("e/50-api.yaml:2"),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use clap::Arg;
 use windrow::cli::command;
 use windrow::cli::help::GROUPS;
 
@@ -75,4 +76,137 @@ fn the_help_of_a_verb_ends_with_its_examples() {
             assert!(examples.contains(&example), "{help}");
         }
     }
+}
+
+/// An option of several verbs: its short form, its value and the begin of its text.
+type SharedOption = (
+    &'static str,
+    Option<char>,
+    &'static [&'static str],
+    &'static str,
+);
+
+/// Every option that several verbs have. One spelling has one meaning.
+const SHARED: &[SharedOption] = &[
+    ("context", None, &["NAME"], "The context of the kubeconfig"),
+    ("fix", None, &["DIR"], "Write a copy of all files"),
+    ("from", None, &["FILE"], "Read saved data instead of "),
+    (
+        "hardware",
+        None,
+        &["CLASS|FILE"],
+        "The server's hardware class",
+    ),
+    ("harvester", None, &["VERSION"], "Harvester's version"),
+    ("images", None, &["FILE"], "A list of the images"),
+    ("node", None, &["NAME=CONFIG"], "One of several nodes"),
+    ("once", None, &[], "Print "),
+    ("output", Some('o'), &["OUTPUT"], "Output format"),
+    ("output-file", None, &["FILE"], "The file to write: "),
+    ("platform", None, &["PLATFORM"], "The platform"),
+    ("quiet", Some('q'), &[], "Print only errors"),
+    (
+        "reason",
+        None,
+        &["REASON"],
+        "The reason; Windrow records it",
+    ),
+    ("reboot", None, &["[NODE=]DURATION"], "Restart a node"),
+    ("rke2", None, &["VERSION"], "RKE2's version"),
+    ("root", None, &["DIR"], "Use the node rooted at DIR"),
+    (
+        "rules",
+        None,
+        &["PATH"],
+        "A directory or file with additional rule packs",
+    ),
+    ("runs", None, &["N"], "Number of boots to simulate"),
+    ("timeout", None, &["DURATION"], ""),
+    ("verbose", Some('v'), &[], "Show everything"),
+    ("yes", Some('y'), &[], "Do not ask for confirmation"),
+];
+
+/// Options whose subject is that of their verb.
+const OF_THE_VERB: &[&str] = &["all", "for", "force", "help", "kubeconfig", "version"];
+
+/// Every verb that runs, by its words.
+fn verbs_that_run(command: &clap::Command, above: &str, found: &mut Vec<(String, Vec<Arg>)>) {
+    for verb in command.get_subcommands() {
+        let words = format!("{above} {}", verb.get_name()).trim().to_owned();
+        if verb.has_subcommands() {
+            verbs_that_run(verb, &words, found);
+        } else {
+            found.push((words, verb.get_arguments().cloned().collect()));
+        }
+    }
+}
+
+#[test]
+fn an_option_of_several_verbs_has_one_spelling_one_value_and_one_meaning() {
+    let mut verbs = Vec::new();
+    verbs_that_run(&command(), "", &mut verbs);
+    let mut options: BTreeMap<String, Vec<(String, Arg)>> = BTreeMap::new();
+    for (verb, arguments) in verbs {
+        for arg in arguments {
+            if let Some(long) = arg.get_long().map(str::to_owned) {
+                options.entry(long).or_default().push((verb.clone(), arg));
+            }
+        }
+    }
+    options.retain(|long, verbs| verbs.len() > 1 && !OF_THE_VERB.contains(&long.as_str()));
+    let shared: Vec<&str> = options.keys().map(String::as_str).collect();
+    let known: Vec<&str> = SHARED.iter().map(|(long, ..)| *long).collect();
+    assert_eq!(shared, known);
+    for (long, short, values, begins) in SHARED {
+        for (verb, arg) in &options[*long] {
+            let names: Vec<&str> = match arg.get_action().takes_values() {
+                true => arg.get_value_names().unwrap_or_default(),
+                false => &[],
+            }
+            .iter()
+            .map(|name| name.as_str())
+            .collect();
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            assert_eq!(arg.get_short(), *short, "{verb} --{long}");
+            assert_eq!(names, *values, "{verb} --{long}");
+            assert!(help.starts_with(begins), "{verb} --{long}: {help}");
+        }
+    }
+}
+
+#[test]
+fn an_option_for_a_format_is_never_a_file_and_a_duration_has_one_name() {
+    let mut verbs = Vec::new();
+    verbs_that_run(&command(), "", &mut verbs);
+    for (verb, arg) in verbs
+        .iter()
+        .flat_map(|(verb, arguments)| arguments.iter().map(move |arg| (verb, arg)))
+    {
+        if arg.get_short() == Some('o') {
+            assert!(!arg.get_possible_values().is_empty(), "{verb} -o");
+        }
+        let names = arg.get_value_names().unwrap_or_default();
+        let is_duration = |name: &str| name == "DURATION" || name.ends_with("]DURATION");
+        if matches!(arg.get_long(), Some("timeout" | "reboot")) {
+            assert!(names.iter().all(|name| is_duration(name)), "{verb} {arg}");
+        }
+    }
+}
+
+#[test]
+fn a_verb_that_reads_no_node_has_no_root() {
+    for verb in ["check", "sandbox", "rack", "version"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["--root", "/nonexistent", verb, "x"])
+            .output()
+            .expect(verb);
+        assert_eq!(output.status.code(), Some(64), "{verb}: {output:?}");
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["--root", "/nonexistent", "version"])
+        .output()
+        .expect("version");
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--root: this verb reads no node"), "{said}");
 }

@@ -29,7 +29,7 @@ fn a_harvester_configuration_is_the_same_whatever_its_first_line_is() {
         );
         says(
             &text,
-            &["gates", "check", "--target", "v1.35"],
+            &["gates", "check", "--rke2", "v1.35"],
             4,
             &["NodeAuthorizerEnablePodSelectors"],
         );
@@ -40,7 +40,7 @@ fn a_harvester_configuration_is_the_same_whatever_its_first_line_is() {
             &["`stagng`: did you mean `staging`?"],
         );
         let given = Given::new("c.yaml", &text);
-        let ran = given.run(&["rehearse", "--seeds", "2", "c.yaml"]);
+        let ran = given.run(&["rehearse", "--runs", "2", "c.yaml"]);
         assert!(ran.out.contains("Harvester"), "{first:?}: {}", ran.out);
     }
 }
@@ -49,7 +49,7 @@ fn a_harvester_configuration_is_the_same_whatever_its_first_line_is() {
 fn rke2s_configuration_is_an_input_beside_the_manifests_and_decides_about_them() {
     let pool = "apiVersion: cilium.io/v2\nkind: CiliumLoadBalancerIPPool\nmetadata: {name: p}\nspec: {blocks: [{cidr: 10.0.0.0/28}]}\n";
     let given = Given::new("pool.yaml", pool);
-    let check = ["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"];
+    let check = ["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"];
     assert_eq!(given.run(&[&check[..], &["pool.yaml"]].concat()).exit, 5);
     fs::write(
         given.path("config.yaml"),
@@ -92,7 +92,7 @@ fn a_file_that_disable_names_is_deleted_by_rke2_and_none_of_a_directory_of_drop_
         NAMESPACE.replace("one", "three"),
     )
     .unwrap();
-    let ran = given.run(&["check", "--seeds", "1", "config.yaml", "m"]);
+    let ran = given.run(&["check", "--runs", "1", "config.yaml", "m"]);
     assert_eq!(ran.exit, 4);
     for words in [
         "(my-app.yaml): RKE2's configuration switches `my-app` off",
@@ -110,7 +110,7 @@ fn a_file_that_disable_names_is_deleted_by_rke2_and_none_of_a_directory_of_drop_
     ];
     says(
         cloud_config(&files),
-        &["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"],
+        &["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"],
         0,
         &["pass"],
     );
@@ -360,7 +360,7 @@ fn every_verb_reads_multipart_user_data_and_points_to_its_lines() {
     }
     says(
         &text,
-        &["gates", "check", "--target", "v1.35"],
+        &["gates", "check", "--rke2", "v1.35"],
         4,
         &[&format!("c.yaml:{}", line("feature-gates"))],
     );
@@ -427,7 +427,7 @@ fn what_is_not_looked_at_is_named_and_unknown() {
     }
     for verb in [
         &["config", "check"][..],
-        &["gates", "check", "--target", "v1.35"],
+        &["gates", "check", "--rke2", "v1.35"],
     ] {
         says(
             &include,
@@ -454,7 +454,7 @@ fn packed_user_data_is_unpacked_by_every_verb() {
     );
     says(
         &packed,
-        &["gates", "check", "--target", "v1.35"],
+        &["gates", "check", "--rke2", "v1.35"],
         4,
         &["c.yaml (unpacked):"],
     );
@@ -466,7 +466,7 @@ fn packed_user_data_is_unpacked_by_every_verb() {
 fn a_part_of_a_file_is_not_corrected_in_a_copy() {
     let one = cloud_config(&[(&format!("{MANIFESTS}/A.yaml"), NAMESPACE)]);
     let given = Given::new("c.yaml", message(&[("text/cloud-config", &one)]));
-    let ran = given.run(&["rehearse", "--seeds", "2", "--fix", "copy", "c.yaml"]);
+    let ran = given.run(&["rehearse", "--runs", "2", "--fix", "copy", "c.yaml"]);
     assert!(
         ran.err
             .contains("c.yaml: a part of a file cannot be corrected in a copy"),

@@ -241,7 +241,7 @@ fn failures(node: &Value, side: &str) -> u64 {
 /// Rehearses what lies in two directories: the node of each.
 fn rehearsed(given: &Path, split: &Path) -> (Value, Value) {
     let node = |place: &Path| {
-        let options = ["--seeds", "5", "-o", "json"];
+        let options = ["--runs", "5", "-o", "json"];
         let output = windrow(&[&["rehearse", place.to_str().unwrap()][..], &options].concat());
         assert_eq!(output.status.code(), Some(5), "{output:?}");
         document(&output)["nodes"][0].clone()

@@ -34,7 +34,7 @@ fn exits(files: &[(&str, &str)], plan: &[&str], rehearse: &[&str]) -> (i32, i32,
     let rehearsed = run(
         &directory,
         "rehearse",
-        &[&["--seeds", "5"], rehearse, &inputs[..]].concat(),
+        &[&["--runs", "5"], rehearse, &inputs[..]].concat(),
     );
     (planned.0, rehearsed.0, planned.1 + &rehearsed.1)
 }
@@ -329,7 +329,7 @@ fn a_verdict_says_on_how_many_boots_it_rests_and_stays_unknown_where_they_are_to
         for (name, text) in files {
             fs::write(directory.path().join(name), text).unwrap();
         }
-        let checked = ["--seeds", "5", "a.yaml", "b.yaml", rules[0], rules[1]];
+        let checked = ["--runs", "5", "a.yaml", "b.yaml", rules[0], rules[1]];
         let (checked_code, table) = run(&directory, "check", &checked);
         assert_eq!(checked_code, code, "{table}");
         assert!(table.contains("known only from earlier boots"), "{table}");
@@ -378,7 +378,7 @@ fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that
         &(learned(13, 14) + &on_class.replace("CLASS", class)),
     );
     let used = |hardware: &[&str]| {
-        let args = ["a.yaml", "--rules", "learned.yaml", "--seeds", "2"];
+        let args = ["a.yaml", "--rules", "learned.yaml", "--runs", "2"];
         let (_, table) = run(&directory, "rehearse", &[&args[..], hardware].concat());
         let lines = table.lines();
         let mut lines = lines.filter(|line| line.starts_with("Times from earlier boots"));

@@ -117,7 +117,13 @@ fn what_a_person_wrote_is_not_written_over_and_what_was_learned_is() {
     let learn = |from: &str| {
         windrow(
             directory.path(),
-            &["knowledge", "learn", from, "-o", "out/learned.yaml"],
+            &[
+                "knowledge",
+                "learn",
+                from,
+                "--output-file",
+                "out/learned.yaml",
+            ],
         )
     };
     assert_eq!(learn("boot-0.jsonl").status.code(), Some(0));
@@ -142,7 +148,7 @@ fn boots_that_a_file_loses_are_counted_and_those_of_a_newer_version_are_kept() {
     let learn = |from: &str| {
         windrow(
             directory.path(),
-            &["knowledge", "learn", from, "-o", "learned.yaml"],
+            &["knowledge", "learn", from, "--output-file", "learned.yaml"],
         )
     };
     let first = learn("boot-0.jsonl");
@@ -229,7 +235,7 @@ fn a_chart_that_was_learned_is_not_unknown_to_a_plan_any_more() {
     assert_eq!(plan(&[]).status.code(), Some(5));
     let learned = windrow(
         directory.path(),
-        &["knowledge", "learn", ".", "-o", "learned.yaml"],
+        &["knowledge", "learn", ".", "--output-file", "learned.yaml"],
     );
     // The manifests are no flights.
     assert_eq!(learned.status.code(), Some(5), "{}", complained(&learned));
@@ -263,7 +269,7 @@ fn a_node_that_lies_gives_nothing_that_a_terminal_or_yaml_reads_otherwise() {
             "learn",
             "a.jsonl",
             "b.jsonl",
-            "-o",
+            "--output-file",
             "learned.yaml",
         ],
     );

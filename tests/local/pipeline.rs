@@ -62,10 +62,10 @@ fn the_hooks_of_pre_commit_have_what_it_asks_for_and_fail_with_the_file_that_fai
             Command::new(entry("windrow-check")).args(arguments),
         )
     };
-    let fine = each(&["--seeds=1", "my files/good.yaml"]);
+    let fine = each(&["--runs=1", "my files/good.yaml"]);
     assert_eq!(fine.status.code(), Some(0), "{fine:?}");
     let both = each(&[
-        "--seeds=1",
+        "--runs=1",
         "--output=github",
         "my files/good.yaml",
         "bad.yaml",
@@ -77,15 +77,12 @@ fn the_hooks_of_pre_commit_have_what_it_asks_for_and_fail_with_the_file_that_fai
     );
     assert!(said(&both).contains("windrow check: pass"), "{both:?}");
     assert_eq!(
-        each(&["--seeds", "1", "my files/good.yaml"]).status.code(),
+        each(&["--runs", "1", "my files/good.yaml"]).status.code(),
         Some(64)
     );
     assert_eq!(each(&[]).status.code(), Some(64), "nothing was looked at");
     let together = entry("windrow-check-together");
-    let output = run(
-        place.path(),
-        Command::new(together).args(["--seeds=1", "."]),
-    );
+    let output = run(place.path(), Command::new(together).args(["--runs=1", "."]));
     assert_eq!(output.status.code(), Some(4), "{output:?}");
 }
 
@@ -119,7 +116,7 @@ fn the_action_of_github_annotates_and_writes_what_it_is_asked_for() {
         place.path(),
         &[
             ("config", "my files/good.yaml\n"),
-            ("options", "--seeds=1\n\n"),
+            ("options", "--runs=1\n\n"),
             ("page", "page.html"),
         ],
     );
@@ -130,7 +127,7 @@ fn the_action_of_github_annotates_and_writes_what_it_is_asked_for() {
         place.path(),
         &[
             ("config", "bad.yaml"),
-            ("options", "--seeds=1"),
+            ("options", "--runs=1"),
             ("sarif", "a b.sarif"),
         ],
     );
@@ -160,7 +157,7 @@ fn the_job_of_gitlab_writes_its_artifacts_and_checks_nothing_unnamed() {
         command.args(["-e", "-c", &script.join("\n")]);
         command
             .env("WINDROW_CONFIG", config)
-            .env("WINDROW_OPTIONS", "--seeds=1");
+            .env("WINDROW_OPTIONS", "--runs=1");
         run(place.path(), &mut command)
     };
     assert_eq!(run_job("").status.code(), Some(64));

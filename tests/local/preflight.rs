@@ -84,12 +84,12 @@ fn a_machine_that_has_all_is_fine_and_one_without_fails_with_the_figure_and_what
     );
     let config = config.display().to_string();
     let fine = files.saved(|_| {});
-    let done = files.run(&[&config, "--host", &fine]);
+    let done = files.run(&[&config, "--from", &fine]);
     let said = String::from_utf8(done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(0), "{said}");
     assert!(said.contains("No check failed."), "{said}");
     let small = files.saved(|machine| machine["host"]["cpus"]["logical"] = json!(6));
-    let done = files.run(&[&config, "--host", &small]);
+    let done = files.run(&[&config, "--from", &small]);
     let said = String::from_utf8(done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(4), "{said}");
     assert!(
@@ -105,7 +105,7 @@ fn what_counts_and_is_not_known_is_exit_5() {
     let saved = files.saved(|machine| {
         machine["host"]["memory"] = json!({"unknown": "it was not read"});
     });
-    let (code, outcome, row) = files.row("memory", &["--platform", "harvester", "--host", &saved]);
+    let (code, outcome, row) = files.row("memory", &["--platform", "harvester", "--from", &saved]);
     assert_eq!((code, outcome.as_str()), (5, "unknown"), "{row}");
     assert_eq!(row["unknown"][0], "it was not read");
 }
@@ -114,20 +114,20 @@ fn what_counts_and_is_not_known_is_exit_5() {
 fn the_release_and_the_role_decide_what_is_asked() {
     let files = Files::new();
     let bios = files.saved(|machine| machine["host"]["machine"]["firmware"] = json!("bios"));
-    let host = ["--platform", "harvester", "--host", &bios];
+    let host = ["--from", bios.as_str()];
     let with = |more: &[&str]| {
         let arguments: Vec<&str> = host.iter().chain(more).copied().collect();
         files.row("firmware", &arguments).1
     };
-    assert_eq!(with(&["--version", "v1.6.1"]), "pass");
-    assert_eq!(with(&["--version", "v1.7.1"]), "warn");
-    assert_eq!(with(&["--version", "v1.8.1"]), "fail");
+    assert_eq!(with(&["--harvester", "v1.6.1"]), "pass");
+    assert_eq!(with(&["--harvester", "v1.7.1"]), "warn");
+    assert_eq!(with(&["--harvester", "v1.8.1"]), "fail");
     let worker = [
         "--platform",
         "harvester",
         "--role",
         "worker",
-        "--host",
+        "--from",
         &bios,
     ];
     assert_eq!(files.row("etcd-disk", &worker).1, "not-checked");
@@ -150,12 +150,12 @@ fn wrong_use_is_64_and_a_broken_configuration_78_with_its_line() {
         files.run(&[&other.display().to_string()]).status.code(),
         Some(78)
     );
-    let version = files.run(&["--platform", "harvester", "--version", "newest"]);
+    let version = files.run(&["--harvester", "newest"]);
     assert_eq!(version.status.code(), Some(64));
     let witness = files.run(&["--platform", "rke2", "--role", "witness"]);
     assert_eq!(witness.status.code(), Some(64));
     let nonsense = files.write("host.json", "{}\n").display().to_string();
-    let done = files.run(&["--platform", "rke2", "--host", &nonsense]);
+    let done = files.run(&["--platform", "rke2", "--from", &nonsense]);
     assert_eq!(done.status.code(), Some(64));
 }
 
@@ -173,7 +173,7 @@ fn this_machine_is_read_and_its_document_can_be_judged_again_elsewhere() {
     assert!(logical >= count as u64, "{logical} of {count}");
     let saved = files.write("saved.json", &first.to_string());
     let again = Command::new(program)
-        .args(["preflight", "--platform", "rke2", "-o", "json", "--host"])
+        .args(["preflight", "--platform", "rke2", "-o", "json", "--from"])
         .arg(saved)
         .output()
         .unwrap();
@@ -192,14 +192,14 @@ fn a_machine_that_was_read_is_judged_for_what_it_was_read_for_or_for_what_is_sai
         machine["host"]["machine"]["firmware"] = json!("bios");
     });
     let row = |check: &str, more: &[&str]| {
-        let host = ["--host", read_for_a_worker.as_str()];
+        let host = ["--from", read_for_a_worker.as_str()];
         let arguments: Vec<&str> = host.iter().chain(more).copied().collect();
         files.row(check, &arguments).1
     };
     assert_eq!(row("etcd-disk", &[]), "not-checked");
     assert_eq!(row("etcd-disk", &["--role", "server"]), "pass");
     assert_eq!(row("firmware", &[]), "pass");
-    assert_eq!(row("firmware", &["--version", "v1.8.1"]), "fail");
+    assert_eq!(row("firmware", &["--harvester", "v1.8.1"]), "fail");
     // Of a worker of Harvester nothing follows for plain RKE2.
     assert_eq!(row("etcd-disk", &["--platform", "rke2"]), "pass");
 }
@@ -217,8 +217,8 @@ fn a_machine_that_was_read_for_a_worker_has_the_ports_of_a_server_too() {
     let read = files.run(&[&worker[..], &["-o", "json"]].concat());
     let read = files.write("worker.json", &String::from_utf8(read.stdout).unwrap());
     let read = read.display().to_string();
-    assert_eq!(files.row("ports-free", &["--host", &read]).1, "pass");
-    let (_, outcome, row) = files.row("ports-free", &["--host", &read, "--role", "server"]);
+    assert_eq!(files.row("ports-free", &["--from", &read]).1, "pass");
+    let (_, outcome, row) = files.row("ports-free", &["--from", &read, "--role", "server"]);
     assert_eq!(outcome, "fail", "{row}");
 }
 

@@ -223,8 +223,9 @@ async fn served(port: u16) -> String {
 async fn a_certificate_of_ones_own_is_read_again_and_half_of_a_new_one_changes_nothing() {
     let site = Site::new();
     let first = certificate(&site, "rack");
-    let mut rack =
-        Serving::start(site.rack("--listen 127.0.0.1:0 --certificate rack.crt --key rack.key"));
+    let mut rack = Serving::start(
+        site.rack("--listen 127.0.0.1:0 --tls-cert-file rack.crt --tls-key-file rack.key"),
+    );
     assert!(rack.line().ends_with(&first));
     assert_eq!(served(rack.port).await, first);
     let second = certificate(&site, "new");
@@ -242,7 +243,7 @@ async fn a_certificate_of_ones_own_is_read_again_and_half_of_a_new_one_changes_n
         "--once -o json --listen 127.0.0.1:{} --fingerprint {second}",
         rack.port
     );
-    let told = site.run(&format!("{once} --certificate x --key x"));
+    let told = site.run(&format!("{once} --tls-cert-file x --tls-key-file x"));
     assert_eq!(
         told.status.code(),
         Some(78),
@@ -258,14 +259,14 @@ fn everything_that_is_wrong_with_a_command_line_is_said_at_once() {
     assert_eq!(key, 64);
     site.file("other.key", "-----BEGIN CERTIFICATE-----\n");
     let told = site.run(
-        "--listen 0.0.0.0:0 --nodes nodes.yaml --from ftp://x --from http://n1/status --ask-token-file token --certificate rack.crt --key other.key",
+        "--listen 0.0.0.0:0 --nodes nodes.yaml --ask ftp://x --ask http://n1/status --ask-token-file token --tls-cert-file rack.crt --tls-key-file other.key",
     );
     assert_eq!(told.status.code(), Some(78), "{told:?}");
     let said = text(&told.stderr);
     for expected in [
         "nodes.yaml:1: mac: `x` is not a hardware address",
         "nodes.yaml:2: serial: `none`",
-        "--from ftp://x: write https://node:9346/status",
+        "--ask ftp://x: write https://node:9346/status",
         "http://n1/status: the token of --ask-token-file would be sent unencrypted",
         "set a token with --token-file",
         "other.key: it is not a private key in PEM",
@@ -289,7 +290,7 @@ async fn a_script_waits_until_all_are_ready_or_one_is_proved_stuck_or_the_time_i
         "- {name: a, host: n1}\n- {name: b, host: n2}\n",
     );
     let mut rack = Serving::start(site.rack("--listen 127.0.0.1:0 --nodes nodes.yaml"));
-    let here = format!("--listen 127.0.0.1:{} --wait ready", rack.port);
+    let here = format!("--listen 127.0.0.1:{} --for ready", rack.port);
     let over = site.run(&format!("{here} --timeout 1s"));
     assert_eq!(over.status.code(), Some(3), "{over:?}");
     assert!(text(&over.stdout).contains("gave up:"), "{over:?}");
@@ -314,7 +315,7 @@ async fn a_script_waits_until_all_are_ready_or_one_is_proved_stuck_or_the_time_i
     );
     assert_eq!(rack.end(Signal::SIGTERM), Some(0));
     // Without a list nobody knows when all are there.
-    let unknown = site.run("--listen 127.0.0.1:0 --wait ready --timeout 1s");
+    let unknown = site.run("--listen 127.0.0.1:0 --for ready --timeout 1s");
     assert_eq!(unknown.status.code(), Some(64), "{unknown:?}");
 }
 

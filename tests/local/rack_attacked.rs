@@ -26,7 +26,7 @@ async fn a_forged_event_does_not_end_the_wait_and_the_next_one_of_the_node_count
         );
     }
     let here = format!("--listen 127.0.0.1:{}", rack.port);
-    let waited = site.run(&format!("{here} --wait ready --timeout 1s"));
+    let waited = site.run(&format!("{here} --for ready --timeout 1s"));
     assert_eq!(waited.status.code(), Some(5), "{waited:?}");
     assert!(text(&waited.stdout).contains("gave up:"), "{waited:?}");
 

@@ -47,7 +47,7 @@ fn unset() -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn the_first_example_may_come_up_without_its_storage_network_and_never_does_with_windrow() {
-    let output = windrow(&[FIRST_VM, "--seeds", "20"]);
+    let output = windrow(&[FIRST_VM, "--runs", "20"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for line in [
@@ -72,7 +72,7 @@ fn the_first_example_may_come_up_without_its_storage_network_and_never_does_with
 #[test]
 fn without_the_preset_an_old_version_never_comes_up_alone_and_always_with_windrow() {
     let (_directory, path) = unset();
-    let output = windrow(&[self::text(&path), "--harvester", "v1.5.0", "--seeds", "3"]);
+    let output = windrow(&[self::text(&path), "--harvester", "v1.5.0", "--runs", "3"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for line in [
@@ -93,15 +93,7 @@ fn without_the_preset_an_old_version_never_comes_up_alone_and_always_with_windro
 fn a_rehearsal_is_the_same_each_time_and_its_document_is_one_of_its_schema() {
     let (_directory, path) = unset();
     let config = text(&path);
-    let arguments = [
-        config,
-        "--harvester",
-        "v1.5.0",
-        "--seeds",
-        "2",
-        "-o",
-        "json",
-    ];
+    let arguments = [config, "--harvester", "v1.5.0", "--runs", "2", "-o", "json"];
     let (one, other) = (windrow(&arguments), windrow(&arguments));
     assert_eq!(one.stdout, other.stdout);
     let document: windrow_simulate::rehearse::Rehearsal =
@@ -121,7 +113,7 @@ const WAITS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  an
 #[test]
 fn whether_a_file_is_released_is_not_known_where_it_waits_for_what_is_made_elsewhere() {
     let (_directory, path) = file("waits.yaml", WAITS);
-    let output = windrow(&[text(&path), "--seeds", "2"]);
+    let output = windrow(&[text(&path), "--runs", "2"]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let text = said(&output);
     let why =
@@ -138,7 +130,7 @@ fn a_file_that_stays_held_for_ever_fails_and_names_the_rule() {
     let asks = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: never, namespace: default}\nspec: {storageClassName: nobodys, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
     fs::write(directory.path().join("asks.yaml"), asks).unwrap();
     let path = path.parent().unwrap();
-    let output = windrow(&[text(path), "--seeds", "2"]);
+    let output = windrow(&[text(path), "--runs", "2"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let text = said(&output);
     assert!(
@@ -158,7 +150,7 @@ fn manifests_of_plain_rke2_are_rehearsed_too_and_healthy_ones_pass() {
         "a.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n",
     );
-    let output = windrow(&[text(&path), "--seeds", "2"]);
+    let output = windrow(&[text(&path), "--runs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(
         said(&output).contains("on RKE2, 2 simulated boots"),
@@ -172,7 +164,7 @@ fn a_gate_that_is_fatal_at_the_version_that_will_start_fails_with_its_line() {
     let config = "#cloud-config\nwrite_files:\n- path: /etc/rancher/rke2/config.yaml.d/10-gates.yaml\n  content: |\n    kube-apiserver-arg+:\n    - feature-gates+=AuthorizeNodeWithSelectors=false\n";
     let (_directory, path) = file("user-data", config);
     for (version, expected) in [("v1.33.5+rke2r1", 0), ("v1.35.6+rke2r1", 4)] {
-        let output = windrow(&[text(&path), "--seeds", "1", "--rke2", version]);
+        let output = windrow(&[text(&path), "--runs", "1", "--rke2", version]);
         assert_eq!(output.status.code(), Some(expected), "{version} {output:?}");
         if expected == 4 {
             assert!(
@@ -195,7 +187,7 @@ fn servers_with_different_files_of_one_addon_are_told() {
         format!("n2={}", text(&second)),
     ];
     let arguments = [
-        "--seeds", "1", "-o", "json", "--node", &nodes[0], "--node", &nodes[1],
+        "--runs", "1", "-o", "json", "--node", &nodes[0], "--node", &nodes[1],
     ];
     let document: Value = serde_json::from_slice(&windrow(&arguments).stdout).unwrap();
     assert_eq!(document["nodes"].as_array().unwrap().len(), 2);
@@ -203,7 +195,7 @@ fn servers_with_different_files_of_one_addon_are_told() {
     // The same file on both is fine.
     let same = format!("n2={}", text(&first));
     let arguments = [
-        "--seeds", "1", "-o", "json", "--node", &nodes[0], "--node", &same,
+        "--runs", "1", "-o", "json", "--node", &nodes[0], "--node", &same,
     ];
     let document: Value = serde_json::from_slice(&windrow(&arguments).stdout).unwrap();
     assert_eq!(document["findings"], Value::Null);
@@ -217,7 +209,7 @@ fn nodes_that_can_only_join_are_rehearsed_beside_a_server_that_stands_in() {
         )
     };
     let (_directory, path) = file("worker.yaml", &config("worker"));
-    let output = windrow(&[text(&path), "--seeds", "1", "-o", "json"]);
+    let output = windrow(&[text(&path), "--runs", "1", "-o", "json"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let nodes = document["nodes"].as_array().unwrap();
@@ -233,7 +225,7 @@ fn nodes_that_can_only_join_are_rehearsed_beside_a_server_that_stands_in() {
     let node = |name: &str, path: &Path| format!("{name}={}", text(path));
     let nodes = [node("n1", &other), node("n2", &other), node("n3", &path)];
     let output = windrow(&[
-        "--seeds", "1", "--node", &nodes[0], "--node", &nodes[1], "--node", &nodes[2],
+        "--runs", "1", "--node", &nodes[0], "--node", &nodes[1], "--node", &nodes[2],
     ]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
@@ -255,7 +247,7 @@ fn what_an_agent_holds_of_a_file_that_a_server_applies_is_of_no_consequence() {
         format!("n2={}", text(&second)),
     ];
     let output = windrow(&[
-        "--seeds", "1", "-o", "json", "--node", &nodes[0], "--node", &nodes[1],
+        "--runs", "1", "-o", "json", "--node", &nodes[0], "--node", &nodes[1],
     ]);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let held = document.to_string().contains("stays held");
@@ -274,7 +266,7 @@ fn the_configurations_own_settings_of_windrow_count() {
     };
     for (staging, expected) in [(true, 0), (false, 4)] {
         let (_directory, path) = file("config.yaml", &config(staging));
-        let output = windrow(&[text(&path), "--seeds", "10"]);
+        let output = windrow(&[text(&path), "--runs", "10"]);
         assert_eq!(output.status.code(), Some(expected), "{staging} {output:?}");
     }
 }
@@ -283,7 +275,7 @@ fn the_configurations_own_settings_of_windrow_count() {
 fn wrong_use_and_bad_rules_have_their_own_exit_codes() {
     assert_eq!(windrow(&[]).status.code(), Some(64));
     assert_eq!(windrow(&["/nonexistent.yaml"]).status.code(), Some(64));
-    assert_eq!(windrow(&[FIRST_VM, "--seeds", "0"]).status.code(), Some(64));
+    assert_eq!(windrow(&[FIRST_VM, "--runs", "0"]).status.code(), Some(64));
     assert_eq!(windrow(&["--node", "x"]).status.code(), Some(64));
     let (_directory, path) = file(
         "rules.yaml",
@@ -330,7 +322,7 @@ fn a_corrected_copy_has_none_of_the_findings_any_more() {
             fs::write(given.join(name), text).unwrap();
         }
         let codes = |place: &Path, more: &[&str]| -> Vec<String> {
-            let mut arguments = vec![text(place), "--seeds", "1", "-o", "json"];
+            let mut arguments = vec![text(place), "--runs", "1", "-o", "json"];
             arguments.extend(more);
             let output = windrow(&arguments);
             let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -379,7 +371,7 @@ fn a_corrected_configuration_has_none_of_the_findings_any_more() {
         let (directory, path) = file("config.yaml", &given);
         let fixed = directory.path().join("fixed");
         let codes = |path: &Path, more: &[&str]| -> String {
-            let mut arguments = vec![text(path), "--seeds", "3", "-o", "json"];
+            let mut arguments = vec![text(path), "--runs", "3", "-o", "json"];
             arguments.extend(more);
             let output = windrow(&arguments);
             let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -416,7 +408,7 @@ fn what_is_to_be_split_or_annotated_is_told_and_a_copy_has_it_as_it_was() {
     ] {
         let (directory, path) = file("a.yaml", given);
         let fixed = directory.path().join("fixed");
-        let output = windrow(&[text(&path), "--seeds", "1", "--fix", text(&fixed)]);
+        let output = windrow(&[text(&path), "--runs", "1", "--fix", text(&fixed)]);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let words: Vec<&str> = stdout.split_whitespace().collect();
         assert!(stdout.contains(code), "{stdout}");
@@ -463,7 +455,7 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
             "RKE2 v1.20.1 is older than the versions that Windrow models",
         ),
     ] {
-        let arguments = [text(&path), "--seeds", "2", option, version];
+        let arguments = [text(&path), "--runs", "2", option, version];
         let output = windrow(&arguments);
         assert_eq!(
             output.status.code(),
@@ -487,7 +479,7 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         );
     }
     for (option, version) in [("--harvester", "v1.7.3"), ("--rke2", "v1.32.7+rke2r1")] {
-        let output = windrow(&[text(&path), "--seeds", "2", option, version]);
+        let output = windrow(&[text(&path), "--runs", "2", option, version]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(!said(&output).contains("Windrow models"), "{output:?}");
         assert!(
@@ -496,7 +488,7 @@ fn a_version_that_is_not_modelled_is_said_first_and_is_not_green() {
         );
     }
     // A patch whose neighbours start alike is told, and green.
-    let output = windrow(&[text(&path), "--seeds", "2", "--harvester", "v1.8.3"]);
+    let output = windrow(&[text(&path), "--runs", "2", "--harvester", "v1.8.3"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let told =
         "Harvester v1.8.3 has not been checked against its sources: it is simulated as v1.8.2";
@@ -520,7 +512,7 @@ fn a_proof_stands_before_what_follows_from_it_and_a_cluster_before_its_nodes() {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: default}\n";
     let (_directory, path) = file("a_a.yaml", text);
     let node = |name: &str| format!("--node={name}={}", self::text(&path));
-    let output = windrow(&[&node("n1"), &node("n2"), "--seeds", "2"]);
+    let output = windrow(&[&node("n1"), &node("n2"), "--runs", "2"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let text = said(&output);
     let at = |words: &str| {
@@ -552,7 +544,7 @@ fn nodes_that_fare_alike_are_described_once_and_files_stand_side_by_side_where_t
         .collect();
     let run = |columns: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .args(["rehearse", "--seeds", "2"])
+            .args(["rehearse", "--runs", "2"])
             .args(&nodes)
             .env("COLUMNS", columns)
             .output()

@@ -143,7 +143,7 @@ fn report(root: &Path, arguments: &[&str]) -> Output {
 }
 
 fn archive(root: &Path, arguments: &[&str]) -> Archive {
-    let output = report(root, &[arguments, &["-o", "-"]].concat());
+    let output = report(root, &[arguments, &["--output-file", "-"]].concat());
     assert!(output.status.success(), "{output:?}");
     Archive::read(&output.stdout[..]).unwrap()
 }
@@ -309,7 +309,7 @@ fn the_package_s_own_scripts_are_not_taken_for_configuration_that_cannot_be_read
     );
     let script = root.path().join("usr/lib/windrow/failsafe");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    let said = report(root.path(), &["-o", "-"]).stderr;
+    let said = report(root.path(), &["--output-file", "-"]).stderr;
     let said = String::from_utf8(said).unwrap();
     assert!(!said.contains("failsafe"), "{said}");
 }
@@ -337,7 +337,7 @@ fn the_archive_is_a_file_of_its_owner_named_after_host_and_time() {
     );
     assert!(Archive::read(fs::File::open(path).unwrap()).is_ok());
 
-    let output = report(node.path(), &["-o", "/nonexistent/x.tar.gz"]);
+    let output = report(node.path(), &["--output-file", "/nonexistent/x.tar.gz"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("another file with -o"), "{said}");

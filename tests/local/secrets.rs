@@ -22,12 +22,12 @@ use crate::support::apiserver;
 use crate::support::bus;
 use crate::support::console;
 use crate::support::daemon as support;
+use crate::support::rooted::root_for;
 use crate::support::widgets;
 
 pub(crate) fn windrow(node: &Node, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .arg("--root")
-        .arg(node.root.path())
+        .args(root_for(node.root.path(), arguments))
         .args(arguments)
         .env_remove("KUBECONFIG")
         .output()
@@ -58,7 +58,10 @@ fn the_corpus_is_large_and_no_two_secrets_are_the_same() {
 fn nothing_planted_comes_out_of_a_report_with_or_without_the_manifests() {
     let mut planter = Planter::new();
     let node = planted(&mut planter, "http://127.0.0.1:1");
-    for with in [&["-o", "-"][..], &["-o", "-", "--with-manifests"][..]] {
+    for with in [
+        &["--output-file", "-"][..],
+        &["--output-file", "-", "--with-manifests"][..],
+    ] {
         let output = windrow(&node, &[&["report"], with].concat());
         assert!(output.status.success(), "{output:?}");
         let archive = Archive::read(&output.stdout[..]).unwrap();

@@ -30,7 +30,7 @@ fn windrow(root: Option<&Path>, arguments: &[&str]) -> Output {
 }
 
 fn timeline(arguments: &[&str]) -> Output {
-    windrow(None, &[&["timeline"], arguments].concat())
+    windrow(None, &[&["timeline", "--from"], arguments].concat())
 }
 
 fn said(output: &Output) -> String {
@@ -161,7 +161,7 @@ fn a_nodes_own_flight_and_the_one_in_its_report_say_the_same() {
     assert_eq!(own.status.code(), Some(3), "{own:?}");
     let archive = root.join("report.tar.gz");
     let archive = archive.to_str().unwrap();
-    let output = windrow(Some(&root), &["report", "-o", archive]);
+    let output = windrow(Some(&root), &["report", "--output-file", archive]);
     assert!(output.status.success(), "{output:?}");
     let reported = timeline(&[archive, "-o", "json"]);
     assert_eq!(said(&own), said(&reported));

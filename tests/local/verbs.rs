@@ -14,6 +14,7 @@ use windrow_model::manifest::yaml;
 
 use super::cli::STATUS;
 use super::preflight::MACHINE;
+use crate::support::rooted::root_for;
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: nowhere}\n";
 const GATES: &str = "kube-apiserver-arg:\n- feature-gates=AuthorizeNodeWithSelectors=false\n";
@@ -57,8 +58,7 @@ fn files() -> TempDir {
 
 fn run(directory: &TempDir, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .arg("--root")
-        .arg(directory.path())
+        .args(root_for(directory.path(), arguments))
         .args(arguments)
         .current_dir(directory.path())
         .stdin(Stdio::piped())
@@ -89,25 +89,24 @@ fn verbs() -> Vec<(String, Vec<Arg>)> {
 
 /// A command line for every verb that has a JSON document.
 const DOCUMENTS: &[(&str, &str)] = &[
-    ("timeline", "flight.jsonl"),
-    ("check", "--seeds 2 manifest.yaml"),
+    ("timeline", "--from flight.jsonl"),
+    ("check", "--runs 2 manifest.yaml"),
     ("config show", "--origin"),
     ("diagnose", "--from objects.json"),
     ("drain-check", "n1 --from objects.json"),
     ("drain-check", "--all --from objects.json"),
-    ("gates check", "--target v1.33 gates.yaml"),
-    ("gates show", "--target v1.33 gates.yaml"),
+    ("gates check", "--rke2 v1.33 gates.yaml"),
     ("knowledge show", "--rules knowledge.yaml"),
     ("plan", "manifest.yaml"),
-    ("preflight", "--platform harvester --host machine.json"),
+    ("preflight", "--platform harvester --from machine.json"),
     ("rack", "--once --listen 127.0.0.1:1 --nodes nodes.csv"),
-    ("rehearse", "--seeds 2 manifest.yaml"),
+    ("rehearse", "--runs 2 manifest.yaml"),
     ("replay", "flight.jsonl"),
-    ("replay", "flight.jsonl --with v1.5.1"),
+    ("replay", "flight.jsonl --harvester v1.5.1"),
     ("status", ""),
     ("upgrade-check", "--to v1.8.2 --from objects.json"),
     ("version", ""),
-    ("why", "vm.yaml --status status.json"),
+    ("why", "vm.yaml --from status.json"),
 ];
 
 #[test]
@@ -156,6 +155,39 @@ fn every_verb_with_a_json_document_writes_the_same_value_as_yaml() {
     }
 }
 
+#[test]
+fn quiet_leaves_the_exit_code_and_nothing_on_standard_output() {
+    let directory = files();
+    let mut tried = BTreeSet::new();
+    for (verb, arguments) in DOCUMENTS {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let takes_quiet = verbs().iter().any(|(name, options)| {
+            name == verb && options.iter().any(|arg| arg.get_id() == "quiet")
+        });
+        if !takes_quiet {
+            continue;
+        }
+        tried.insert(*verb);
+        let loud = run(&directory, &[&words[..], &arguments[..]].concat(), "");
+        let words = [&words[..], &["--quiet"], &arguments[..]].concat();
+        let quiet = run(&directory, &words, "");
+        assert!(!loud.stdout.is_empty(), "{verb}: {loud:?}");
+        assert_eq!(quiet.stdout, b"", "{verb}");
+        assert_eq!(quiet.status.code(), loud.status.code(), "{verb}");
+    }
+    let expected = [
+        "check",
+        "plan",
+        "preflight",
+        "gates check",
+        "diagnose",
+        "upgrade-check",
+        "drain-check",
+    ];
+    assert_eq!(tried, expected.into());
+}
+
 /// JSON's 1.0 is the same number as 1.
 fn with_plain_numbers(value: Value) -> Value {
     match value {
@@ -177,8 +209,8 @@ const NOT_READ: &[(&str, &str)] = &[
     ("check", "fix"),
     ("rehearse", "fix"),
     ("check", "write"),
-    ("report", "output"),
-    ("knowledge learn", "output"),
+    ("report", "output_file"),
+    ("knowledge learn", "output_file"),
     ("sandbox", "directory"),
     // Directories of the installer image.
     ("installer", "host"),
@@ -193,11 +225,11 @@ const NOT_READ: &[(&str, &str)] = &[
     ("report", "kubeconfig"),
     ("upgrade-check", "kubeconfig"),
     ("rack", "kubeconfig"),
-    ("rack", "certificate"),
-    ("rack", "key"),
+    ("rack", "tls_cert_file"),
+    ("rack", "tls_key_file"),
     ("rack", "token_file"),
     ("rack", "ask_token_file"),
-    ("rack", "ask_authority"),
+    ("rack", "ca_file"),
     ("rack", "state"),
     // A directory that is written to.
     ("preflight", "disk_test"),
@@ -205,24 +237,24 @@ const NOT_READ: &[(&str, &str)] = &[
 
 /// A command line for every file that is read, in which `@` is the file; and its content.
 const READ: &[(&str, &str, &str, &str)] = &[
-    ("check", "paths", "--seeds 1 -o json @", MANIFEST),
-    ("check", "node", "--seeds 1 -o json --node n1=@", MANIFEST),
+    ("check", "paths", "--runs 1 -o json @", MANIFEST),
+    ("check", "node", "--runs 1 -o json --node n1=@", MANIFEST),
     (
         "check",
         "rules",
-        "--seeds 1 -o json manifest.yaml --rules @",
+        "--runs 1 -o json manifest.yaml --rules @",
         PACK,
     ),
     (
         "check",
         "accept",
-        "--seeds 1 -o json manifest.yaml --accept @",
+        "--runs 1 -o json manifest.yaml --accept @",
         ACCEPTED,
     ),
     (
         "check",
         "images",
-        "--seeds 1 -o json manifest.yaml --images @",
+        "--runs 1 -o json manifest.yaml --images @",
         IMAGES,
     ),
     ("plan", "paths", "-o json @", MANIFEST),
@@ -233,43 +265,38 @@ const READ: &[(&str, &str, &str, &str)] = &[
         "--once --listen 127.0.0.1:1 --nodes @",
         "- n1\n",
     ),
-    ("rehearse", "paths", "--seeds 1 -o json @", MANIFEST),
-    (
-        "rehearse",
-        "node",
-        "--seeds 1 -o json --node n1=@",
-        MANIFEST,
-    ),
+    ("rehearse", "paths", "--runs 1 -o json @", MANIFEST),
+    ("rehearse", "node", "--runs 1 -o json --node n1=@", MANIFEST),
     (
         "rehearse",
         "rules",
-        "--seeds 1 -o json manifest.yaml --rules @",
+        "--runs 1 -o json manifest.yaml --rules @",
         PACK,
     ),
     (
         "rehearse",
         "images",
-        "--seeds 1 -o json manifest.yaml --images @",
+        "--runs 1 -o json manifest.yaml --images @",
         IMAGES,
     ),
-    ("gates check", "paths", "--target v1.34 -o json @", GATES),
-    ("gates show", "paths", "--target v1.34 -o json @", GATES),
+    ("gates check", "paths", "--rke2 v1.34 -o json @", GATES),
     ("config check", "paths", "@", SETTINGS),
-    ("preflight", "config", "-o json --host machine.json @", IPV6),
+    ("preflight", "config", "-o json --from machine.json @", IPV6),
     (
         "preflight",
-        "host",
-        "--platform harvester -o json --host @",
+        "from",
+        "--platform harvester -o json --from @",
         MACHINE,
     ),
     ("knowledge show", "rules", "-o json --rules @", KNOWLEDGE),
     ("knowledge learn", "from", "@", "a flight"),
-    ("why", "status", "vm.yaml -o json --status @", STATUS),
+    ("why", "from", "vm.yaml -o json --from @", STATUS),
+    ("timeline", "from", "-o json --from @", "a flight"),
     ("diagnose", "from", "@from", OBJECTS),
     ("drain-check", "from", "n1 -o json --from @", OBJECTS),
     ("upgrade-check", "from", "-o json --from @", OBJECTS),
     ("replay", "flight", "-o json @", "a flight"),
-    ("replay", "with", "-o json flight.jsonl --with @", PACK),
+    ("replay", "rules", "-o json flight.jsonl --rules @", PACK),
     ("add", "files", "@", MANIFEST),
     // Refused: playing one takes long.
     ("sandbox", "config", "--config @", MANIFEST),
@@ -282,13 +309,10 @@ fn a_dash_is_standard_input_for_every_file_that_is_read() {
         "PATH",
         "CONFIG",
         "FLIGHT",
-        "REPORT",
         "DIR",
         "NAME=CONFIG",
         "FORMAT=FILE",
-        "RULES|VERSION",
         "FLIGHT|REPORT|DIRECTORY",
-        "KNOWLEDGE",
         "BEFORE",
         "AFTER",
     ]

@@ -24,7 +24,7 @@ fn a_configuration_that_the_installer_refuses_has_no_simulation_to_show() {
     let refused = "scheme_version: 1\ntoken: tok\nos: {hostname: node1, password: pw}\ninstall:\n  mode: create\n  \
         management_interface: {method: dhcp, interfaces: [{name: ens5}]}\n  device: /dev/sda\n  vip: 10.10.0.300\n  \
         vip_mode: static\n";
-    let said = said(&["check", "--seeds", "1"], &[("hv.yaml", refused)]);
+    let said = said(&["check", "--runs", "1"], &[("hv.yaml", refused)]);
     assert!(said.contains("rehearsal: skipped"), "{said}");
     assert!(said.contains("Simulation: skipped"), "{said}");
     assert!(!said.contains("with Windrow"), "{said}");
@@ -44,7 +44,7 @@ fn a_node_whose_component_does_not_start_has_no_simulation_to_show() {
         ("config.yaml", "kubelet-arg: [max-pod=200]\n"),
         ("a.yaml", NAMESPACE),
     ];
-    let verb = ["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"];
+    let verb = ["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"];
     let said = in_one_line(&verb, &files);
     assert!(
         said.starts_with("fail config: pass · plan: pass · gates: fail · rehearsal: skipped"),
@@ -62,7 +62,7 @@ fn a_node_whose_component_does_not_start_has_no_simulation_to_show() {
 fn a_chart_with_values_that_helm_cannot_read_is_not_installed_in_the_simulation() {
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\n\
         spec: {chart: a, repo: 'https://charts.example.org', valuesContent: 'a: ['}\n";
-    let said = in_one_line(&["check", "--seeds", "1"], &[("a.yaml", chart)]);
+    let said = in_one_line(&["check", "--runs", "1"], &[("a.yaml", chart)]);
     let words = "HelmChart kube-system/a is not installed: Helm cannot read its values";
     assert!(said.contains(words), "{said}");
     assert!(!said.contains("everything is applied"), "{said}");
@@ -72,7 +72,7 @@ fn a_chart_with_values_that_helm_cannot_read_is_not_installed_in_the_simulation(
 fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_the_node() {
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\n\
         spec: {chart: a, repo: 'https://charts.example.org'}\n";
-    let verb = ["check", "--seeds", "1", "--rke2", "v1.33.5+rke2r1"];
+    let verb = ["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"];
     let config = "tls-san: [a.example.org]\nkubelet-arg: [max-pods=200]\n";
     let files = [("config.yaml", config), ("a.yaml", chart)];
     let listed = in_one_line(&verb, &files);

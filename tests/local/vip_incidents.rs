@@ -25,7 +25,7 @@ fn own_node(here: &Namespace) -> OwnNode {
         .arg(env!("CARGO_BIN_EXE_windrow"))
         .arg("--root")
         .arg(root.path())
-        .args(["report", "-o", "-"]);
+        .args(["report", "--output-file", "-"]);
     let done = report.output().unwrap();
     assert!(done.status.success(), "{done:?}");
     let own = Archive::read(&done.stdout[..]).unwrap().json(OWN_NODE);

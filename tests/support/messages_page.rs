@@ -189,7 +189,7 @@ fn example(reason: &Reason) -> String {
     reason.code.say(&values)
 }
 
-/// The reasons of a node in the line of 65 characters that login prompts, webhooks and `windrow status --console` have, with
+/// The reasons of a node in the line of 65 characters that login prompts, webhooks and `windrow console --once` have, with
 /// no more of a headline than the word and the step; or of one that has been there for so long and hangs.
 pub(crate) fn lines(hangs_since: Option<SignedDuration>) -> Vec<Message> {
     let lines = REASONS.iter().filter_map(|reason| {
@@ -277,7 +277,7 @@ fn texts(said: Vec<Said>, of: impl Fn(&str) -> String) -> Vec<Message> {
 
 /// What somebody types on a node on which neither Windrow nor RKE2 runs, and whose answer says so.
 const ORDERS: &[&[&str]] = &[
-    &["status", "--console"],
+    &["console", "--once"],
     &["hold", "web.yaml", "--reason", "not tonight"],
     &["hold", "gone.yaml"],
     &["release", "web.yaml", "--reason", "ticket 4711"],

@@ -32,6 +32,7 @@ pub(crate) mod person;
 pub(crate) mod qemu;
 pub(crate) mod receiver;
 pub(crate) mod rest_of_rke2;
+pub(crate) mod rooted;
 pub(crate) mod said;
 pub(crate) mod stepwise;
 pub(crate) mod terminal;

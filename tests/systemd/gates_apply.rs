@@ -203,7 +203,7 @@ fn a_changed_configuration_is_tried_by_itself_where_the_settings_say_so() {
         status(machine)["gates"]["pending"].is_null()
             && findings(machine, "gate-pending").is_empty()
     });
-    let shown = said(&gates(&machine, &["show"]), 0);
+    let shown = said(&gates(&machine, &["check"]), 0);
     assert!(shown.contains("1 of 1 in effect as set"), "{shown}");
     assert!(shown.contains("kept"), "{shown}");
 }

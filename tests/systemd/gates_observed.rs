@@ -37,9 +37,9 @@ fn component(node: Builder, name: &str) -> Builder {
         .drop_in(&format!("{name}.service"), "[Unit]\nStartLimitIntervalSec=0\n")
 }
 
-/// The output of `windrow gates show` about a component.
+/// The output of `windrow gates check` about a component.
 fn shown(machine: &Machine, component: &str) -> Value {
-    let text = said(&gates(machine, &["show", "-o", "json"]), 0);
+    let text = said(&gates(machine, &["check", "-o", "json"]), 0);
     let report: Value = serde_json::from_str(&text).expect("a document");
     let components = report["components"].as_array().expect("components");
     let mut found = components

@@ -118,7 +118,7 @@ fn a_report_of_a_booted_machine_has_its_journal_and_its_units() {
     machine.wait_unit("windrow.service", "active");
     // journald keeps a line some time after it was written.
     machine.wait_journal(&["-u", "windrow.service"], "widget.yaml held");
-    let output = machine.run(&["windrow", "report", "-o", "-"]);
+    let output = machine.run(&["windrow", "report", "--output-file", "-"]);
     assert!(output.status.success(), "{output:?}");
     let archive = Archive::read(&output.stdout[..]).unwrap();
     let text = |path: &str| String::from_utf8(archive.files[path].clone()).unwrap();

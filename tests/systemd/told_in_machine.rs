@@ -130,7 +130,7 @@ fn a_boot_that_cannot_go_on_is_told_by_every_outlet_of_the_machine() {
             machine.read(path).is_some_and(|text| is_stuck(&text))
         });
     }
-    let line = machine.sh("windrow status --console || true");
+    let line = machine.sh("windrow console --once || true");
     assert!(is_stuck(&line), "{line}");
     let event = machine.wait_for("the console hears it", |machine| {
         receiver::events(machine).into_iter().next()

@@ -26,14 +26,14 @@ pub(in crate::cli) struct ApplyArgs {
     /// other servers that are not ready, and failed trials on other servers
     #[arg(long)]
     force: bool,
-    /// Do not ask whether rke2-server may be restarted
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RollbackArgs {
-    /// Do not ask whether rke2-server may be restarted
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
@@ -138,7 +138,7 @@ fn lay_and_follow(context: &Context, action: RequestAction, force: bool) -> anyh
         };
         if !follow.wait(until) {
             eprintln!(
-                "windrow: the daemon does not come back. `windrow gates show` shows how the trial ended. \
+                "windrow: the daemon does not come back. `windrow gates check` shows how the trial ended. \
                  Without the daemon, the next start of RKE2 rolls everything back"
             );
             return Ok(Exit::Unknown);

@@ -21,13 +21,13 @@ pub(super) struct Args {
     /// Boot logs, archives of `windrow report`, learned knowledge files, or directories of them
     #[arg(value_name = "FLIGHT|REPORT|DIRECTORY", required = true)]
     from: Vec<PathBuf>,
-    /// The knowledge file to write [default: standard output]
-    #[arg(short, long, value_name = "KNOWLEDGE")]
-    output: Option<PathBuf>,
+    /// The file to write: the learned knowledge [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let before = match args.output.as_deref().map(boots_to_replace) {
+    let before = match args.output_file.as_deref().map(boots_to_replace) {
         None => Vec::new(),
         Some(Ok(boots)) => boots,
         Some(Err(why)) => {
@@ -45,14 +45,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     eprintln!("windrow: {}", words_of(&boots, &summary));
     let lost = before.iter().filter(|boot| boots.lacks(boot)).count();
     let text = summary.text();
-    match &args.output {
+    match &args.output_file {
         None => print_whole(&text)?,
         // A bare name has no directory; its absolute path has.
         Some(path) => std::path::absolute(path)
             .and_then(|path| replace(&path, text.as_bytes(), 0o644, Durability::Durable))
             .with_context(|| format!("cannot write {}", path.display()))?,
     }
-    if let Some(path) = args.output.as_deref().filter(|_| lost > 0) {
+    if let Some(path) = args.output_file.as_deref().filter(|_| lost > 0) {
         let shown = path.display();
         eprintln!(
             "windrow: {shown}: it had boots that are in none of the inputs: {lost}; they are removed"
@@ -81,7 +81,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
     let file = KnowledgeFile::read(&text).unwrap_or_default();
     let Some(boots) = file.boots else {
         return Err(format!(
-            "{shown}: is not overwritten: it has no `boots`, so `windrow knowledge learn` did not write it; set another file with -o"
+            "{shown}: is not overwritten: it has no `boots`, so `windrow knowledge learn` did not write it; set another file with --output-file"
         ));
     };
     match file.refused.first() {
@@ -89,7 +89,7 @@ fn boots_to_replace(path: &Path) -> Result<Vec<ObservedBoot>, String> {
         Some(why) => {
             let why = why.split(": the boot").next().unwrap_or(why);
             Err(format!(
-                "{shown} is not overwritten, because it has boots that this version of Windrow cannot read ({why}); set another file with -o"
+                "{shown} is not overwritten, because it has boots that this version of Windrow cannot read ({why}); set another file with --output-file"
             ))
         }
     }

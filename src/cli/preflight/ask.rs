@@ -49,7 +49,7 @@ pub(super) fn ask_around(
     wanted: &WantedNode,
     host: &HostFacts,
 ) -> io::Result<(Surroundings, Reading<bool>)> {
-    // For every platform and role: the readings may be judged for another one later (`--host`).
+    // For every platform and role: the readings may be judged for another one later (`--from`).
     let needed = PublishedMinimums::shipped().ports.list.iter();
     let needed: Vec<_> = needed.map(|port| (port.port, port.protocol)).collect();
     let default_route = has_default_route(layout);

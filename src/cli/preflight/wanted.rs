@@ -8,7 +8,6 @@ use windrow_model::manifest::file_kind::{FileKind, kind_of};
 use windrow_model::manifest::yaml;
 use windrow_plan::rke2::config::Rke2ConfigFile;
 use windrow_plan::rules::Platform;
-use windrow_plan::version::Version;
 use windrow_preflight::{
     ConfiguredValue, PlannedRole, Preflight, WantedNode, cloud_init_node, harvester_node, installer,
 };
@@ -46,13 +45,17 @@ pub(super) fn wanted_node(
         true => Some(own),
         false => args.config.clone(),
     };
+    let (option, asked) = match args.harvester {
+        Some(_) => ("--harvester", Some(Platform::Harvester)),
+        None => ("--platform", args.platform),
+    };
     let (mut wanted, text) = match &named {
         Some(path) => configured(path)?,
-        None => (bare(args.platform, saved, context)?, None),
+        None => (bare(asked, saved, context)?, None),
     };
-    if let Some(asked) = args.platform.filter(|asked| *asked != wanted.platform) {
+    if let Some(asked) = asked.filter(|asked| *asked != wanted.platform) {
         return Err(Wrong::usage(format!(
-            "{} is for {}, and --platform says {asked}",
+            "{} is for {}, and {option} says {asked}",
             named.as_deref().map_or_else(String::new, name_of),
             wanted.platform
         )));
@@ -67,20 +70,16 @@ pub(super) fn wanted_node(
         return Err(Wrong::usage("only Harvester has the role witness"));
     }
     wanted.production = args.production;
-    let version = args.version.clone();
     match wanted.platform {
         Platform::Harvester => {
-            let version = version.or_else(|| match saved {
-                Some(saved) => saved.version.clone(),
-                None => rke2::harvester(&context.layout),
-            });
-            wanted.harvester = match version.map(|version| version.parse::<HarvesterVersion>()) {
-                None => None,
-                Some(Ok(version)) => Some(version),
+            wanted.harvester = args.harvester.or_else(|| {
+                let found = match saved {
+                    Some(saved) => saved.version.clone(),
+                    None => rke2::harvester(&context.layout),
+                };
                 // An image may be called anything.
-                Some(Err(_)) if args.version.is_none() => None,
-                Some(Err(error)) => return Err(Wrong::usage(format!("--version: {error}"))),
-            };
+                found.and_then(|version| version.parse::<HarvesterVersion>().ok())
+            });
             // The installer does not read the configuration of an installed node again.
             if let (Some(path), Some(text)) = (&args.config, text) {
                 let found = installer::findings(&name_of(path), &text, wanted.harvester);
@@ -88,9 +87,6 @@ pub(super) fn wanted_node(
             }
         }
         Platform::Rke2 => {
-            if let Some(Err(error)) = version.map(|version| version.parse::<Version>()) {
-                return Err(Wrong::usage(format!("--version: {error}")));
-            }
             if args.config.is_none() && saved.is_none() {
                 wanted.hostname = node_name(&context.layout);
             }

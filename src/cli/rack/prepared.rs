@@ -58,19 +58,16 @@ impl Args {
                 identity: Some(node.identity.clone()),
             });
         }
-        for url in &self.from {
+        for url in &self.ask {
             match url.parse::<reqwest::Url>() {
                 Ok(url) if matches!(url.scheme(), "https" | "http") => asked.push(AskedServer {
                     url: url.into(),
                     ..AskedServer::default()
                 }),
-                _ => errors.push(format!("--from {url}: write https://node:9346/status")),
+                _ => errors.push(format!("--ask {url}: write https://node:9346/status")),
             }
         }
-        let with = AskWith::read(
-            self.ask_token_file.as_deref(),
-            self.ask_authority.as_deref(),
-        );
+        let with = AskWith::read(self.ask_token_file.as_deref(), self.ca_file.as_deref());
         let with = with.unwrap_or_else(|why| {
             errors.push(why);
             AskWith::default()
@@ -124,7 +121,7 @@ impl Args {
 
     /// The certificate for HTTPS: the given files, or a self-signed one on every address except loopback.
     fn certificate_files(&self) -> Option<CertificateFiles> {
-        let own = self.certificate.clone().zip(self.key.clone());
+        let own = self.tls_cert_file.clone().zip(self.tls_key_file.clone());
         let pair = own.or_else(|| credential(CERTIFICATE).zip(credential(KEY)));
         let speaks = pair.is_some() || !self.listen.ip().is_loopback();
         (speaks && !self.plain_http).then(|| CertificateFiles {
@@ -142,7 +139,7 @@ impl Args {
             // With a fingerprint nothing is sent before the certificate is checked.
             plain: self.fingerprint.is_none()
                 && (self.plain_http
-                    || (self.listen.ip().is_loopback() && self.certificate.is_none())),
+                    || (self.listen.ip().is_loopback() && self.tls_cert_file.is_none())),
             fingerprint: self.fingerprint.clone(),
         }
     }

@@ -42,7 +42,7 @@ pub(in crate::cli) struct SetupArgs {
     #[arg(long, value_name = "[NODE=]DURATION", value_parser = reboot)]
     pub(super) reboot: Vec<(Option<String>, Duration)>,
     /// A directory or file with additional rule packs or knowledge; can be repeated
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "PATH")]
     pub(super) rules: Vec<PathBuf>,
     /// A list of the images of an air-gapped bundle, one image per line; can be repeated. Images that are in
     /// none of these lists are findings
@@ -54,7 +54,7 @@ pub(in crate::cli) struct SetupArgs {
     /// Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error
     /// is found in the files]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub(super) seeds: Option<u64>,
+    pub(super) runs: Option<u64>,
     /// Stop simulating after this long, and report the results so far
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub(super) timeout: Duration,

@@ -60,7 +60,7 @@ pub(in crate::cli) fn rehearse(
             .nodes
             .iter()
             .any(|node| node.found.findings.has_error());
-    let wanted = args.seeds.unwrap_or(match is_decided {
+    let wanted = args.runs.unwrap_or(match is_decided {
         true => SEEDS_AFTER_AN_ERROR,
         false => SEEDS,
     });

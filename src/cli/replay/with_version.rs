@@ -1,4 +1,4 @@
-//! `windrow replay --with VERSION`: the recorded files are simulated with another version.
+//! `windrow replay --harvester VERSION` and `--rke2 VERSION`: the recorded files are simulated with another version.
 
 use windrow_harvester::HarvesterVersion;
 use windrow_plan::version::Version;
@@ -8,50 +8,66 @@ use windrow_simulate::rehearse::{Ending, Rehearsal, flown, modelled, rehearse};
 use super::super::out::print_whole;
 use super::super::output::Output;
 use super::super::{Exit, complain, style};
+use super::Args;
 use crate::render;
 
 /// How many seeds are simulated with another version.
 const SEEDS: u64 = 20;
 
-/// Whether the text looks like a version rather than a path.
-pub(super) fn is_version(text: &str) -> bool {
-    let plain = text.strip_prefix('v').unwrap_or(text);
-    plain.starts_with(|ch: char| ch.is_ascii_digit())
+/// The version with which the recorded files are simulated.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OtherVersion {
+    Harvester(HarvesterVersion),
+    Rke2(Version),
+}
+
+impl OtherVersion {
+    pub(super) fn of(args: &Args) -> Option<Self> {
+        let harvester = args.harvester.map(Self::Harvester);
+        harvester.or(args.rke2.map(Self::Rke2))
+    }
 }
 
 /// Simulates the recorded files with another version, from power-on.
 pub(super) fn rehearse_recorded(
     segments: &[Segment],
-    version: &str,
+    version: OtherVersion,
     output: Output,
 ) -> anyhow::Result<Exit> {
     let Some(segment) = segments.last() else {
         return Ok(Exit::Usage);
     };
     let refuse = |why: String| {
-        complain(&[format!("--with: {why}")]);
+        complain(&[why]);
         Ok(Exit::Usage)
     };
     let recorded = match flown::setup(segment, None, false) {
         Ok(setup) => setup,
         Err(why) => return refuse(why),
     };
-    let (harvester, rke2) = match recorded.scenario.harvester {
-        Some(_) => match version.parse::<HarvesterVersion>() {
-            Ok(version) => (Some(version), version.rke2()),
-            Err(why) => return refuse(why),
-        },
-        None => match version.parse::<Version>() {
-            Ok(version) => (None, Some(version)),
-            Err(why) => return refuse(why.to_string()),
-        },
+    let (harvester, rke2, shown) = match (version, recorded.scenario.harvester) {
+        (OtherVersion::Harvester(version), Some(_)) => (
+            Some(version),
+            version.rke2(),
+            format!("Harvester v{version}"),
+        ),
+        (OtherVersion::Rke2(version), None) => (None, Some(version), format!("RKE2 v{version}")),
+        (OtherVersion::Harvester(_), None) => {
+            return refuse("the recorded node has no Harvester: set --rke2".to_owned());
+        }
+        (OtherVersion::Rke2(_), Some(_)) => {
+            return refuse(
+                "the recorded node runs Harvester, which decides RKE2's version: set --harvester"
+                    .to_owned(),
+            );
+        }
     };
     let rewrites = rke2.is_none_or(Version::rewrites_charts);
     let setup = match flown::setup(segment, harvester, rewrites) {
         Ok(setup) => setup,
         Err(why) => return refuse(why),
     };
-    let name = format!("the node of {}, with {version}", segment.head.at);
+    let name = format!("the node of {}, with {shown}", segment.head.at);
     let mut node = rehearse(&name, &setup, SEEDS, Vec::new());
     if setup.scenario.harvester.is_none() {
         node.beyond.extend(rke2.and_then(modelled::rke2));

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::support::rooted::root_for;
+
 pub(crate) const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
 pub(crate) const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: vm, namespace: default}\nspec: {runStrategy: Always, template: {spec: {domain: {devices: {}}}}}\n";
 pub(crate) const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n";
@@ -39,8 +41,7 @@ impl Given {
 
     pub(crate) fn run_with(&self, args: &[&str], input: &[u8]) -> Ran {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
-            .arg("--root")
-            .arg(self.directory.path())
+            .args(root_for(self.directory.path(), args))
             .args(args)
             .current_dir(self.directory.path())
             .stdin(Stdio::piped())
@@ -98,4 +99,4 @@ pub(crate) fn harvester(first: &str, own: &str) -> String {
 }
 
 pub(crate) const PLAN: &[&str] = &["plan", "--platform", "rke2"];
-pub(crate) const REHEARSE: &[&str] = &["rehearse", "--seeds", "2"];
+pub(crate) const REHEARSE: &[&str] = &["rehearse", "--runs", "2"];

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::given::{Given, MACHINE, MANIFESTS, NAMESPACE, PLAN, REHEARSE, Ran, indented, says};
 
-const GATES: &[&str] = &["gates", "check", "--target", "v1.35"];
+const GATES: &[&str] = &["gates", "check", "--rke2", "v1.35"];
 const CONFIG: &[&str] = &["config", "check"];
 /// A namespaced object of a namespace that nothing brings.
 const HOMELESS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: two}\n";
@@ -274,7 +274,7 @@ fn what_another_file_takes_in_is_not_corrected_in_a_copy() {
     let given = definition("", &[(path, NAMESPACE)]);
     let ran = given.run(&[
         "rehearse",
-        "--seeds",
+        "--runs",
         "2",
         "--fix",
         "copy",

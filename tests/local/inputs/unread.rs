@@ -6,7 +6,7 @@ use super::given::{
     Given, MANIFESTS, NAMESPACE, PLAN, REHEARSE, cloud_config, harvester, indented, says,
 };
 
-const GATES: &[&str] = &["gates", "check", "--target", "v1.35"];
+const GATES: &[&str] = &["gates", "check", "--rke2", "v1.35"];
 const CONFIG: &[&str] = &["config", "check"];
 const WRONG_GATE: &str =
     "kube-apiserver-arg: [feature-gates=NodeAuthorizerEnablePodSelectors=true]\n";
@@ -192,7 +192,7 @@ fn a_file_of_windrows_own_that_a_node_would_not_read_is_named_and_counts_nowhere
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, off).unwrap();
         let directory = &path[..1];
-        for verb in [&["check", "--seeds", "2"][..], &["plan"]] {
+        for verb in [&["check", "--runs", "2"][..], &["plan"]] {
             let ran = given.run(&[verb, &[directory]].concat());
             let said = ran.out + &ran.err;
             assert_eq!(ran.exit, 78, "{path} {verb:?}: {said}");

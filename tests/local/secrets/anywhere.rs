@@ -151,8 +151,8 @@ fn node(planter: &mut Planter, disturb: bool) -> Node {
 /// What commands print about it.
 fn commands(node: &Node, said: &mut Said) {
     for arguments in [
-        &["report", "-o", "-"][..],
-        &["report", "-o", "-", "--with-manifests"],
+        &["report", "--output-file", "-"][..],
+        &["report", "--output-file", "-", "--with-manifests"],
         &["plan"],
         &["plan", "-o", "json"],
         &["config", "show"],
@@ -181,7 +181,7 @@ fn commands(node: &Node, said: &mut Said) {
     ] {
         let of = path(of);
         for output in ["text", "json", "html"] {
-            say(node, said, &["rehearse", "--seeds", "1", "-o", output, &of]);
+            say(node, said, &["rehearse", "--runs", "1", "-o", output, &of]);
         }
         for output in ["table", "json", "svg", "dot", "mermaid"] {
             say(node, said, &["plan", "-o", output, &of]);

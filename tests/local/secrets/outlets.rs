@@ -318,7 +318,7 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
     for arguments in [
         &["status"][..],
         &["status", "-o", "json"],
-        &["status", "--console"],
+        &["console", "--once"],
         &["why", "80-after-0.yaml"],
         &["why", "80-after-1.yaml", "-o", "json"],
         &["why", "00-alias.yaml"],
@@ -358,14 +358,14 @@ fn nothing_planted_comes_out_of_any_outlet_of_the_daemon() {
         &["replay", flight][..],
         &["replay", flight, "-o", "json"],
         &["replay", flight, "--why", "80-after-0.yaml"],
-        &["timeline", flight],
-        &["timeline", flight, "-o", "json"],
+        &["timeline", "--from", flight],
+        &["timeline", "--from", flight, "-o", "json"],
     ] {
         say(&node, &mut said, arguments);
     }
     let archive = node.path("/archive.tar.gz");
     let archive = archive.to_str().unwrap();
-    say(&node, &mut said, &["report", "-o", archive]);
+    say(&node, &mut said, &["report", "--output-file", archive]);
     for output in ["table", "json"] {
         say(
             &node,
@@ -415,12 +415,12 @@ fn nothing_planted_comes_out_of_a_command_that_reads_the_files() {
         say(
             &node,
             &mut said,
-            &[&["rehearse", "--seeds", "2", "-o", output], &paths[..1]].concat(),
+            &[&["rehearse", "--runs", "2", "-o", output], &paths[..1]].concat(),
         );
         say(
             &node,
             &mut said,
-            &[&["rehearse", "--seeds", "2", "-o", output], &paths[1..]].concat(),
+            &[&["rehearse", "--runs", "2", "-o", output], &paths[1..]].concat(),
         );
     }
     for arguments in [

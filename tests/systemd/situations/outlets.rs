@@ -29,7 +29,7 @@ fn read(machine: &Machine) -> Vec<Row> {
         (text, output.status.code().unwrap_or_default())
     };
     let (status, code) = command(&["windrow", "status"]);
-    let (line, _) = command(&["windrow", "status", "--console"]);
+    let (line, _) = command(&["windrow", "console", "--once"]);
     let unit = machine.unit("windrow.service", "StatusText");
     let login = machine.read("/run/motd.d/windrow").unwrap_or_default();
     vec![

@@ -435,7 +435,7 @@ reasons! {
             "ea12a9418102447795b544ffcdff26ac";
         RehearsalCutShort "rehearsal-cut-short" Warning
             "the simulation ended after {time}, with {played} of {seeds} boots simulated"
-            "Raise --timeout, or simulate fewer boots with --seeds."
+            "Raise --timeout, or simulate fewer boots with --runs."
             "f9098b33316e47d1919334582ec5dc1e";
         AcceptanceInvalid "acceptance-invalid" Error
             "this entry cannot accept findings: {why}"
@@ -721,7 +721,7 @@ reasons! {
             "55d02eda0c644d33b4cb76a1fdc6b145";
         GatePatch "gate-patch" Warning
             "the feature gate {gate} came with a patch release"
-            "Give the full version with --target, or use a newer patch release."
+            "Give the full version with --rke2, or use a newer patch release."
             "1bba5362827e412786c5e8607ea1357f";
         GateConflict "gate-conflict" Warning
             "the feature gate {gate} is set twice with different values"
@@ -737,7 +737,7 @@ reasons! {
             "466cff2b5c0248199c83654b889a7c0c";
         GateTargetUnknown "gate-target-unknown" Warning
             "Windrow cannot tell which Kubernetes version will start: {why}"
-            "Set it with --target. Until then, Windrow writes only gates that every plausible version accepts."
+            "Set it with --rke2. Until then, Windrow writes only gates that every plausible version accepts."
             "b62a7a61cf694c79a6abeaa66b69b315";
         GatesWritten "gates-written" Notice
             "{path} now sets {gates}"
@@ -757,7 +757,7 @@ reasons! {
             "f73a896a2a5143b59d5e9fbef74d1f7e";
         GateTrial "gate-trial" Notice
             "feature gates on trial ({gates}): {step}"
-            "Nothing to do: `windrow gates show` shows the result. Until then kube-apiserver on this node may be unavailable."
+            "Nothing to do: `windrow gates check` shows the result. Until then kube-apiserver on this node may be unavailable."
             "16ab95f73bfe49cab80a8bd1c49e8698";
         GateTrialKept "gate-trial-kept" Notice
             "the feature gates passed the trial and stay: {gates}"
