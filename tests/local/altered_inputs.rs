@@ -92,7 +92,7 @@ struct Answer {
 
 fn check(path: &Path, target: [&str; 2]) -> Answer {
     let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["check", "--seeds", "1", "-o", "json"])
+        .args(["check", "--runs", "1", "-o", "json"])
         .args(target)
         .arg(path.file_name().unwrap())
         .current_dir(path.parent().unwrap())

@@ -37,7 +37,7 @@ use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
 use super::fix::sources;
 use super::fleet::{LaidManifest, ReadNode};
-use super::unjudged::{contents_of_charts, names_outside, other_parts};
+use super::unjudged::{contents_of_charts, names_outside, of_profile, other_parts};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
 use crate::render::GatesReport;
@@ -148,6 +148,7 @@ pub(super) fn read_node(
     let component_stops = stops || !refused.is_empty();
     gates.extend(refused);
     findings.extend(unread);
+    not_checked.extend(of_profile(&rke2, role, &inputs.carriers));
     not_checked.extend(contents_of_charts(&read));
     not_checked.extend(names_outside(&read, images.is_some()));
     not_checked.extend(api.unjudged);

@@ -7,6 +7,8 @@ use windrow_model::object::pods;
 use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::SourceMap;
 use windrow_plan::knowledge::installed_chart;
+use windrow_plan::rke2::config::Rke2ConfigFile;
+use windrow_plan::rke2::{Rke2Role, profile};
 
 /// Directories of which Windrow judges files.
 const JUDGED: [&str; 3] = ["/etc/rancher/rke2/", "/etc/windrow/", DATA_DIR];
@@ -86,6 +88,45 @@ pub(super) fn names_outside(
     );
     let found = [images, addresses, nics].into_iter();
     found.filter(|one| !one.at.is_empty()).collect()
+}
+
+/// What `profile` needs of the machine and no configuration creates: without it RKE2 ends at once (rke2 `pkg/cli/cmds/profile_linux.go`,
+/// `validateKernelReqs` and `validateETCDReqs`).
+pub(super) fn of_profile(
+    files: &[Rke2ConfigFile],
+    role: Rke2Role,
+    carriers: &[(String, String)],
+) -> Option<NotChecked> {
+    let profile = profile(files)?;
+    let is_written = |words: &[&str]| {
+        let mut texts = carriers.iter().map(|(_, text)| text);
+        texts.any(|text| words.iter().any(|word| text.contains(word)))
+    };
+    let parameters = profile.text.starts_with("cis")
+        && !is_written(&["kernel.panic_on_oops", "rke2-cis-sysctl"]);
+    let user = role == Rke2Role::Server
+        && !is_written(&[
+            "useradd",
+            "adduser",
+            "sysusers.d",
+            "name: etcd",
+            "\"name\": \"etcd\"",
+        ]);
+    let what = match (parameters, user) {
+        (true, true) => "user and group etcd, kernel parameters",
+        (true, false) => "kernel parameters",
+        (false, true) => "user and group etcd",
+        (false, false) => return None,
+    };
+    Some(NotChecked {
+        what: format!(
+            "what `profile: {}` needs of the machine ({what})",
+            profile.text
+        ),
+        why: "RKE2 does not start without them, and nothing here creates them".to_owned(),
+        can_stop: CanStop::Component,
+        at: vec![profile.at],
+    })
 }
 
 /// The parts of a configuration that are about neither RKE2, Harvester nor Windrow.

@@ -19,7 +19,7 @@ pub use keys::{Rke2Role, judge_keys, unjudged_keys};
 pub use known_keys::is_rke2_config;
 pub use kubelet::{KubeletFiles, KubeletHealth};
 pub use node_labels::kubelet_flag_fault;
-pub use paths::{data_dir, write_kubeconfig};
+pub use paths::{data_dir, profile, write_kubeconfig};
 pub use pod_network::PodNetwork;
 pub use service_ranges::{Network, ServiceRanges, service_ranges};
 pub use shared_values::SharedValues;

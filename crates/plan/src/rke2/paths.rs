@@ -1,4 +1,4 @@
-//! Paths in RKE2's configuration.
+//! Single values of RKE2's configuration: paths, and the hardening profile.
 
 use windrow_model::manifest::{Node, NodeValue};
 
@@ -12,6 +12,11 @@ pub fn data_dir(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
 /// The file to which RKE2 writes the admin kubeconfig (`write-kubeconfig`), if its configuration sets it.
 pub fn write_kubeconfig(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
     last(files, "write-kubeconfig")
+}
+
+/// The hardening profile (`profile`), if RKE2's configuration sets one.
+pub fn profile(files: &[Rke2ConfigFile]) -> Option<ConfigItem> {
+    last(files, "profile")
 }
 
 /// The last value, which counts (k3s `pkg/configfilearg/parser.go`).
