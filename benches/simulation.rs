@@ -1,4 +1,4 @@
-//! How long one simulated bootstrap takes. The aims are those of `windrow rehearse`: 100 seeds of a Harvester configuration under
+//! How long one simulated bootstrap takes. The aims are those of `windrow check --details`: 100 seeds of a Harvester configuration under
 //! 0.5 s, 100 seeds of 2,000 documents on five servers under 10 s. Each seed is two bootstraps, with Windrow and without it.
 
 use std::hint::black_box;

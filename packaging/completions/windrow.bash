@@ -64,9 +64,6 @@ _windrow() {
             windrow,rack)
                 cmd="windrow__subcmd__rack"
                 ;;
-            windrow,rehearse)
-                cmd="windrow__subcmd__rehearse"
-                ;;
             windrow,release)
                 cmd="windrow__subcmd__release"
                 ;;
@@ -196,9 +193,6 @@ _windrow() {
             windrow__subcmd__help,rack)
                 cmd="windrow__subcmd__help__subcmd__rack"
                 ;;
-            windrow__subcmd__help,rehearse)
-                cmd="windrow__subcmd__help__subcmd__rehearse"
-                ;;
             windrow__subcmd__help,release)
                 cmd="windrow__subcmd__help__subcmd__release"
                 ;;
@@ -281,7 +275,7 @@ _windrow() {
 
     case "${cmd}" in
         windrow)
-            opts="-h -V --root --help --version installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help"
+            opts="-h -V --root --help --version installer check plan preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -321,7 +315,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__check)
-            opts="-o -q -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --output --write --fail-on --accept --quiet --help"
+            opts="-o -q -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --details --output --write --fail-on --accept --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -821,7 +815,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help)
-            opts="installer check plan rehearse preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help"
+            opts="installer check plan preflight sandbox status why wait console hold release add gates diagnose repair timeline report upgrade-check drain-check rack config knowledge replay cleanup completion version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1157,20 +1151,6 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__help__subcmd__rack)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__help__subcmd__rehearse)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1665,68 +1645,6 @@ _windrow() {
                     ;;
                 --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        windrow__subcmd__rehearse)
-            opts="-o -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --output --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --node)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --harvester)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rke2)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --hardware)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --reboot)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rules)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --images)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --fix)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --runs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --output)
-                    COMPREPLY=($(compgen -W "table json yaml html" -- "${cur}"))
-                    return 0
-                    ;;
-                -o)
-                    COMPREPLY=($(compgen -W "table json yaml html" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -32,7 +32,7 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
         rehearsal,
         nodes,
         cut_short,
-    } = match rehearse(&args.setup, true) {
+    } = match rehearse(&args.setup, !args.details) {
         Ok(rehearsed) => rehearsed,
         Err((exit, errors)) => {
             complain(&errors);
@@ -95,6 +95,7 @@ fn checked_node(node: FoundOnNode) -> CheckedNode {
         machines,
         accepted: findings.accepted.entries,
         learned: findings.learned,
+        inputs: findings.inputs,
     }
 }
 
@@ -109,6 +110,9 @@ fn rendered(
         Output::Junit => render::check_junit(report, args.fail_on.verdict()),
         Output::Github => render::check_github(report),
         Output::Html => render::check_page(report, rehearsal),
+        format if args.details => format.render(rehearsal, || {
+            render::check_details(report, rehearsal, style())
+        })?,
         format => format.render(report, || render::check_table(report, style()))?,
     })
 }

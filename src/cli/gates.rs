@@ -107,17 +107,15 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         observe(context, &data_dir, &mut report)?;
     }
     report.leave_unread(unread);
+    if not_looked_at && report.starts == Some(true) {
+        report.starts = None;
+    }
     let table = || report.to_table(style());
     print_whole(&look.output.render(&report, table)?)?;
     if let Some(exit) = refused {
         return Ok(exit);
     }
-    Ok(match report.starts {
-        Some(true) if not_looked_at => Exit::Unknown,
-        Some(true) => Exit::Ok,
-        Some(false) => Exit::Failed,
-        None => Exit::Unknown,
-    })
+    Ok(report.verdict().into())
 }
 
 /// The command that runs before each start of RKE2. It must never keep RKE2 from starting, so it never fails.

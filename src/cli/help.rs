@@ -33,6 +33,14 @@ pub const GROUPS: &[VerbGroup] = &[
                         "Check the configuration of one node.",
                     ),
                     (
+                        "windrow check --details harvester-config.yaml --harvester v1.6.0",
+                        "Show the whole simulated boot with this version of Harvester.",
+                    ),
+                    (
+                        "windrow check -o html harvester-config.yaml",
+                        "Print the result as an HTML page.",
+                    ),
+                    (
                         "windrow check --fail-on=warning --write=sarif=check.sarif manifests/",
                         "Check a directory in a pipeline, and write a report for the code host.",
                     ),
@@ -52,19 +60,6 @@ pub const GROUPS: &[VerbGroup] = &[
                     (
                         "windrow plan -o svg harvester-config.yaml",
                         "Draw the plan as a picture.",
-                    ),
-                ],
-            },
-            VerbHelp {
-                verb: "rehearse",
-                examples: &[
-                    (
-                        "windrow rehearse harvester-config.yaml --harvester v1.6.0",
-                        "Simulate a boot with this version of Harvester.",
-                    ),
-                    (
-                        "windrow rehearse -o html harvester-config.yaml",
-                        "Write the result as an HTML page.",
                     ),
                 ],
             },

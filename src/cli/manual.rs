@@ -1,11 +1,19 @@
 //! Shared by `hold` and `release`: the name of the user, and the printed outcome.
 
+use std::time::{Duration, Instant};
+
 use windrow_decide::why::until_applied;
+use windrow_model::manifest::ManifestPath;
+use windrow_model::reasons::Code;
 
 use super::document::{self, FoundStatus, now};
+use super::follow::Follow;
 use super::{Context, Exit, complain};
 use crate::layout::Layout;
 use crate::orders::holds::{FileOutcome, ManualChange, Order, OrderRefused};
+
+/// How long a busy daemon may take before the verb ends without its answer.
+const DAEMON_ANSWERS: Duration = Duration::from_secs(3);
 
 pub(super) const NO_REASON: &str = "no reason given";
 
@@ -49,6 +57,7 @@ pub(super) fn carry_out(
         NO_REASON => String::new(),
         reason => format!(": {reason}"),
     };
+    wait_for_daemon(context, &outcomes);
     let mut exit = Exit::Ok;
     let recorded = outcomes.iter().any(|outcome| outcome.result.is_ok());
     let mut released = false;
@@ -86,6 +95,36 @@ pub(super) fn carry_out(
         FoundStatus::Current(_) | FoundStatus::Stale { .. } => {}
     }
     Ok(exit)
+}
+
+/// Waits until the daemon's document shows the holds, so that the next command sees them.
+fn wait_for_daemon(context: &Context, outcomes: &[FileOutcome]) {
+    let Ok(mut follow) = Follow::file(&context.layout.status()) else {
+        return;
+    };
+    let until = Instant::now() + DAEMON_ANSWERS;
+    loop {
+        let found = document::current(context);
+        let FoundStatus::Current(status) = &found else {
+            return;
+        };
+        let is_held = |file: &ManifestPath| {
+            let by_hand = status.staging.held.iter();
+            let mut by_hand = by_hand.filter(|held| held.code == Code::HeldByHand);
+            by_hand.any(|held| held.file == *file)
+        };
+        let is_shown = |outcome: &FileOutcome| match outcome.result {
+            Ok(ManualChange::Held) => is_held(&outcome.file),
+            _ => true,
+        };
+        if outcomes.iter().all(is_shown) {
+            return;
+        }
+        follow.writer_of(&found);
+        if !follow.wait(Some(until)) {
+            return;
+        }
+    }
 }
 
 /// The error, with the fix if the user is not root.

@@ -30,6 +30,7 @@ mod output;
 mod plan;
 mod preflight;
 mod rack;
+mod recordings;
 mod rehearse;
 mod release;
 mod repair;
@@ -73,7 +74,6 @@ struct Cli {
 enum Verb {
     Check(check::Args),
     Plan(plan::Args),
-    Rehearse(rehearse::Args),
     Preflight(preflight::Args),
     Sandbox(sandbox::Args),
     Status(status::Args),
@@ -107,7 +107,6 @@ impl Verb {
             Verb::Check(args) => check::run(args, context),
             Verb::Plan(args) => plan::run(args, context),
             Verb::Preflight(args) => preflight::run(&args, context),
-            Verb::Rehearse(args) => rehearse::run(args, context),
             Verb::Sandbox(args) => sandbox::run(&args),
             Verb::Status(args) => status::run(args, context),
             Verb::Why(args) => why::run(args, context),

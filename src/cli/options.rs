@@ -10,7 +10,6 @@ const QUIET: &str = "quiet";
 /// Verbs that read no node.
 const WITHOUT_NODE: &[&str] = &[
     "check",
-    "rehearse",
     "sandbox",
     "rack",
     "knowledge learn",

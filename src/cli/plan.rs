@@ -9,8 +9,9 @@ use windrow_model::findings::Finding;
 use windrow_model::manifest::ReadLimits;
 use windrow_model::reasons::Code;
 use windrow_plan::rules::{Platform, RuleSet};
-use windrow_plan::{Outlook, Plan, examine_content, link};
+use windrow_plan::{Plan, examine_content, link};
 use windrow_simulate::rehearse::carriers;
+use windrow_simulate::rehearse::check::CheckVerdict;
 use windrow_simulate::rehearse::proofs::switched_off;
 
 use super::inputs::{self, Inputs, NamedVersions, Versions, skipped_by};
@@ -182,9 +183,5 @@ fn print(plan: &Plan, output: Output) -> anyhow::Result<()> {
 
 /// Follows the last line of the plan.
 fn exit_of(plan: &Plan) -> Exit {
-    match plan.outlook() {
-        Outlook::Works => Exit::Ok,
-        Outlook::Unknown { .. } => Exit::Unknown,
-        Outlook::CannotWork { .. } => Exit::Failed,
-    }
+    CheckVerdict::from_plan(plan).outcome().into()
 }

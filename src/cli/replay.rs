@@ -18,18 +18,16 @@ use windrow_replay::{
 };
 
 use self::with_version::OtherVersion;
-use super::inputs::{is_standard_input, rule_files, standard_input};
+use super::inputs::{is_standard_input, rule_files};
 use super::out::{print_whole, write_out};
 use super::output::Output;
+use super::recordings::{Unreadable, read};
 use super::{Context, Exit, complain, why};
-use crate::archive::{LARGEST_FLIGHT, read_flights};
-use crate::files::read_at_most;
-use crate::json_values::ValueBudget;
 
 /// Replay recorded decisions, and compare the results
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A boot log (`/var/lib/rancher/windrow/flight.jsonl` or a copy), or `-`
+    /// A boot log (`/var/lib/rancher/windrow/flight.jsonl` or a copy), an archive of `windrow report`, or `-`
     #[arg(value_name = "FLIGHT")]
     flight: PathBuf,
     /// Only this one of several recordings in the file, counted from 1; each start of the daemon begins
@@ -112,23 +110,18 @@ struct Different {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let bytes = match read(&args) {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            complain(&[why]);
-            return Ok(Exit::Usage);
-        }
-    };
-    let flights = match read_flights(&bytes, &mut ValueBudget::of_flights()) {
-        Ok(flights) => flights,
-        Err(why) => {
-            complain(&[format!("{}: {why}", args.flight.display())]);
-            return Ok(Exit::Usage);
-        }
-    };
-    for damage in &flights.damage {
-        eprintln!("windrow: {}: {damage}", args.flight.display());
+    if args.step && is_standard_input(&args.flight) {
+        complain(&["--step waits for Enter on standard input: write the boot log to a file"]);
+        return Ok(Exit::Usage);
     }
+    let flights = match read(&args.flight) {
+        Ok(flights) => flights,
+        Err(Unreadable { why, exit }) => {
+            complain(&[why]);
+            return Ok(exit);
+        }
+    };
+    complain(&flights.damage);
     let Some(segments) = chosen(&flights, args.number) else {
         complain(&[format!(
             "{} has {} recordings; --number counts from 1",
@@ -184,18 +177,6 @@ fn verdict(flown: &[Flown]) -> Exit {
         }
         (true, _) => Exit::Ok,
         (false, _) => Exit::Failed,
-    }
-}
-
-fn read(args: &Args) -> Result<Vec<u8>, String> {
-    let path = &args.flight;
-    match is_standard_input(path) {
-        true if args.step => {
-            Err("--step waits for Enter on standard input: write the boot log to a file".to_owned())
-        }
-        true => standard_input(LARGEST_FLIGHT),
-        false => read_at_most(path, LARGEST_FLIGHT)
-            .map_err(|error| format!("{}: cannot be read: {error}", path.display())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use tokio::sync::watch;
 use windrow_harvester::HarvesterVersion;
 use windrow_inputs::extract::{self, FileKind, kind_of};
@@ -48,21 +48,27 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     journal::start(journal::WARNINGS);
-    let directory = prepare(args.directory.as_deref())?;
+    let directory = match prepare(args.directory.as_deref())? {
+        Some(directory) => directory,
+        None => return Ok(Exit::Usage),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(sandbox(args, &directory))
 }
 
-fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
+/// The directory of the node; `None` if the given one cannot be used.
+fn prepare(directory: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let Some(directory) = directory else {
         // A configuration holds a token and passwords.
         let mut new = tempfile::Builder::new();
         new.prefix("windrow-")
             .permissions(fs::Permissions::from_mode(0o700));
         let new = new.tempdir();
-        return Ok(new.context("cannot create a temporary directory")?.keep());
+        return Ok(Some(
+            new.context("cannot create a temporary directory")?.keep(),
+        ));
     };
     fs::DirBuilder::new()
         .recursive(true)
@@ -72,12 +78,13 @@ fn prepare(directory: Option<&Path>) -> anyhow::Result<PathBuf> {
     let mut entries =
         fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
     if entries.next().is_some() {
-        bail!(
+        complain(&[format!(
             "{} is not empty: set a new or empty directory for the sandbox",
             directory.display()
-        );
+        )]);
+        return Ok(None);
     }
-    Ok(directory.to_owned())
+    Ok(Some(directory.to_owned()))
 }
 
 async fn sandbox(args: &Args, directory: &Path) -> anyhow::Result<Exit> {

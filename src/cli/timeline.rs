@@ -6,21 +6,15 @@ use std::path::{Path, PathBuf};
 
 use windrow_replay::{BootState, BootTimeline, Flights, boots};
 
-use super::inputs::{is_standard_input, standard_input};
 use super::out::print_whole;
 use super::output::Output;
+use super::recordings::{Unreadable, flights, read};
 use super::{Context, Exit, complain, style};
-use crate::archive::{LARGEST_FLIGHT, Packed, read_flights};
+use crate::archive::LARGEST_FLIGHT;
 use crate::files::read_at_most;
-use crate::json_values::ValueBudget;
 use crate::layout::Layout;
 use crate::printable::printable_colours;
 use crate::render::{Style, boot_picture, timeline_summary, timeline_table};
-
-/// How a file that was packed begins.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// A report's flights, the older one first.
-const IN_REPORT: [&str; 2] = ["windrow/state/flight.jsonl.1", "windrow/state/flight.jsonl"];
 
 /// Show where the boot spent its time
 ///
@@ -47,7 +41,7 @@ pub(super) struct Args {
 const FORMATS: &[Output] = &[Output::Table, Output::Json, Output::Yaml, Output::Svg];
 
 pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
-    let flights = match read(args.from.as_deref(), context) {
+    let flights = match recorded(args.from.as_deref(), context) {
         Ok(flights) => flights,
         Err(Unreadable { why, exit }) => {
             complain(&[why]);
@@ -118,48 +112,11 @@ fn chosen(boot: i64, count: usize) -> Option<usize> {
     usize::try_from(chosen).ok().filter(|_| chosen < count)
 }
 
-struct Unreadable {
-    why: String,
-    exit: Exit,
-}
-
-impl Unreadable {
-    fn usage(why: String) -> Self {
-        let exit = Exit::Usage;
-        Self { why, exit }
+fn recorded(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
+    match from {
+        Some(path) => read(path),
+        None => own(&context.layout),
     }
-}
-
-fn read(from: Option<&Path>, context: &Context) -> Result<Flights, Unreadable> {
-    let Some(path) = from else {
-        return own(&context.layout);
-    };
-    let shown = path.display();
-    let bytes = match is_standard_input(path) {
-        true => standard_input(LARGEST_FLIGHT).map_err(Unreadable::usage)?,
-        false => read_at_most(path, LARGEST_FLIGHT)
-            .map_err(|error| Unreadable::usage(format!("{shown}: cannot be read: {error}")))?,
-    };
-    if !bytes.starts_with(&GZIP) {
-        return flights([(shown.to_string(), bytes)]);
-    }
-    let mut archive = match Packed::read(&bytes, &IN_REPORT)
-        .map_err(|error| Unreadable::usage(format!("{shown}: {error}")))?
-    {
-        Packed::Report(archive) => archive,
-        Packed::Flight(bytes) => return flights([(shown.to_string(), bytes)]),
-    };
-    let found = IN_REPORT.map(|name| Some((name.to_owned(), archive.files.remove(name)?)));
-    if found.iter().all(Option::is_none) {
-        return Err(Unreadable {
-            why: format!(
-                "{shown}: this report has no boot log: there was none on {}",
-                archive.index.host
-            ),
-            exit: Exit::Unknown,
-        });
-    }
-    flights(found.into_iter().flatten())
 }
 
 fn own(layout: &Layout) -> Result<Flights, Unreadable> {
@@ -188,30 +145,6 @@ fn own(layout: &Layout) -> Result<Flights, Unreadable> {
         });
     }
     flights(found)
-}
-
-/// The recordings of several files, the oldest first. A file that is not a boot log does not affect the others.
-fn flights(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Flights, Unreadable> {
-    let mut all = Flights {
-        segments: Vec::new(),
-        damage: Vec::new(),
-    };
-    let mut budget = ValueBudget::of_flights();
-    for (name, bytes) in files {
-        match read_flights(&bytes, &mut budget) {
-            Ok(one) => {
-                all.segments.extend(one.segments);
-                let damage = one.damage.iter();
-                all.damage
-                    .extend(damage.map(|why| format!("{name}: {why}")));
-            }
-            Err(why) => all.damage.push(format!("{name}: {why}")),
-        }
-    }
-    match all.segments.is_empty() {
-        true => Err(Unreadable::usage(all.damage.join("\n"))),
-        false => Ok(all),
-    }
 }
 
 #[cfg(test)]

@@ -65,10 +65,11 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             match found {
                 document::FoundStatus::Current(status) => (*status, now),
                 document::FoundStatus::Stale { why, .. } => {
-                    eprintln!("windrow: {why}");
+                    // A code means the same without a node.
                     if let Some(answer) = explain_code(&asked) {
                         return print(&args, &answer, now);
                     }
+                    eprintln!("windrow: {why}");
                     eprintln!("To explain an old document: windrow why --from FILE {asked}");
                     return Ok(Exit::Unknown);
                 }

@@ -42,24 +42,35 @@ pub(super) fn write_checks<E: Display>(
     out
 }
 
-/// The last line, in the colour of the verdict.
+/// The last line: the word of the verdict and a sentence, in the colour of the verdict.
 pub(super) fn write_verdict(out: &mut String, verdict: CheckOutcome, text: &str, style: Style) {
-    let text = match verdict {
-        CheckOutcome::Fail => style.bad(text),
-        CheckOutcome::Unknown => style.waiting(text),
-        CheckOutcome::Warn | CheckOutcome::Pass | CheckOutcome::NotChecked => style.good(text),
-    };
-    let _ = writeln!(out, "\n{text}");
+    let line = format!("{}: {text}", word(verdict));
+    let _ = writeln!(out, "\n{}", paint(verdict, &line, style));
 }
 
 /// The word of an outcome, in a column of one width.
 pub(super) fn outcome_word(outcome: CheckOutcome, style: Style) -> String {
+    paint(outcome, &format!("{:<7}", word(outcome)), style)
+}
+
+/// A text in the colour of an outcome.
+pub(super) fn paint(outcome: CheckOutcome, text: &str, style: Style) -> String {
     match outcome {
-        CheckOutcome::Fail => style.bad("fail   "),
-        CheckOutcome::Unknown => style.waiting("unknown"),
-        CheckOutcome::Warn => style.waiting("warn   "),
-        CheckOutcome::Pass => style.good("pass   "),
-        CheckOutcome::NotChecked => style.dim("-      "),
+        CheckOutcome::Fail => style.bad(text),
+        CheckOutcome::Unknown | CheckOutcome::Warn => style.waiting(text),
+        CheckOutcome::Pass => style.good(text),
+        CheckOutcome::NotChecked => style.dim(text),
+    }
+}
+
+/// The words of all verdicts.
+pub(super) fn word(outcome: CheckOutcome) -> &'static str {
+    match outcome {
+        CheckOutcome::Fail => "fail",
+        CheckOutcome::Unknown => "unknown",
+        CheckOutcome::Warn => "warn",
+        CheckOutcome::Pass => "pass",
+        CheckOutcome::NotChecked => "-",
     }
 }
 

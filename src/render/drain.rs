@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use windrow_harvester::drain::{
     Drain, DrainCheck, DrainCheckList, MaintenanceAnswer, MaintenanceMode, PodDrain, PodFate,
 };
+use windrow_model::checks::CheckOutcome;
 
+use super::checks::{outcome_word, write_verdict};
 use super::table::Style;
 use super::text::{paragraph, wrap};
 use crate::printable::printable;
@@ -24,18 +26,18 @@ pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     for pod in &check.pods {
         write_pod(&mut out, pod, style);
     }
-    let verdict = match check.drain {
-        Drain::Finishes => style.good("The drain would finish."),
-        Drain::Blocked => style.bad("The drain would never finish: see the proof above."),
+    let sentence = match check.drain {
+        Drain::Finishes => "The drain would finish.".to_owned(),
+        Drain::Blocked => "The drain would never finish: see the proof above.".to_owned(),
         Drain::Unknown if check.why.is_empty() => {
-            style.waiting("Windrow cannot tell whether the drain would finish: see above.")
+            "Windrow cannot tell whether the drain would finish: see above.".to_owned()
         }
-        Drain::Unknown => style.waiting(&format!(
+        Drain::Unknown => format!(
             "Windrow cannot tell whether the drain would finish: {}",
             printable(&check.why)
-        )),
+        ),
     };
-    let _ = writeln!(out, "\n{verdict}");
+    write_verdict(&mut out, verdict(check.drain), &sentence, style);
     if let Some(mode) = &check.maintenance_mode {
         let _ = writeln!(out, "{}", maintenance_line(mode, style));
         for why in mode.because.iter().chain(&mode.labelled) {
@@ -68,11 +70,7 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
     let names = checked.nodes.iter().map(|check| check.node.chars().count());
     let wide = names.max().unwrap_or_default();
     for check in &checked.nodes {
-        let drain = match check.drain {
-            Drain::Finishes => style.good("finishes"),
-            Drain::Blocked => style.bad("blocked "),
-            Drain::Unknown => style.waiting("unknown "),
-        };
+        let drain = outcome_word(verdict(check.drain), style);
         let _ = writeln!(
             out,
             "{:wide$}  {drain}  {}",
@@ -94,23 +92,31 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
         .nodes
         .iter()
         .filter(|check| check.drain == Drain::Blocked);
-    let verdict = match checked.drain {
-        Drain::Finishes => style.good("All drains would finish."),
-        Drain::Blocked => style.bad(&format!(
+    let sentence = match checked.drain {
+        Drain::Finishes => "All drains would finish.".to_owned(),
+        Drain::Blocked => format!(
             "{} of {} drains would never finish; for the proof, run: windrow drain-check NODE",
             blocked.count(),
             checked.nodes.len()
-        )),
-        Drain::Unknown => style.waiting(&match checked.why.as_str() {
+        ),
+        Drain::Unknown => match checked.why.as_str() {
             "" => "Windrow cannot tell whether all drains would finish: see above.".to_owned(),
             why => format!(
                 "Windrow cannot tell whether the drains would finish: {}",
                 printable(why)
             ),
-        }),
+        },
     };
-    let _ = writeln!(out, "\n{verdict}");
+    write_verdict(&mut out, verdict(checked.drain), &sentence, style);
     out
+}
+
+fn verdict(drain: Drain) -> CheckOutcome {
+    match drain {
+        Drain::Finishes => CheckOutcome::Pass,
+        Drain::Blocked => CheckOutcome::Fail,
+        Drain::Unknown => CheckOutcome::Unknown,
+    }
 }
 
 fn write_pod(out: &mut String, pod: &PodDrain, style: Style) {

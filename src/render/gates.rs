@@ -9,10 +9,12 @@ use windrow_gates::{
     Assessment, Component, DropIn, JudgedArguments, ObservedGates, ResolvedVersion, TargetVersion,
     TrialOutcome, TrialStatus,
 };
+use windrow_model::checks::CheckOutcome;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Severity;
 use windrow_model::unchecked::NotChecked;
 
+use super::checks::write_verdict;
 use super::table::{Style, findings};
 use crate::printable::printable;
 
@@ -251,15 +253,15 @@ impl GatesReport {
             let _ = writeln!(out, "  {}", printable(&trial_line(trial)));
         }
         out.push_str(&findings(&self.findings, style));
-        let verdict = match self.starts {
-            Some(true) => style.good("Nothing that was checked keeps a component from starting."),
-            Some(false) => style.bad("Not every component would start, or a request is wrong."),
-            None if !self.unread.is_empty() => style.waiting(
-                "Windrow cannot tell whether every component would start: it could not read everything.",
-            ),
-            None => style.waiting("Windrow cannot tell whether every component would start."),
+        let sentence = match self.starts {
+            Some(true) => "Nothing that was checked keeps a component from starting.",
+            Some(false) => "Not every component would start, or a request is wrong.",
+            None if !self.unread.is_empty() => {
+                "Windrow cannot tell whether every component would start: it could not read everything."
+            }
+            None => "Windrow cannot tell whether every component would start.",
         };
-        let _ = writeln!(out, "\n{verdict}");
+        write_verdict(&mut out, self.verdict(), sentence, style);
         if !self.not_checked.is_empty() {
             let heading = format!("Not checked ({})", self.not_checked.len());
             let _ = writeln!(out, "\n{}", style.strong(&heading));
@@ -268,6 +270,17 @@ impl GatesReport {
             }
         }
         out
+    }
+
+    /// The verdict in one word.
+    pub fn verdict(&self) -> CheckOutcome {
+        let warns = |finding: &Finding| finding.severity == Severity::Warning;
+        match self.starts {
+            Some(true) if self.findings.iter().any(warns) => CheckOutcome::Warn,
+            Some(true) => CheckOutcome::Pass,
+            Some(false) => CheckOutcome::Fail,
+            None => CheckOutcome::Unknown,
+        }
     }
 
     fn write_components(&self, out: &mut String, style: Style) {

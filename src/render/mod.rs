@@ -25,14 +25,14 @@ mod timeline;
 mod timing;
 mod upgrade_check;
 
-pub use check::{check_github, check_junit, check_sarif, check_table};
+pub use check::{check_details, check_github, check_junit, check_sarif, check_table};
 pub use diagnosis::{cure_text, diagnosis_table, request_text};
 pub use dot::dot;
 pub use drain::{drain_list_table, drain_table};
 pub use gates::{ComponentReport, GateReport, GatesReport, LeftOutReport};
 pub use knowledge::knowledge_table;
 pub use mermaid::mermaid;
-pub use page::{check_page, page};
+pub use page::check_page;
 pub use preflight::preflight_table;
 pub use rack::{
     ChainFile, ChainLink, NodePage, RackSegment, node_page, policy, rack_lines, rack_page,

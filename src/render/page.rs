@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use windrow_model::manifest::ManifestPath;
-use windrow_model::reasons::{Code, Severity};
+use windrow_model::reasons::Severity;
 use windrow_simulate::rehearse::check::{CheckReport, CheckVerdict};
 use windrow_simulate::rehearse::{
     EndCount, Ending, FileFate, NodeRehearsal, Rehearsal, Side, Span, TimelineEntry,
@@ -28,13 +28,9 @@ const NAMED: usize = 8;
     config = "src/render/templates/askama.toml"
 )]
 struct RehearsalPage<'r> {
-    check: Option<&'r CheckReport>,
+    check: &'r CheckReport,
     rehearsal: &'r Rehearsal,
     names: String,
-}
-
-pub fn page(rehearsal: &Rehearsal) -> String {
-    render_page(None, rehearsal)
 }
 
 /// A check as an HTML document: its verdict and findings, and below them the rehearsal.
@@ -45,10 +41,6 @@ pub fn check_page(check: &CheckReport, rehearsal: &Rehearsal) -> String {
     rehearsal
         .nodes
         .retain(|_| nodes.next().is_none_or(|node| node.stopped_by.is_none()));
-    render_page(Some(check), &rehearsal)
-}
-
-fn render_page(check: Option<&CheckReport>, rehearsal: &Rehearsal) -> String {
     let names: Vec<&str> = rehearsal
         .nodes
         .iter()
@@ -61,7 +53,7 @@ fn render_page(check: Option<&CheckReport>, rehearsal: &Rehearsal) -> String {
     };
     let page = RehearsalPage {
         check,
-        rehearsal,
+        rehearsal: &rehearsal,
         names: names.join(", ") + &more,
     };
     // Writing to a string cannot fail.
@@ -78,10 +70,6 @@ fn is_good(side: &Side, node: &NodeRehearsal) -> bool {
 fn comes_up(ended: &Ending, version: &VersionOutcome, node: &NodeRehearsal) -> bool {
     let is_this = node.harvester.as_ref() == Some(&version.version);
     *ended == Ending::Complete && (!is_this || node.beyond.is_empty())
-}
-
-fn advice(code: &Code) -> &'static str {
-    code.reason().advice
 }
 
 fn verdict_class(verdict: &CheckVerdict) -> &'static str {
@@ -150,6 +138,8 @@ mod tests {
     use jiff::Timestamp;
     use windrow_harvester::HarvesterVersion;
     use windrow_plan::rules::RuleSet;
+    use windrow_simulate::rehearse::check::CheckedNode;
+    use windrow_simulate::rehearse::check::acceptance::Acceptances;
     use windrow_simulate::rehearse::{boot_timeline, rehearse};
     use windrow_simulate::{Scenario, Setup};
 
@@ -168,7 +158,11 @@ mod tests {
         );
         let mut node = rehearse("<b>node</b>", &setup, 1, Vec::new());
         node.boot = boot_timeline(&setup, &RuleSet::shipped_sources(), 1);
-        let page = page(&Rehearsal::new(vec![node], Vec::new()));
+        let rehearsal = Rehearsal::new(vec![node], Vec::new());
+        let nodes = vec![CheckedNode::default()];
+        let accepted = Acceptances::default();
+        let check = CheckReport::new(&rehearsal, nodes, None, accepted, "0.1.0");
+        let page = check_page(&check, &rehearsal);
         for foreign in [
             // The message of kube-apiserver has the URL of a webhook, which is not a link.
             "<script", "=\"http", "='http", "src=", "<link", "@import", "url(",

@@ -9,7 +9,9 @@ use windrow_plan::{
     HoldAdvice, NameAdvice, Outlook, Plan, PlanDocument, PlanFile, Requirement, SatisfiedBy,
     SourceMap,
 };
+use windrow_simulate::rehearse::check::CheckVerdict;
 
+use super::checks::write_verdict;
 use super::graph::{BoxClass, BoxKind};
 use super::text;
 use crate::printable::printable;
@@ -145,6 +147,7 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     } else {
         let state = BoxKind::for_file(file);
         match state.class() {
+            BoxClass::Free if is_refused_by_api(plan, file) => style.bad("will fail"),
             BoxClass::Free => style.good(state.badge()),
             BoxClass::Held => style.waiting(state.badge()),
             BoxClass::Wrong => style.bad(state.badge()),
@@ -176,6 +179,28 @@ fn one_file(out: &mut String, plan: &Plan, file: &PlanFile, number: Option<usize
     if file.owner.is_none() {
         waiting(out, plan, file, style);
     }
+}
+
+/// Whether an error of the plan says that the API server refuses an object of this file.
+fn is_refused_by_api(plan: &Plan, file: &PlanFile) -> bool {
+    let codes = [
+        Code::ApiUnknownKind,
+        Code::ApiRemovedVersion,
+        Code::ApiWrongType,
+        Code::ApiInvalid,
+    ];
+    let refused = plan.findings.iter();
+    let mut refused = refused
+        .filter(|finding| finding.severity == Severity::Error && codes.contains(&finding.code))
+        .flat_map(|finding| &finding.at);
+    refused.any(|at| file_at(plan, at).is_some_and(|other| std::ptr::eq(other, file)))
+}
+
+/// The manifest at this place: a configuration may have several, one after another.
+fn file_at<'p>(plan: &'p Plan, at: &Location) -> Option<&'p PlanFile> {
+    let files = plan.files.iter().filter(|file| file.shown.file == at.file);
+    let begun = files.filter(|file| at.line.is_none_or(|line| file.shown.first_line <= line));
+    begun.max_by_key(|file| file.shown.first_line)
 }
 
 fn waits_for_needs(file: &PlanFile) -> bool {
@@ -355,27 +380,37 @@ fn verdict(out: &mut String, plan: &Plan, style: Style) {
             .filter(|severity| *severity == Severity::Error)
             .count()
     };
-    let line = match plan.outlook() {
+    let verdict = CheckVerdict::from_plan(plan);
+    let sentence = match plan.outlook() {
         // As many as the list above this line has.
-        Outlook::CannotWork { .. } if errors_of(&plan.findings) > 0 => style.bad(&format!(
+        Outlook::CannotWork { .. } if errors_of(&plan.findings) > 0 => format!(
             "It cannot work as it is: {}.",
             count(errors_of(&plan.findings_ahead()), "error")
-        )),
-        Outlook::CannotWork { missing } => style.bad(&format!(
+        ),
+        Outlook::CannotWork { missing } => format!(
             "It cannot work as it is: no known component provides {}.",
             first_of(&missing)
-        )),
+        ),
         Outlook::Unknown { .. } if is_partly_read(plan) => {
-            style.waiting("Windrow cannot tell whether it can work: it could not check everything.")
+            "Windrow cannot tell whether it can work: it could not check everything.".to_owned()
         }
-        Outlook::Unknown { unless } => style.waiting(&format!(
+        Outlook::Unknown { unless } => format!(
             "Windrow cannot tell whether it can work. It can if {}.",
             first_of(&unless)
-        )),
+        ),
+        Outlook::Works if verdict == CheckVerdict::Fail => {
+            format!(
+                "It cannot work as it is: {}.",
+                count(errors_of(&plan.findings_ahead()), "error")
+            )
+        }
+        Outlook::Works if verdict == CheckVerdict::Unknown => {
+            "Windrow cannot tell whether it can work: see the findings above.".to_owned()
+        }
         Outlook::Works if plan.files.is_empty() => "There is nothing to stage.".to_owned(),
-        Outlook::Works => every_file(plan, style),
+        Outlook::Works => every_file(plan),
     };
-    let _ = writeln!(out, "\n{line}");
+    write_verdict(out, verdict.outcome(), &sentence, style);
     if let Some(learned) = plan.learned_share().sentence() {
         for line in wrap(&learned, style.width) {
             let _ = writeln!(out, "{}", style.dim(&line));
@@ -398,15 +433,14 @@ fn first_of(all: &[String]) -> String {
 }
 
 /// The last line if only foreign markers keep files from being released.
-fn every_file(plan: &Plan, style: Style) -> String {
+fn every_file(plan: &Plan) -> String {
     let skipped = plan.files.iter().filter(|file| file.skipped.is_some());
     match skipped.count() {
-        0 => style.good(
-            "All dependencies can be met: every file can be released. `windrow check` validates more.",
-        ),
-        skipped => style.waiting(&format!(
+        0 => "All dependencies can be met: every file can be released. `windrow check` validates more."
+            .to_owned(),
+        skipped => format!(
             "RKE2 skips {}; every other file can be released. `windrow check` validates more.",
             count(skipped, "file")
-        )),
+        ),
     }
 }

@@ -77,6 +77,7 @@ fn why_explains_a_code_without_a_document_of_a_node() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.starts_with("drain-blocked\n"), "{ran:?}");
     assert!(!ran.out.contains("Nothing on this node"), "{ran:?}");
+    assert_eq!(ran.err, "");
     assert_eq!(node.run(&["why", "Degraded"]).code, 5);
 }
 

@@ -1,4 +1,4 @@
-//! What the API server would refuse, as an image builder meets it: `windrow plan` names it with its line, and `windrow rehearse` has it
+//! What the API server would refuse, as an image builder meets it: `windrow plan` names it with its line, and `windrow check --details` has it
 //! refused in the API server's words.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
@@ -141,7 +141,7 @@ fn every_mistake_of_the_list_is_named_and_a_rehearsal_has_it_refused() {
         let finding = finding.unwrap_or_else(|| panic!("{}\n{findings:#?}", mistake.text));
         assert_eq!(finding["at"][0]["line"], mistake.line, "{finding}");
 
-        let rehearsal = windrow(&["rehearse", path, "--runs", "2"]);
+        let rehearsal = windrow(&["check", "--details", path, "--runs", "2"]);
         let said = String::from_utf8_lossy(&rehearsal.stdout);
         let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(mistake.words), "{}\n{said}", mistake.text);

@@ -1,7 +1,7 @@
 //! Level 3: every known way to deadlock, as files that an image builder would have (`tests/cases`), each beside a
 //! healthy neighbour that differs in one thing. The program rehearses both, and both verdicts have to be right.
 //!
-//! `case.yaml` of a case: `what` it is, `options` of `windrow rehearse` for both, and for `sick` and `healthy` each:
+//! `case.yaml` of a case: `what` it is, `options` of `windrow check --details` for both, and for `sick` and `healthy` each:
 //! further `options` (`--node` for several nodes; else `sick.yaml` or the directory `sick` is the node), the `exit`
 //! code, the findings above a notice, each with its place (`finds`), how it ends `without` and `with` Windrow in every
 //! seed, and which known incidents are `recognised` in the state that the bootstrap without Windrow left.
@@ -78,7 +78,7 @@ fn end(side: &Side) -> String {
 fn came_out(case: &Path, name: &str, options: &[String]) -> Verdict {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
     command
-        .arg("rehearse")
+        .args(["check", "--details"])
         .args(["--runs", SEEDS, "-o", "json"])
         .current_dir(case);
     if !options.iter().any(|option| option == "--node") {

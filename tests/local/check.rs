@@ -262,8 +262,8 @@ fn the_findings_of_a_cluster_come_before_its_simulation_and_the_counts_last() {
         "{text}"
     );
     assert!(text.contains("4 warn: n1 to n4"));
-    assert!(at("4 warn: n1 to n4") < at("Checked 4 nodes in "), "{text}");
-    assert!(text.contains(" simulated boots: 0 fail, 0 unknown, 1 warn"));
+    assert!(at("4 warn: n1 to n4") < at("Checked "), "{text}");
+    assert!(text.contains(": 1 warn"));
     assert_eq!(
         text.matches("warn     duplicate-object").count(),
         1,

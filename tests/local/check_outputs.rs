@@ -209,11 +209,12 @@ fn every_document_carries_the_version_the_verdict_and_the_advice_and_is_written_
         .advice;
     for (verb, verdict, findings) in [
         ("plan", "fail", "/findings"),
-        ("rehearse", "stuck", "/nodes/0/findings"),
+        ("check --details", "stuck", "/nodes/0/findings"),
     ] {
         let run = |format: &str| {
             let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
-                .args([verb, "-o", format])
+                .args(verb.split(' '))
+                .args(["-o", format])
                 .arg(&path)
                 .output()
                 .unwrap();

@@ -311,9 +311,9 @@ fn the_rules_and_the_platform_that_a_configuration_brings_count_in_its_plan() {
         ran.err.contains(&format!("wrong.yaml:{line}")),
         "line {line}: {ran:?}"
     );
-    let ran = node.run(&["rehearse", "wrong.yaml"]);
+    let ran = node.run(&["check", "--details", "wrong.yaml"]);
     assert_eq!(ran.code, 78, "{ran:?}");
-    assert!(ran.err.contains(&format!("wrong.yaml:{line}")), "{ran:?}");
+    assert!(ran.out.contains(&format!("wrong.yaml:{line}")), "{ran:?}");
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn a_directory_without_manifests_is_not_planned_and_not_rehearsed() {
     for args in [
         &["plan", "empty"][..],
         &["plan", "full", "empty"],
-        &["rehearse", "empty"],
+        &["check", "--details", "empty"],
     ] {
         let ran = node.run(args);
         assert_eq!(ran.code, 64, "{ran:?}");
@@ -458,7 +458,7 @@ fn an_object_behind_the_end_of_a_document_is_an_error_with_its_line() {
         ran.out.contains(", 0 held at a fresh boot"),
         "RKE2 applies the file: {ran:?}"
     );
-    let ran = node.run(&["rehearse", "given", "--runs", "2"]);
+    let ran = node.run(&["check", "--details", "given", "--runs", "2"]);
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.out.contains("behind-document-end"), "{ran:?}");
 }
@@ -476,9 +476,18 @@ fn options_take_one_value_each_so_their_place_does_not_matter() {
         &["plan", "--rules", "rules", "given"][..],
         &["plan", "given", "--rules", "rules"],
         &["plan", "--rules", "rules", "--rules", "more", "given"],
-        &["rehearse", "--runs", "1", "--images", "list.txt", "given"],
         &[
-            "rehearse",
+            "check",
+            "--details",
+            "--runs",
+            "1",
+            "--images",
+            "list.txt",
+            "given",
+        ],
+        &[
+            "check",
+            "--details",
             "--runs",
             "1",
             "--images",
@@ -488,7 +497,15 @@ fn options_take_one_value_each_so_their_place_does_not_matter() {
             "given",
         ],
         &[
-            "rehearse", "--runs", "1", "--rules", "rules", "given", "--rules", "more",
+            "check",
+            "--details",
+            "--runs",
+            "1",
+            "--rules",
+            "rules",
+            "given",
+            "--rules",
+            "more",
         ],
     ] {
         let ran = node.run(args);
@@ -549,7 +566,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
             "{picture}: {ran:?}"
         );
     }
-    let ran = node.run(&["rehearse", "given", "--runs", "2"]);
+    let ran = node.run(&["check", "--details", "given", "--runs", "2"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
         ran.out
@@ -605,7 +622,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
         "{ran:?}"
     );
     assert!(ran.out.contains("sub/crd.yaml.skip"), "{ran:?}");
-    let ran = node.run(&["rehearse", "needs", "--runs", "2"]);
+    let ran = node.run(&["check", "--details", "needs", "--runs", "2"]);
     assert_eq!(ran.code, 4, "{ran:?}");
 
     // A configuration may write a marker too; one that Windrow made is lifted by Windrow.
@@ -622,7 +639,7 @@ fn a_marker_of_somebody_else_keeps_a_file_from_rke2_and_what_needs_it_cannot_wor
             .contains("by a.yaml.skip, which Windrow did not make"),
         "{ran:?}"
     );
-    let ran = node.run(&["rehearse", "user-data", "--runs", "2"]);
+    let ran = node.run(&["check", "--details", "user-data", "--runs", "2"]);
     assert!(ran.out.contains("skipped by a.yaml.skip"), "{ran:?}");
 }
 
@@ -675,13 +692,23 @@ fn a_marker_for_one_of_rke2s_own_charts_switches_it_off() {
         "given/snapshots.yaml",
         "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshotClass\nmetadata:\n  name: a\ndriver: d\ndeletionPolicy: Delete\n",
     );
-    assert_eq!(node.run(&["rehearse", "given", "--runs", "1"]).code, 0);
+    assert_eq!(
+        node.run(&["check", "--details", "given", "--runs", "1"])
+            .code,
+        0
+    );
     node.write("given/rke2-snapshot-controller-crd.yaml.skip", "");
     // Harvester's own snapshotter would bring the kind.
-    let ran = node.run(&["rehearse", "given", "--runs", "1"]);
+    let ran = node.run(&["check", "--details", "given", "--runs", "1"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     let version = ["--rke2", "v1.34.2+rke2r1"];
-    let ran = node.run(&[&["rehearse", "given", "--runs", "1"], &version[..]].concat());
+    let ran = node.run(
+        &[
+            &["check", "--details", "given", "--runs", "1"],
+            &version[..],
+        ]
+        .concat(),
+    );
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.out.contains("component-disabled"), "{ran:?}");
     assert!(

@@ -78,7 +78,7 @@ pub(crate) const VERBS: &[&str] = &[
     "release a.yaml",
     "preflight --offline",
     "console --once",
-    "rehearse special/a.yaml",
+    "check --details special/a.yaml",
     "cleanup",
 ];
 

@@ -257,6 +257,12 @@ fn a_flight_in_a_report_is_replayed_and_nobody_can_guess_a_secret_by_a_digest() 
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
+    let replayed_archive = replay(&[archive.to_str().unwrap()]);
+    assert_eq!(
+        replayed_archive.status.code(),
+        Some(0),
+        "{replayed_archive:?}"
+    );
     let archive = windrow::archive::Archive::read(fs::File::open(&archive).unwrap()).unwrap();
     let flight = archive.files.get("windrow/state/flight.jsonl").unwrap();
     let text = String::from_utf8_lossy(flight).into_owned();
@@ -302,4 +308,25 @@ fn a_flight_is_rehearsed_with_another_version() {
         let output = replay(&[&[kept][..], &wrong].concat());
         assert_eq!(output.status.code(), Some(64), "{output:?}");
     }
+}
+
+#[test]
+fn what_hold_has_done_is_in_the_answer_of_the_next_command() {
+    let node = Node::with(&[("10-w.yaml", WIDGET), ("20-c.yaml", FREE)]);
+    let daemon = node.ready();
+    let windrow = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg("--root")
+            .arg(node.path("/"))
+            .args(words)
+            .output()
+            .unwrap();
+        said(&output)
+    };
+    for file in ["10-w.yaml", "20-c.yaml"] {
+        windrow(&["hold", file, "--reason", "not tonight"]);
+        let why = windrow(&["why", file]);
+        assert!(why.contains("not tonight"), "{why}");
+    }
+    daemon.end(Signal::SIGTERM);
 }

@@ -460,7 +460,7 @@ fn what_can_be_read_beside_an_unreadable_file_is_checked_all_the_same() {
         "d/50-api.yaml:2",
         "d/60-lost.yaml: cannot be read",
         "d/70-binary.yaml: cannot be read",
-        "Not every component would start",
+        "fail: Not every component would start",
     ] {
         assert!(text(&output).contains(expected), "{}", text(&output));
     }

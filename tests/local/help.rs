@@ -89,7 +89,6 @@ type SharedOption = (
 /// Every option that several verbs have. One spelling has one meaning.
 const SHARED: &[SharedOption] = &[
     ("context", None, &["NAME"], "The context of the kubeconfig"),
-    ("fix", None, &["DIR"], "Write a copy of all files"),
     ("from", None, &["FILE"], "Read saved data instead of "),
     (
         "hardware",
@@ -98,8 +97,6 @@ const SHARED: &[SharedOption] = &[
         "The server's hardware class",
     ),
     ("harvester", None, &["VERSION"], "Harvester's version"),
-    ("images", None, &["FILE"], "A list of the images"),
-    ("node", None, &["NAME=CONFIG"], "One of several nodes"),
     ("once", None, &[], "Print "),
     ("output", Some('o'), &["OUTPUT"], "Output format"),
     ("output-file", None, &["FILE"], "The file to write: "),
@@ -111,7 +108,6 @@ const SHARED: &[SharedOption] = &[
         &["REASON"],
         "The reason; Windrow records it",
     ),
-    ("reboot", None, &["[NODE=]DURATION"], "Restart a node"),
     ("rke2", None, &["VERSION"], "RKE2's version"),
     ("root", None, &["DIR"], "Use the node rooted at DIR"),
     (
@@ -120,7 +116,6 @@ const SHARED: &[SharedOption] = &[
         &["PATH"],
         "A directory or file with additional rule packs",
     ),
-    ("runs", None, &["N"], "Number of boots to simulate"),
     ("timeout", None, &["DURATION"], ""),
     ("verbose", Some('v'), &[], "Show everything"),
     ("yes", Some('y'), &[], "Do not ask for confirmation"),

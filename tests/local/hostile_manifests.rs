@@ -61,7 +61,7 @@ fn a_password_that_looks_like_an_alias_stays_in_its_file() {
         &["plan"][..],
         &["plan", "-o", "json"],
         &["check"],
-        &["rehearse"],
+        &["check", "--details"],
     ] {
         let output = windrow(args, &[&manifests]);
         let printed = printed(&output);

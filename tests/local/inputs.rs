@@ -40,7 +40,7 @@ fn a_harvester_configuration_is_the_same_whatever_its_first_line_is() {
             &["`stagng`: did you mean `staging`?"],
         );
         let given = Given::new("c.yaml", &text);
-        let ran = given.run(&["rehearse", "--runs", "2", "c.yaml"]);
+        let ran = given.run(&["check", "--details", "--runs", "2", "c.yaml"]);
         assert!(ran.out.contains("Harvester"), "{first:?}: {}", ran.out);
     }
 }
@@ -466,7 +466,15 @@ fn packed_user_data_is_unpacked_by_every_verb() {
 fn a_part_of_a_file_is_not_corrected_in_a_copy() {
     let one = cloud_config(&[(&format!("{MANIFESTS}/A.yaml"), NAMESPACE)]);
     let given = Given::new("c.yaml", message(&[("text/cloud-config", &one)]));
-    let ran = given.run(&["rehearse", "--runs", "2", "--fix", "copy", "c.yaml"]);
+    let ran = given.run(&[
+        "check",
+        "--details",
+        "--runs",
+        "2",
+        "--fix",
+        "copy",
+        "c.yaml",
+    ]);
     assert!(
         ran.err
             .contains("c.yaml: a part of a file cannot be corrected in a copy"),

@@ -242,7 +242,13 @@ fn failures(node: &Value, side: &str) -> u64 {
 fn rehearsed(given: &Path, split: &Path) -> (Value, Value) {
     let node = |place: &Path| {
         let options = ["--runs", "5", "-o", "json"];
-        let output = windrow(&[&["rehearse", place.to_str().unwrap()][..], &options].concat());
+        let output = windrow(
+            &[
+                &["check", "--details", place.to_str().unwrap()][..],
+                &options,
+            ]
+            .concat(),
+        );
         assert_eq!(output.status.code(), Some(5), "{output:?}");
         document(&output)["nodes"][0].clone()
     };

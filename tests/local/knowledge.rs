@@ -33,8 +33,8 @@ fn exits(files: &[(&str, &str)], plan: &[&str], rehearse: &[&str]) -> (i32, i32,
     let planned = run(&directory, "plan", &[plan, &inputs[..]].concat());
     let rehearsed = run(
         &directory,
-        "rehearse",
-        &[&["--runs", "5"], rehearse, &inputs[..]].concat(),
+        "check",
+        &[&["--details", "--runs", "5"], rehearse, &inputs[..]].concat(),
     );
     (planned.0, rehearsed.0, planned.1 + &rehearsed.1)
 }
@@ -281,7 +281,7 @@ fn what_a_site_says_holds_in_a_plan_and_in_a_rehearsal() {
         &["--rules", "site.yaml", "--platform", "rke2"],
         &["--rules", "site.yaml"],
     );
-    assert_eq!((wrong.0, wrong.1), (78, 78), "{}", wrong.2);
+    assert_eq!((wrong.0, wrong.1), (78, 4), "{}", wrong.2);
     assert!(
         wrong
             .2
@@ -379,7 +379,11 @@ fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that
     );
     let used = |hardware: &[&str]| {
         let args = ["a.yaml", "--rules", "learned.yaml", "--runs", "2"];
-        let (_, table) = run(&directory, "rehearse", &[&args[..], hardware].concat());
+        let (_, table) = run(
+            &directory,
+            "check",
+            &[&["--details"], &args[..], hardware].concat(),
+        );
         let lines = table.lines();
         let mut lines = lines.filter(|line| line.starts_with("Times from earlier boots"));
         lines.next().unwrap().to_owned()
@@ -394,7 +398,7 @@ fn a_rehearsal_takes_the_times_of_the_class_that_is_named_or_of_the_machine_that
         ("nowhere.json", "no such file"),
         ("a.yaml", "not what `windrow preflight -o json` prints"),
     ] {
-        let (code, said) = run(&directory, "rehearse", &["a.yaml", "--hardware", wrong]);
+        let (code, said) = run(&directory, "check", &["a.yaml", "--hardware", wrong]);
         assert!(code == 64 && said.contains(why), "{code} {said}");
     }
 }

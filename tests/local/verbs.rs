@@ -100,7 +100,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("plan", "manifest.yaml"),
     ("preflight", "--platform harvester --from machine.json"),
     ("rack", "--once --listen 127.0.0.1:1 --nodes nodes.csv"),
-    ("rehearse", "--runs 2 manifest.yaml"),
+    ("check", "--details --runs 2 manifest.yaml"),
     ("replay", "flight.jsonl"),
     ("replay", "flight.jsonl --harvester v1.5.1"),
     ("status", ""),
@@ -207,7 +207,6 @@ fn with_plain_numbers(value: Value) -> Value {
 const NOT_READ: &[(&str, &str)] = &[
     // Written.
     ("check", "fix"),
-    ("rehearse", "fix"),
     ("check", "write"),
     ("report", "output_file"),
     ("knowledge learn", "output_file"),
@@ -264,20 +263,6 @@ const READ: &[(&str, &str, &str, &str)] = &[
         "nodes",
         "--once --listen 127.0.0.1:1 --nodes @",
         "- n1\n",
-    ),
-    ("rehearse", "paths", "--runs 1 -o json @", MANIFEST),
-    ("rehearse", "node", "--runs 1 -o json --node n1=@", MANIFEST),
-    (
-        "rehearse",
-        "rules",
-        "--runs 1 -o json manifest.yaml --rules @",
-        PACK,
-    ),
-    (
-        "rehearse",
-        "images",
-        "--runs 1 -o json manifest.yaml --images @",
-        IMAGES,
     ),
     ("gates check", "paths", "--rke2 v1.34 -o json @", GATES),
     ("config check", "paths", "@", SETTINGS),
@@ -384,7 +369,7 @@ fn standard_input_is_read_once_and_an_empty_one_is_no_pass() {
     };
     let twice = said(&["plan", "-", "-"], MANIFEST);
     assert!(twice.contains("`-` appears twice"), "{twice}");
-    for verb in ["check", "plan", "rehearse", "replay"] {
+    for verb in ["check", "plan", "replay"] {
         let empty = said(&[verb, "-"], "");
         assert!(
             empty.contains("standard input: it is empty"),

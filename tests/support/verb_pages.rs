@@ -52,24 +52,6 @@ const VERB_PAGES: &[VerbPage] = &[
         ],
     },
     VerbPage {
-        verb: "rehearse",
-        exits: &[
-            (
-                0,
-                "With Windrow, every node comes up in every simulated boot.",
-            ),
-            (
-                4,
-                "A node does not come up, or an error makes this impossible.",
-            ),
-            (
-                5,
-                "Windrow cannot tell whether a node comes up, or the time ended before all boots were simulated.",
-            ),
-            (78, "Bad settings or rules."),
-        ],
-    },
-    VerbPage {
         verb: "sandbox",
         exits: &[
             (0, "The node came up, or you stopped it."),

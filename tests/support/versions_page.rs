@@ -70,7 +70,7 @@ fn releases(page: &mut String, releases: &[HarvesterRelease]) {
 fn facts(page: &mut String, facts: &[KnownFact], newest: HarvesterVersion) {
     page.push_str(
         "\n## Facts by version\n\n\
-         `rehearse --harvester` simulates the marked facts if they hold for the version.\n\n\
+         `check --harvester` simulates the marked facts if they hold for the version.\n\n\
          | fact | releases | meaning | simulated |\n|---|---|---|---|\n",
     );
     for fact in facts {

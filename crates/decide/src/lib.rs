@@ -4,7 +4,7 @@
 //!   plan, observation ──> needs ──> outcome of every file ──> ledger and events ──> markers ──> status
 //! ```
 //!
-//! The daemon, the sandbox, the simulation, `rehearse`, `why` and `replay` all call it. [`StagingState`] keeps the
+//! The daemon, the sandbox, the simulation, `check`, `why` and `replay` all call it. [`StagingState`] keeps the
 //! values that it reads.
 //!
 //! - [`settings`]: the configuration as types, and how its files are merged. The program finds the files.

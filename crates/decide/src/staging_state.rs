@@ -1,6 +1,6 @@
 //! The values that [`super::decide`] reads, kept up to date: files, plan, observation and ledger.
 //!
-//! The daemon, the sandbox, the simulation and `rehearse` have one each. They differ in their input, and in how they
+//! The daemon, the sandbox, the simulation and `check` have one each. They differ in their input, and in how they
 //! carry out its actions. Pure: no I/O, no clock. Only the ledger of a decision is kept.
 
 mod adopt;

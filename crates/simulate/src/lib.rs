@@ -4,7 +4,7 @@
 //! May know: the crates `model`, `plan`, `gates`, `harvester` and `decide`. The simulation follows the real controllers, not
 //! Windrow: nothing on the simulated node knows of plans or rules.
 //!
-//! Invariants: the same scenario, files and seed give the same run, event for event. Used by `windrow rehearse`,
+//! Invariants: the same scenario, files and seed give the same run, event for event. Used by `windrow check`,
 //! `windrow sandbox` and the simulation tests.
 #![forbid(unsafe_code)]
 

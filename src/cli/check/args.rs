@@ -15,6 +15,10 @@ use crate::cli::output::Output;
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     pub(super) setup: SetupArgs,
+    /// Show the whole boot: files, timeline, and the results with other versions. With -o json and yaml, the document of
+    /// the simulation
+    #[arg(long)]
+    pub(super) details: bool,
     /// Output format
     #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
     pub(super) output: Output,

@@ -107,6 +107,10 @@ async fn measured(
         return None;
     }
     let database = layout.data_dir().join("server/db");
+    if args.disk_test.is_none() && !layout.is_this_machine() {
+        // This machine's disk says nothing about the disk of that node.
+        return Some(Reading::unknown(ELSEWHERE));
+    }
     let directory = match &args.disk_test {
         Some(directory) => directory.clone(),
         None => match directory_of_etcd(&database) {

@@ -8,7 +8,6 @@ use windrow_plan::rules::parse_duration;
 
 use crate::cli::Exit;
 use crate::cli::inputs::NamedVersions;
-use crate::cli::output::Output;
 
 /// The exit code and the messages on wrong use or an unreadable file.
 pub(super) type UnusableInput = (Exit, Vec<String>);
@@ -16,17 +15,7 @@ pub(super) type UnusableInput = (Exit, Vec<String>);
 /// 2026-01-01T00:00:00Z: a simulation has the same result at any time.
 pub(super) const POWER_ON: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// Simulate a node's boot, with and without Windrow
-#[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Args {
-    #[command(flatten)]
-    pub(super) setup: SetupArgs,
-    /// Output format
-    #[arg(short, long, value_parser = Output::one_of(FORMATS), default_value = "table")]
-    pub(super) output: Output,
-}
-
-/// Which nodes are rehearsed, and how.
+/// Which nodes are simulated, and how.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct SetupArgs {
     /// Harvester configurations, cloud-init user-data, yip files, Ignition, Butane, Edge Image Builder
@@ -51,8 +40,8 @@ pub(in crate::cli) struct SetupArgs {
     /// Write a copy of all files into this directory, with names that RKE2 can use and applies sooner
     #[arg(long, value_name = "DIR")]
     pub(super) fix: Option<PathBuf>,
-    /// Number of boots to simulate, each with different timing [default: 100; `check` simulates 10 if an error
-    /// is found in the files]
+    /// Number of boots to simulate, each with different timing [default: 100; only 10 if an
+    /// error in the files has decided the verdict, unless --details is set]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(super) runs: Option<u64>,
     /// Stop simulating after this long, and report the results so far
@@ -71,8 +60,6 @@ impl SetupArgs {
         self.paths.first().or(named).cloned().unwrap_or_default()
     }
 }
-
-const FORMATS: &[Output] = &[Output::Table, Output::Json, Output::Yaml, Output::Html];
 
 fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|_| format!("`{text}` is not a duration; write it like 20m"))

@@ -8,6 +8,7 @@ use windrow_model::manifest::ManifestPath;
 use windrow_model::reasons::Severity;
 use windrow_model::unchecked::NotChecked;
 use windrow_plan::knowledge::LearnedShare;
+use windrow_simulate::rehearse::check::InputSizes;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
 use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 
@@ -25,6 +26,8 @@ pub(in crate::cli) struct NodeFindings {
     pub(in crate::cli) accepted: Acceptances,
     /// The share of required dependencies that earlier boots show.
     pub(in crate::cli) learned: LearnedShare,
+    /// The size of each input.
+    pub(in crate::cli) inputs: InputSizes,
     /// How long phases took on nodes of this kind, at their first boot.
     pub(in crate::cli) phases: Vec<SeenPhase>,
     /// The hosts of the times from earlier boots.

@@ -1,4 +1,4 @@
-//! `windrow rehearse --fix`: a corrected copy of the given files.
+//! `windrow check --fix`: a corrected copy of the given files.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -20,6 +20,7 @@ use windrow_plan::{Plan, examine_content, link};
 use windrow_preflight::installer;
 use windrow_simulate::rehearse::carriers;
 use windrow_simulate::rehearse::check::acceptance::Acceptances;
+use windrow_simulate::rehearse::check::{InputSize, InputSizes, keys_in};
 use windrow_simulate::rehearse::guesses::add_what_comes;
 use windrow_simulate::rehearse::identity::NodeIdentity;
 use windrow_simulate::rehearse::layout::LayoutProposal;
@@ -87,6 +88,7 @@ pub(super) fn read_node(
         findings.extend(carriers::findings(shown, text, &limits));
     }
     let manifests: Vec<ManifestFile> = inputs.files.iter().map(Input::manifest).collect();
+    let sizes = sizes(&inputs, &manifests);
     let images = images(&args.images)?;
     let unhidden: Vec<(&Input, &ManifestFile)> = inputs
         .files
@@ -226,6 +228,7 @@ pub(super) fn read_node(
             layout: Vec::new(),
             accepted,
             learned: plan.learned_share(),
+            inputs: sizes,
             times,
             phases: Phase::ALL
                 .iter()
@@ -266,6 +269,34 @@ fn webhooks(inputs: &Inputs, said: &[Finding]) -> Vec<Finding> {
         at: vec![error.at],
     })
     .collect()
+}
+
+/// How much each input has: objects in manifests, keys in configurations.
+fn sizes(inputs: &Inputs, manifests: &[ManifestFile]) -> InputSizes {
+    let objects = inputs.files.iter().zip(manifests);
+    let objects = objects.map(|(file, read)| {
+        let objects = read.objects().count() as u64;
+        (file.shown.file.clone(), InputSize { objects, keys: 0 })
+    });
+    let carriers = inputs.carriers.iter();
+    let carriers = carriers.map(|(shown, text)| (shown.clone(), keys_in(text)));
+    let parameters = inputs.kernel_arguments.iter();
+    let parameters = parameters.map(|(shown, _)| (shown.clone(), 0));
+    let written = inputs.configuration.iter().map(|file| {
+        let text = String::from_utf8_lossy(&file.content);
+        (file.source.clone(), keys_in(&text))
+    });
+    let own = inputs.own.iter();
+    let own = own.map(|file| (file.path.display().to_string(), keys_in(&file.text)));
+    let keys = carriers.chain(parameters).chain(written).chain(own);
+    let keys = keys.map(|(shown, keys)| (shown, InputSize { objects: 0, keys }));
+    let mut sizes = InputSizes::new();
+    for (shown, size) in objects.chain(keys) {
+        let sum: &mut InputSize = sizes.entry(shown).or_default();
+        sum.objects += size.objects;
+        sum.keys += size.keys;
+    }
+    sizes
 }
 
 /// The node as it is simulated.

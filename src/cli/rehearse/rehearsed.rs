@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use windrow_decide::settings::ConfigError;
 use windrow_simulate::PreparedSetup;
 use windrow_simulate::rehearse::check::CutShort;
 use windrow_simulate::rehearse::{Rehearsal, boot_timeline, modelled};
@@ -23,19 +22,6 @@ pub(in crate::cli) struct Rehearsed {
     /// In the order of the rehearsal's nodes.
     pub(in crate::cli) nodes: Vec<FoundOnNode>,
     pub(in crate::cli) cut_short: Option<CutShort>,
-}
-
-impl Rehearsed {
-    pub(super) fn configuration_errors(&self) -> Vec<&ConfigError> {
-        let nodes = self.nodes.iter();
-        let mut errors: Vec<&ConfigError> = Vec::new();
-        for error in nodes.flat_map(|node| &node.findings.configuration) {
-            if !errors.contains(&error) {
-                errors.push(error);
-            }
-        }
-        errors
-    }
 }
 
 /// Reads every node that the command line names, and rehearses them as one cluster.

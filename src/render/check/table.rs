@@ -9,11 +9,11 @@ use windrow_plan::knowledge::LearnedShare;
 use windrow_simulate::rehearse::check::{
     CheckPart, CheckReport, CheckVerdict, CheckedFinding, NodeVerdict,
 };
-use windrow_simulate::rehearse::{EndCount, Ending};
+use windrow_simulate::rehearse::{EndCount, Ending, Rehearsal};
 
-use super::super::checks::outcome_word;
+use super::super::checks::{self, outcome_word};
 use super::super::cluster::{members, name_list};
-use super::super::rehearsal::{mostly, seeds_clause, span};
+use super::super::rehearsal::{mostly, rehearsal as boots, seeds_clause, span};
 use super::super::table::Style;
 use super::super::text::{paragraph, wrap};
 use crate::printable::printable;
@@ -22,6 +22,40 @@ use crate::printable::printable;
 const NAMED: usize = 8;
 
 pub fn check_table(report: &CheckReport, style: Style) -> String {
+    let mut out = judged(report, style);
+    nodes(&mut out, &report.nodes, style);
+    let modelled = "Times and Harvester's controllers are simulated. `--details` shows the whole boot, `windrow plan` the order.";
+    for line in wrap(modelled, style.width) {
+        let _ = writeln!(out, "{}", style.dim(&line));
+    }
+    let _ = writeln!(out, "\n{}", summary(report));
+    out
+}
+
+/// As [`check_table`], with the whole simulation of the nodes that boot.
+pub fn check_details(report: &CheckReport, rehearsal: &Rehearsal, style: Style) -> String {
+    let mut out = judged(report, style);
+    if all_stopped(report) {
+        nodes(&mut out, &report.nodes, style);
+    } else {
+        let _ = write!(out, "\n{}", boots(&without_findings(rehearsal), style));
+    }
+    let _ = writeln!(out, "\n{}", summary(report));
+    out
+}
+
+/// The findings are in the report, each of them once.
+fn without_findings(rehearsal: &Rehearsal) -> Rehearsal {
+    let mut rehearsal = rehearsal.clone();
+    rehearsal.findings.clear();
+    for node in &mut rehearsal.nodes {
+        node.findings.clear();
+    }
+    rehearsal
+}
+
+/// The verdict, the findings, and what was not checked.
+fn judged(report: &CheckReport, style: Style) -> String {
     let mut out = String::new();
     head(&mut out, report, style);
     let (accepted, counted): (Vec<_>, Vec<_>) = report
@@ -37,12 +71,6 @@ pub fn check_table(report: &CheckReport, style: Style) -> String {
         }
     }
     not_checked(&mut out, report, style);
-    nodes(&mut out, &report.nodes, style);
-    let _ = writeln!(out, "\n{}", summary(report));
-    let modelled = "Times and Harvester's controllers are simulated. `windrow rehearse` shows the whole boot, `windrow plan` the order.";
-    for line in wrap(modelled, style.width) {
-        let _ = writeln!(out, "{}", style.dim(&line));
-    }
     out
 }
 
@@ -78,11 +106,7 @@ fn not_checked(out: &mut String, report: &CheckReport, style: Style) {
 }
 
 fn paint(verdict: CheckVerdict, text: &str, style: Style) -> String {
-    match verdict {
-        CheckVerdict::Pass => style.good(text),
-        CheckVerdict::Warn | CheckVerdict::Unknown => style.waiting(text),
-        CheckVerdict::Fail => style.bad(text),
-    }
+    checks::paint(verdict.outcome(), text, style)
 }
 
 fn head(out: &mut String, report: &CheckReport, style: Style) {
@@ -228,45 +252,40 @@ fn describe(end: &EndCount, node: &NodeVerdict) -> String {
     )
 }
 
-/// The numbers behind the verdict.
+/// The numbers behind the verdict: the last line.
 fn summary(report: &CheckReport) -> String {
-    let nodes = match report.nodes.len() {
-        1 => "1 node".to_owned(),
-        number => format!("{number} nodes"),
+    let counts = &report.counts;
+    let read = [
+        (counts.files, "file"),
+        (counts.objects, "object"),
+        (counts.keys, "key"),
+    ];
+    let read = read.into_iter().filter(|(number, _)| *number > 0);
+    let read = read.map(|(number, what)| {
+        let s = if number == 1 { "" } else { "s" };
+        format!("{number} {what}{s}")
+    });
+    let read: Vec<String> = read.collect();
+    let found = [
+        (counts.fail, "fail"),
+        (counts.unknown, "unknown"),
+        (counts.warn, "warn"),
+        (counts.notice, "notice"),
+        (counts.accepted, "accepted"),
+    ];
+    let found = found.into_iter().filter(|(number, _)| *number > 0);
+    let found: Vec<String> = found
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    let found = match found.is_empty() {
+        true => "no findings".to_owned(),
+        false => found.join(", "),
     };
-    let played = report.nodes.iter().filter(|node| node.stopped_by.is_none());
-    let boots: u64 = played.map(|node| node.seeds).sum();
-    let findings = report.findings.iter();
-    let (accepted, counted): (Vec<_>, Vec<_>) = findings.partition(|one| one.accepted.is_some());
-    let number = |verdict| counted.iter().filter(|one| one.counts() == verdict).count();
-    let mut parts: Vec<String> = [
-        CheckVerdict::Fail,
-        CheckVerdict::Unknown,
-        CheckVerdict::Warn,
-    ]
-    .into_iter()
-    .map(|verdict| format!("{} {}", number(verdict), verdict.as_str()))
-    .collect();
-    for (number, word) in [
-        (number(CheckVerdict::Pass), "notice"),
-        (accepted.len(), "accepted"),
-    ] {
-        if number > 0 {
-            parts.push(format!("{number} {word}"));
-        }
-    }
-    let boots = match boots {
+    let not_checked = match counts.not_checked {
         0 => String::new(),
-        boots => format!(" in {boots} simulated boots"),
+        number => format!("; not checked: {number}"),
     };
-    format!(
-        "Checked {nodes}{boots}: {}{}.",
-        parts.join(", "),
-        match report.not_checked.len() {
-            0 => String::new(),
-            number => format!("; not checked: {number}"),
-        }
-    )
+    format!("Checked {}: {found}{not_checked}", read.join(", "))
 }
 
 fn platform(node: &NodeVerdict) -> String {

@@ -99,4 +99,4 @@ pub(crate) fn harvester(first: &str, own: &str) -> String {
 }
 
 pub(crate) const PLAN: &[&str] = &["plan", "--platform", "rke2"];
-pub(crate) const REHEARSE: &[&str] = &["rehearse", "--runs", "2"];
+pub(crate) const REHEARSE: &[&str] = &["check", "--details", "--runs", "2"];

@@ -121,7 +121,7 @@ fn configurations_in_a_directory_are_read_whatever_they_are_called() {
         fs::write(directory.join(name), harvester("", "stagng: {}")).unwrap();
         for (verb, exit, words) in [
             (&["plan"][..], 78, "`stagng`"),
-            (REHEARSE, 78, "`stagng`"),
+            (REHEARSE, 4, "`stagng`"),
             (GATES, 78, "`stagng`"),
             (CONFIG, 78, "`stagng`"),
         ] {

@@ -181,7 +181,11 @@ fn commands(node: &Node, said: &mut Said) {
     ] {
         let of = path(of);
         for output in ["text", "json", "html"] {
-            say(node, said, &["rehearse", "--runs", "1", "-o", output, &of]);
+            say(
+                node,
+                said,
+                &["check", "--details", "--runs", "1", "-o", output, &of],
+            );
         }
         for output in ["table", "json", "svg", "dot", "mermaid"] {
             say(node, said, &["plan", "-o", output, &of]);

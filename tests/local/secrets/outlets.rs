@@ -415,12 +415,20 @@ fn nothing_planted_comes_out_of_a_command_that_reads_the_files() {
         say(
             &node,
             &mut said,
-            &[&["rehearse", "--runs", "2", "-o", output], &paths[..1]].concat(),
+            &[
+                &["check", "--details", "--runs", "2", "-o", output],
+                &paths[..1],
+            ]
+            .concat(),
         );
         say(
             &node,
             &mut said,
-            &[&["rehearse", "--runs", "2", "-o", output], &paths[1..]].concat(),
+            &[
+                &["check", "--details", "--runs", "2", "-o", output],
+                &paths[1..],
+            ]
+            .concat(),
         );
     }
     for arguments in [

@@ -333,11 +333,11 @@ reasons! {
             "8ac52cb8d0894a45a87f8c6a47d23601";
         YipTemplate "yip-template" Warning
             "yip expands `{what}` as a template: RKE2 gets a different text"
-            "To keep two opening braces, write them as a template that returns them. `windrow rehearse --fix DIR` does this in a copy."
+            "To keep two opening braces, write them as a template that returns them. `windrow check --fix DIR` does this in a copy."
             "d668dd092164420288da73371028153b";
         WriteFilesSpelling "write-files-spelling" Warning
             "the installer is reported to ignore `os.{key}` silently (harvester#10514)"
-            "Write `os.writeFiles`. `windrow rehearse --fix DIR` does this in a copy."
+            "Write `os.writeFiles`. `windrow check --fix DIR` does this in a copy."
             "17d10a56b13b4c94b1cbe61402ccbf88";
         KeyNotRead "key-not-read" Error
             "nothing reads `{key}`: {why}"
@@ -407,7 +407,7 @@ reasons! {
     "What a check comes to" {
         BootUnfinished "boot-unfinished" Error
             "with Windrow {how}"
-            "Fix this cause. `windrow rehearse` shows the simulated boot second by second."
+            "Fix this cause. `windrow check --details` shows the simulated boot second by second."
             "da74bea69b694264811b6146eee69c26";
         BootUnknown "boot-unknown" Warning
             "{how}"
@@ -419,11 +419,11 @@ reasons! {
             "8061b96b3d4c4c75accb338605a55894";
         BootNoisy "boot-noisy" Warning
             "RKE2 fails to apply {files} up to {count} times before everything exists, and re-applies its other files each time"
-            "Run `windrow rehearse`: the first failure names the missing dependency."
+            "Run `windrow check --details`: the first failure names the missing dependency."
             "f29a0d4e25d945b7b9e94f4df869110f";
         BootSlower "boot-slower" Notice
             "with Windrow the last file is applied {seconds} s later than without it: {file} is held longest (in nine of ten simulated boots)"
-            "`windrow rehearse` shows its dependencies. You can often avoid the hold: put them into separate files that sort before it."
+            "`windrow check --details` shows its dependencies. You can often avoid the hold: put them into separate files that sort before it."
             "35bdccc76b594e808dd7578ab60e874a";
         NameSparesPass "name-spares-pass" Warning
             "{change}: saves {time} in every simulated boot"

@@ -4,6 +4,7 @@
 //! accepted ones, `outcome` converts the end of the rehearsal into findings, and `report` combines everything.
 
 pub mod acceptance;
+mod counts;
 mod finding;
 pub mod input_schema;
 mod outcome;
@@ -12,6 +13,7 @@ mod report;
 mod tests;
 mod verdict;
 
+pub use self::counts::{CheckCounts, InputSize, InputSizes, keys_in};
 pub use self::finding::{AcceptedBecause, CheckedFinding};
 pub use self::outcome::CutShort;
 pub use self::report::{CheckReport, CheckedNode, NodeVerdict, PartVerdict, StoppedBy};

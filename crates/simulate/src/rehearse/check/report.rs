@@ -15,6 +15,7 @@ use windrow_plan::knowledge::LearnedShare;
 use super::super::prediction::Prediction;
 use super::super::rehearsal::{EndCount, MemberRole, NodeRehearsal, Rehearsal, Span};
 use super::acceptance::{Acceptance, Acceptances};
+use super::counts::{CheckCounts, InputSizes};
 use super::finding::CheckedFinding;
 use super::outcome::{self, CutShort};
 use super::verdict::{CheckPart, CheckVerdict};
@@ -46,6 +47,9 @@ pub struct CheckReport {
     /// What no rule judged. What can keep a component from starting is also a finding, `value-not-checked`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_checked: Vec<NotChecked>,
+    /// What was read, and the number of findings of each verdict.
+    #[serde(default)]
+    pub counts: CheckCounts,
 }
 
 /// Verdict of a part.
@@ -130,6 +134,8 @@ pub struct CheckedNode {
     pub accepted: Vec<Acceptance>,
     /// How many requirements of its files are known from earlier boots.
     pub learned: LearnedShare,
+    /// The inputs that describe it.
+    pub inputs: InputSizes,
 }
 
 impl CheckReport {
@@ -147,10 +153,13 @@ impl CheckReport {
         let mut verdicts: Vec<Vec<usize>> = Vec::new();
         let mut learned = LearnedShare::default();
         let mut not_checked: Vec<NotChecked> = Vec::new();
+        let mut inputs = InputSizes::new();
         let mut component_stops = Vec::new();
         for (played, node) in rehearsal.nodes.iter().zip(nodes) {
             component_stops.push(node.component_stops);
             learned.merge(node.learned);
+            // Several nodes may have the same file.
+            inputs.extend(node.inputs);
             acceptances.entries.extend(node.accepted);
             let ends = outcome::findings(played, &node.files, &node.machines);
             let ends = ends.into_iter().map(|one| (CheckPart::Rehearsal, one));
@@ -225,6 +234,7 @@ impl CheckReport {
         let parts: Vec<PartVerdict> = parts.collect();
         let worst = parts.iter().map(|part| part.verdict).max();
         Self {
+            counts: CheckCounts::new(&inputs, &findings, &not_checked),
             api_version: "windrow.dev/v1".to_owned(),
             kind: "Check".to_owned(),
             windrow: version.to_owned(),
