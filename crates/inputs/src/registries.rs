@@ -42,17 +42,17 @@ pub fn registries(text: &str) -> Vec<Problem> {
 }
 
 fn refused(misfit: &Misfit) -> Problem {
-    let place = match misfit.path.as_str() {
+    let Misfit {
+        path, is, expected, ..
+    } = misfit;
+    let place = match path.as_str() {
         "" => "registries.yaml".to_owned(),
         path => format!("`{path}` of registries.yaml"),
     };
     Problem {
         code: Code::ConfigFileRefused,
         line: Some(misfit.line),
-        message: format!(
-            "RKE2 does not start: {place} is {}, not {}",
-            misfit.is, misfit.expected
-        ),
+        message: format!("RKE2 does not start: {place} is {is}, not {expected}"),
     }
 }
 

@@ -792,7 +792,7 @@ reasons! {
             "Name it config.yaml, or write it into config.yaml.d under a name that ends in .yaml or .yml."
             "653ad17b1fb7446d9843c7fae71d6059";
         ClusterDnsOutside "cluster-dns-outside" Error
-            "`cluster-dns` {address} is not in the network of Services: kube-apiserver refuses the Service of CoreDNS, and no name resolves"
+            "`cluster-dns` {value} is not in the network of Services: kube-apiserver refuses the Service of CoreDNS, and no name resolves"
             "Write an address of `service-cidr`, or remove `cluster-dns`: its default is the tenth address."
             "d2efab9a99e24bc69bd0086187195144";
         DataDirDiffers "data-dir-differs" Error

@@ -34,7 +34,7 @@ pub(super) fn dns_outside(
                 incident: None,
                 code,
                 severity: code.severity(),
-                message: code.say(&[("address", word.trim())]),
+                message: code.say(&[("value", word.trim())]),
                 at: vec![at.clone()],
             });
         }
