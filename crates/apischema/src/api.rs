@@ -177,6 +177,11 @@ impl ApiCheck {
                 let shared: Vec<Problem> = shared.into_iter().filter(is_new).collect();
                 problems.extend(shared);
             }
+            if virtual_machine::is_one(&object) {
+                let why = "KubeVirt's and Harvester's webhooks check more of it than Windrow";
+                let places = unjudged.entry((kind.clone(), why)).or_default();
+                places.push(shown.at(Some(object.line)));
+            }
             problems.retain(|problem| !virtual_machine::is_corrected(&object, problem));
             let release = self.release.as_deref();
             let of_machine = virtual_machine::judge(&object, self.platform, release);

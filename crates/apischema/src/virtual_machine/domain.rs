@@ -60,12 +60,17 @@ impl Judged {
             };
             Some((node, milli(&text)?))
         };
+        let limited = |of: &str| amount("limits", of).is_some_and(|(_, amount)| amount > 0);
         for kind in ["limits", "requests"] {
             for of in ["cpu", "memory"] {
                 let Some((node, amount)) = amount(kind, of) else {
                     continue;
                 };
                 let field = format!("{DOMAIN}.resources.{kind}.{of}");
+                // Harvester derives requests from limits.
+                if kind == "requests" && self.on_harvester && limited(of) {
+                    continue;
+                }
                 if amount < 0 {
                     self.add(node, &field, "it is negative");
                 } else if of == "cpu" && amount > MOST_CPUS * 1000 {
@@ -85,18 +90,23 @@ impl Judged {
                 }
             }
         }
-        let has_memory = amount("limits", "memory").is_some()
-            || amount("requests", "memory").is_some()
-            || ["guest", "hugepages"]
-                .iter()
-                .any(|of| domain.get("memory").is_some_and(|memory| has(memory, of)));
-        if !has_memory && !of_instancetype {
-            let field = format!("{DOMAIN}.resources");
-            self.add(
-                domain,
-                &field,
-                "the VM has no memory: write `limits.memory`, or `memory.guest`",
-            );
+        let of_guest = |field: &str| {
+            domain
+                .get("memory")
+                .is_some_and(|memory| has(memory, field))
+        };
+        let has_limit = amount("limits", "memory").is_some() || of_guest("guest");
+        let has_memory =
+            has_limit || amount("requests", "memory").is_some() || of_guest("hugepages");
+        let lack = match (has_memory, has_limit) {
+            (false, _) => Some("the VM has no memory: write `limits.memory` or `memory.guest`"),
+            (true, false) if self.has_later_rules() => Some(
+                "Harvester does not take `requests.memory` alone: write `limits.memory` or `memory.guest`",
+            ),
+            _ => None,
+        };
+        if let Some(why) = lack.filter(|_| !of_instancetype) {
+            self.add(domain, &format!("{DOMAIN}.resources"), why);
         }
         // Harvester derives the requests from the limits, and replaces written ones.
         let replaced = self.on_harvester;

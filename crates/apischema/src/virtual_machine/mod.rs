@@ -14,20 +14,28 @@ use windrow_plan::rules::Platform;
 
 use crate::problem::{Problem, ProblemKind};
 
+pub(crate) fn is_one(object: &Object) -> bool {
+    object.id.group == "kubevirt.io" && object.id.kind == "VirtualMachine"
+}
+
 /// The problems of a VirtualMachine; none for other kinds.
 pub(crate) fn judge(
     object: &Object,
     platform: Option<Platform>,
     release: Option<&str>,
 ) -> Vec<Problem> {
-    let is_machine = object.id.group == "kubevirt.io" && object.id.kind == "VirtualMachine";
-    let Some(spec) = object.node.get("spec").filter(|_| is_machine) else {
+    let Some(spec) = object.node.get("spec").filter(|_| is_one(object)) else {
         return Vec::new();
     };
     let mut judged = Judged {
         problems: Vec::new(),
         on_harvester: platform == Some(Platform::Harvester),
         is_old: release.is_some_and(|release| release.starts_with("v1.4.")),
+        is_before_v1_7: release.is_some_and(|release| {
+            ["v1.4.", "v1.5.", "v1.6."]
+                .iter()
+                .any(|of| release.starts_with(of))
+        }),
         is_before_v1_8: release.is_some_and(|release| {
             ["v1.4.", "v1.5.", "v1.6.", "v1.7."]
                 .iter()
@@ -40,6 +48,12 @@ pub(crate) fn judge(
     {
         let why = "Harvester does not enable the feature gate that `WaitAsReceiver` needs";
         judged.add(strategy, "spec.runStrategy", why);
+    }
+    if let Some(of) = spec.get("instancetype").filter(|node| !node.is_null())
+        && judged.has_later_rules()
+    {
+        let why = "Harvester sets processors and memory of every VM itself, and KubeVirt then refuses an instance type";
+        judged.add(of, "spec.instancetype", why);
     }
     if let Some(template) = spec.get("template") {
         judged.template(template);
@@ -56,6 +70,7 @@ struct Judged {
     on_harvester: bool,
     /// Harvester v1.4, with KubeVirt 1.2 or 1.3.
     is_old: bool,
+    is_before_v1_7: bool,
     /// Harvester before v1.8, without the feature gate DeclarativeHotplugVolumes.
     is_before_v1_8: bool,
 }
@@ -63,15 +78,19 @@ struct Judged {
 /// Problems of the definition that virt-api's mutating webhook, which runs before the definition counts, corrects: quantities with a
 /// fraction (`mutators/vm-mutator.go` writes `spec` as Go reads it).
 pub(crate) fn is_corrected(object: &Object, problem: &Problem) -> bool {
-    let is_machine = object.id.group == "kubevirt.io" && object.id.kind == "VirtualMachine";
-    let of = [".resources.limits.", ".resources.requests."];
-    is_machine
+    let of = [".resources.limits", ".resources.requests"];
+    is_one(object)
         && problem.kind == ProblemKind::WrongType
         && of.iter().any(|of| problem.field.contains(of))
         && problem.message.ends_with("is a number")
 }
 
 impl Judged {
+    /// Harvester from v1.7 on.
+    fn has_later_rules(&self) -> bool {
+        self.on_harvester && !self.is_before_v1_7
+    }
+
     fn add(&mut self, node: &Node, field: &str, why: &str) {
         self.problems.push(Problem {
             kind: ProblemKind::Invalid,

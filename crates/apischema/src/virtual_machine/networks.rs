@@ -131,7 +131,8 @@ fn is_mac(text: &str) -> bool {
                 part.len() == digits && part.chars().all(|digit| digit.is_ascii_hexdigit())
             })
     };
-    groups(':', 2, 6) || groups('-', 2, 6) || groups('.', 4, 3)
+    // Newer Go also reads twelve digits.
+    groups(':', 2, 6) || groups('-', 2, 6) || groups('.', 4, 3) || groups(':', 12, 1)
 }
 
 /// `hardware.PCI_ADDRESS_PATTERN`.

@@ -56,7 +56,17 @@ fn fields(text: &str, platform: Platform, release: Option<&str>) -> Vec<String> 
 }
 
 /// What is replaced, by what, and the field of the problem.
-const REFUSED: [(&str, &str, &str); 49] = [
+const REFUSED: [(&str, &str, &str); 50] = [
+    (
+        "{limits: {cpu: 2, memory: 4Gi}, requests: {cpu: 125m, memory: 2730Mi}}",
+        "{requests: {memory: 1Gi}}",
+        "resources",
+    ),
+    (
+        "runStrategy: RerunOnFailure",
+        "runStrategy: Halted\n  instancetype: {name: small}",
+        "spec.instancetype",
+    ),
     (
         "labels: {app: web}",
         "labels: {app: {a: b}}",
@@ -90,7 +100,6 @@ const REFUSED: [(&str, &str, &str); 49] = [
     ("type: q35", "type: pc", "machine.type"),
     ("limits: {cpu: 2", "limits: {cpu: -2", "limits.cpu"),
     ("limits: {cpu: 2", "limits: {cpu: 99999999999", "limits.cpu"),
-    ("memory: 2730Mi", "memory: 512m", "requests.memory"),
     (
         "{limits: {cpu: 2, memory: 4Gi}, requests: {cpu: 125m, memory: 2730Mi}}",
         "{limits: {cpu: 2}}",
@@ -242,6 +251,18 @@ fn what_harvester_or_a_release_changes_is_judged_by_it() {
     let above = WHOLE.replace("requests: {cpu: 125m", "requests: {cpu: 3");
     assert_eq!(fields(&above, Platform::Harvester, None), [""; 0]);
     assert_eq!(fields(&above, Platform::Rke2, None).len(), 1);
+    let small = WHOLE.replace("memory: 2730Mi", "memory: 512m");
+    assert_eq!(fields(&small, Platform::Harvester, None), [""; 0]);
+    assert_eq!(fields(&small, Platform::Rke2, None).len(), 1);
+    let requested = WHOLE.replace("limits: {cpu: 2, memory: 4Gi}, ", "");
+    assert_eq!(
+        fields(&requested, Platform::Harvester, Some("v1.6.1")),
+        [""; 0]
+    );
+    assert_eq!(
+        fields(&requested, Platform::Harvester, Some("v1.7.0")).len(),
+        1
+    );
     let empty = WHOLE.replace(
         "{name: init, disk: {bus: sata}}",
         "{name: drive, cdrom: {bus: sata}}",
