@@ -61,6 +61,26 @@ fn what_a_node_in_maintenance_implies_is_no_error() {
 }
 
 #[test]
+fn a_part_that_waits_for_a_node_in_an_upgrade_is_no_error() {
+    let mut cordoned = ready("n2");
+    cordoned["spec"]["unschedulable"] = json!(true);
+    let mut waiting = pod(SYSTEM, "image-cache", 1, "", waits_for_a_cordon());
+    waiting["spec"] = json!({});
+    let down = deployment(SYSTEM, "image-cache", 1, 0, LONG_AGO);
+    let parts = || vec![ready("n1"), cordoned.clone(), down.clone(), waiting.clone()];
+    let severity = |more: Vec<Value>| {
+        let all = found([parts(), more].concat());
+        let own = all.iter().find(|one| one.subject.contains("image-cache"));
+        own.map(|one| one.severity)
+    };
+    assert_eq!(severity(Vec::new()), Some(Severity::Error));
+    let works_on = |node: &str| vec![upgrade("UpgradingNodes", node, "Pre-draining")];
+    assert_eq!(severity(works_on("n2")), Some(Severity::Warning));
+    // It works on another node.
+    assert_eq!(severity(works_on("n1")), Some(Severity::Error));
+}
+
+#[test]
 fn an_update_that_a_cordon_holds_for_long_is_a_warning() {
     let mut cordoned = ready("n2");
     cordoned["spec"]["unschedulable"] = json!(true);
