@@ -119,6 +119,23 @@ fn an_error_in_the_files_is_enough_and_few_boots_are_simulated() {
 }
 
 #[test]
+fn the_working_directory_is_shown_under_its_own_name() {
+    let directory = tempfile::Builder::new()
+        .prefix("orchard")
+        .tempdir()
+        .unwrap();
+    fs::write(directory.path().join("a.yaml"), NAMESPACE).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["check", "--runs", "1", "."])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("\norchard"), "{said}");
+    assert!(!said.contains("\n. on "), "{said}");
+}
+
+#[test]
 fn a_plan_counts_the_errors_that_it_prints() {
     let wrong = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: default}\nspec: {containers: 7}\n";
     let homeless = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {ports: [{port: 80}]}\n";

@@ -1,6 +1,6 @@
 //! Simulated nodes that form one cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use windrow_simulate::PreparedSetup;
@@ -111,6 +111,19 @@ fn named_nodes(args: &SetupArgs) -> Vec<(String, Vec<PathBuf>)> {
 }
 
 fn name_of(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths.iter().map(|path| inputs::name_of(path)).collect();
+    let names: Vec<String> = paths.iter().map(|path| shown_name(path)).collect();
     names.join(", ")
+}
+
+/// The working directory under its own name: `.` is no name for a node.
+fn shown_name(path: &Path) -> String {
+    let own = match path == Path::new(".") {
+        true => std::path::absolute(path).ok(),
+        false => None,
+    };
+    let own = own.as_deref().and_then(Path::file_name);
+    own.map_or_else(
+        || inputs::name_of(path),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
