@@ -1881,13 +1881,13 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__upgrade__subcmd__check)
-            opts="-o -q -h --to --from --kubeconfig --context --output --root --quiet --help"
+            opts="-o -q -h --harvester --from --kubeconfig --context --output --root --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
-                --to)
+                --harvester)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -213,7 +213,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand report" -l timeout -d 'M
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand report" -l with-manifests -d 'Also include the manifests, not only a list of their objects; Secrets without their data'
 complete -c windrow -n "__fish_windrow_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l to -d 'The release to upgrade to; without it, Windrow skips the checks that depend on it' -r
+complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l harvester -d 'Harvester\'s version: the release to upgrade to; without it, Windrow skips the checks that depend on it' -r
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l from -d 'Read saved data instead of the cluster: an archive of `windrow report`, a support bundle of Harvester, a file or directory with lists from `kubectl get KIND -A -o yaml`, or `-`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l kubeconfig -d 'Kubeconfig with admin access [default: $KUBECONFIG, then RKE2\'s own, then ~/.kube/config]. With --root, Windrow only contacts the cluster if you set this option' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand upgrade-check" -l context -d 'The context of the kubeconfig [default: its current one]' -r

@@ -248,7 +248,7 @@ pub const GROUPS: &[VerbGroup] = &[
             VerbHelp {
                 verb: "upgrade-check",
                 examples: &[(
-                    "windrow upgrade-check --to v1.8.2",
+                    "windrow upgrade-check --harvester v1.8.2",
                     "Check whether Harvester would accept the upgrade, and whether it would finish.",
                 )],
             },

@@ -22,9 +22,9 @@ use crate::render::upgrade_table;
 /// Runs all checks of Harvester's preflight, and additional checks that it does not make.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The release to upgrade to; without it, Windrow skips the checks that depend on it
+    /// Harvester's version: the release to upgrade to; without it, Windrow skips the checks that depend on it
     #[arg(long, value_name = "VERSION")]
-    to: Option<HarvesterVersion>,
+    harvester: Option<HarvesterVersion>,
     #[command(flatten)]
     from: ObjectSource,
     /// Output format
@@ -60,9 +60,9 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     readings.own = readings.own.or(cluster.own);
     readings.gates = args
-        .to
+        .harvester
         .map(|to| refused_gates(&cluster.objects, to, &own_gates));
-    let checked = check(&cluster.objects, &readings, args.to, cluster.at);
+    let checked = check(&cluster.objects, &readings, args.harvester, cluster.at);
     let text = args
         .output
         .render(&checked, || upgrade_table(&checked, style()))?;

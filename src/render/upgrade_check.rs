@@ -13,7 +13,7 @@ pub fn upgrade_table(check: &UpgradeCheck, style: Style) -> String {
     let head = format!(
         "Upgrade of Harvester from {} to {}",
         release(&check.from, "an unknown release"),
-        release(&check.to, "an unnamed release (--to)")
+        release(&check.to, "an unnamed release (--harvester)")
     );
     let mut out = write_checks(&head, &check.list, None, style);
     let verdict = match check.list.verdict {

@@ -103,7 +103,7 @@ async fn an_upgrade_is_refused_for_every_reason_at_once_and_what_no_kubelet_says
     let older = json!({"metadata": {"name": "hvst-upgrade-a", "labels": {"harvesterhci.io/upgradeState": "UpgradingNodes"}},
         "spec": {}});
     make(&client, UPGRADE, "harvester-system", older).await;
-    let (code, said) = upgrade_check(&cluster, &["--to", "v1.7.1"]);
+    let (code, said) = upgrade_check(&cluster, &["--harvester", "v1.7.1"]);
     assert_eq!((code, &said["verdict"]), (4, &json!("fail")), "{said:#}");
     assert_eq!(
         rows(&said, "fail"),

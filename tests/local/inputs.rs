@@ -112,7 +112,7 @@ fn a_file_that_disable_names_is_deleted_by_rke2_and_none_of_a_directory_of_drop_
         cloud_config(&files),
         &["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"],
         0,
-        &["pass"],
+        &["warn", "config-path-not-read", "c.yaml:3"],
     );
 }
 

@@ -231,7 +231,7 @@ fn virt_operator_makes_machines_once_there_is_an_object_for_it() {
         "kubevirt.io/v1",
         "VirtualMachine",
         "name: vm, namespace: default",
-    ) + "spec: {runStrategy: Always, template: {spec: {domain: {devices: {}}}}}\n";
+    ) + "spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n";
     let files = [
         ("10.yaml", whole.as_str()),
         ("20.yaml", &ours),

@@ -104,7 +104,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("replay", "flight.jsonl"),
     ("replay", "flight.jsonl --harvester v1.5.1"),
     ("status", ""),
-    ("upgrade-check", "--to v1.8.2 --from objects.json"),
+    ("upgrade-check", "--harvester v1.8.2 --from objects.json"),
     ("version", ""),
     ("why", "vm.yaml --from status.json"),
 ];

@@ -1,7 +1,7 @@
 //! Finds the objects of a directory that kube-apiserver would refuse, and the fields that it would drop, before there
 //! is a cluster.
 //!
-//! Only `windrow plan` and `windrow rehearse` use this. On a node kube-apiserver answers itself, so the daemon neither
+//! Only `windrow plan` and `windrow check` use this. On a node kube-apiserver answers itself, so the daemon neither
 //! reads the definitions nor holds or releases anything for them.
 
 use std::collections::BTreeMap;

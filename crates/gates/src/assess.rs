@@ -102,7 +102,7 @@ pub fn assess(config: &MergedConfig, ours: Option<&str>, target: &TargetVersion)
             findings.push(
                 Code::GateUndecided,
                 format!(
-                    "{component} is set to behave as another version (`emulated-version={}`): Windrow does not judge its feature gates, regardless of --target",
+                    "{component} is set to behave as another version (`emulated-version={}`): Windrow does not judge its feature gates, regardless of --rke2",
                     item.text
                 ),
                 vec![item.at],

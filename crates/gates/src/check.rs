@@ -132,7 +132,7 @@ pub(super) fn anywhere(catalogue: &Catalogue, set: &GateAssignment<'_>, findings
         (some, _) if some < covered => findings.push(
             Code::GateTargetUnknown,
             format!(
-                "`{}={}` works with {} of Kubernetes {} only, and Windrow cannot tell which version will start: name it with --target",
+                "`{}={}` works with {} of Kubernetes {} only, and Windrow cannot tell which version will start: name it with --rke2",
                 set.gate,
                 set.value,
                 set.component,

@@ -256,7 +256,7 @@ fn report_anywhere(catalogue: &Catalogue, runtime: &RuntimeConfig, findings: &mu
             findings.push(Code::RuntimeConfigRefused, message, at);
         } else if taking.len() < catalogue.minors().count() {
             let message = format!(
-                "`{key}` in the `runtime-config` of {} works with Kubernetes {} only, and Windrow cannot tell which version will start: name it with --target",
+                "`{key}` in the `runtime-config` of {} works with Kubernetes {} only, and Windrow cannot tell which version will start: name it with --rke2",
                 Component::KubeApiserver,
                 range(&taking)
             );

@@ -128,7 +128,7 @@ pub(super) fn together_anywhere(
     findings.push(
         Code::GateTargetUnknown,
         format!(
-            "with the other arguments, {component} starts with these feature gates in Kubernetes {} only, and Windrow cannot tell which version will start: name it with --target",
+            "with the other arguments, {component} starts with these feature gates in Kubernetes {} only, and Windrow cannot tell which version will start: name it with --rke2",
             range(&fine)
         ),
         at,

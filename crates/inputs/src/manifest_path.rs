@@ -100,6 +100,11 @@ const SET_ASIDE: [&str; 10] = [
     "bak", "backup", "disabled", "dist", "example", "off", "old", "orig", "sample", "save",
 ];
 
+/// Whether the name's ending keeps a file without using it.
+pub fn is_set_aside(path: &str) -> bool {
+    name_in_directory(path) == NameInDirectory::SetAside
+}
+
 /// How RKE2 treats the name of a file in its directory (`shouldSkipFile` in k3s `pkg/deploy/controller.go`).
 pub(crate) fn name_in_directory(path: &str) -> NameInDirectory {
     let base = path.rsplit('/').next().unwrap_or_default();

@@ -31,7 +31,7 @@ pub struct Preflight {
     /// The checks.
     #[serde(flatten)]
     pub list: CheckList,
-    /// Hardware class, as the option `--hardware` of `plan`, `check` and `rehearse` expects it; absent if unknown.
+    /// Hardware class, as the option `--hardware` of `plan` and `check` expects it; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware_class: Option<String>,
     /// Facts about the machine.

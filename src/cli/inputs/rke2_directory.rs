@@ -1,6 +1,7 @@
 //! The files of RKE2's directory on the node, besides its configuration.
 
 use windrow_inputs::extract::Extracted;
+use windrow_inputs::manifest_path::is_set_aside;
 use windrow_inputs::registries;
 use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
@@ -23,7 +24,7 @@ pub(in crate::cli) fn judge_directory(
         let is_other = file.path.starts_with(DIRECTORY)
             && layer(&file.path).is_none()
             && kubelet.place(&file.path).is_none();
-        if !is_other {
+        if !is_other || is_set_aside(&file.path) {
             continue;
         }
         let text = String::from_utf8_lossy(&file.content);
@@ -91,6 +92,10 @@ mod tests {
                 "{path}"
             );
         }
+        assert_eq!(
+            found("/etc/rancher/rke2/config.yaml.bak", config),
+            (Vec::new(), 0)
+        );
         assert_eq!(
             found("/etc/rancher/rke2/audit.yaml", "kind: Policy\n"),
             (Vec::new(), 1)

@@ -1,5 +1,5 @@
-//! Which versions run on the node and which hardware it has, according to the command line and the inputs. `check`,
-//! `rehearse` and `plan` share it, so that they use the same facts.
+//! Which versions run on the node and which hardware it has, according to the command line and the inputs. `check`
+//! and `plan` share it, so that they use the same facts.
 
 use std::path::Path;
 

@@ -43,7 +43,7 @@ pub(super) fn refused_gates(
         let assessed = assess(&merge(&[file]), None, &target);
         if assessed.uncertain() {
             unknown = Some(format!(
-                "some gates of Node {name}: windrow gates check --target v{version}"
+                "some gates of Node {name}: windrow gates check --rke2 v{version}"
             ));
         }
         let errors = assessed.findings.into_iter();

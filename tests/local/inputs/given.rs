@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::support::rooted::root_for;
 
 pub(crate) const MANIFESTS: &str = "/var/lib/rancher/rke2/server/manifests";
-pub(crate) const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: vm, namespace: default}\nspec: {runStrategy: Always, template: {spec: {domain: {devices: {}}}}}\n";
+pub(crate) const MACHINE: &str = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: vm, namespace: default}\nspec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n";
 pub(crate) const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n";
 
 pub(crate) struct Ran {

@@ -787,7 +787,7 @@ reasons! {
             "RKE2 cannot read the configuration file: {why}"
             "Fix this line. Until then RKE2 exits at once, and systemd restarts it forever."
             "38ab8f91e96344a788b7aafb909ce7be";
-        ConfigPathNotRead "config-path-not-read" Error
+        ConfigPathNotRead "config-path-not-read" Warning
             "RKE2 does not read {path}, which has keys of its configuration"
             "Name it config.yaml, or write it into config.yaml.d under a name that ends in .yaml or .yml."
             "653ad17b1fb7446d9843c7fae71d6059";

@@ -31,7 +31,7 @@ pub(super) fn version(cluster: &Cluster<'_>) -> CheckResult {
 }
 
 pub(super) const NO_TARGET: NoFacts =
-    NoFacts::NotChecked("no release to upgrade to was named: --to");
+    NoFacts::NotChecked("no release to upgrade to was named: --harvester");
 
 pub(super) fn upgrades(cluster: &Cluster<'_>) -> CheckResult {
     let all = own(cluster, ObjectKind::UPGRADE, NAMESPACE)?;

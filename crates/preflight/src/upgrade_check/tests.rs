@@ -373,7 +373,7 @@ fn the_release_to_come_decides_what_depends_on_it_alone() {
         build.to = Some(to.parse().unwrap());
         build
     };
-    Build::new("v1.7.1").is("version-in-reach", NotChecked, "--to");
+    Build::new("v1.7.1").is("version-in-reach", NotChecked, "--harvester");
     to("v1.7.1", "v1.8.1").is("version-in-reach", Pass, "");
     to("v1.6.1", "v1.8.1").is("version-in-reach", Fail, "more than one minor");
     to("v1.8.1", "v1.7.1").is("version-in-reach", Fail, "is older");

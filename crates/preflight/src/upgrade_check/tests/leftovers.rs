@@ -107,13 +107,13 @@ fn the_partition_of_the_system_images_is_judged_on_every_node_by_the_release_to_
         ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), SIZE, Fail, "Node n3: size of COS_STATE: 7936 MiB"),
         ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (7_936, 3_840)), ROOM, Warn, "3840 MiB of 7936 MiB"),
         ("v1.7.1", |b| known(b, "v1.9.0", 9 * GIB, (7_936, 3_840)), SIZE, Fail, "Node n3"),
-        ("v1.7.1", |b| known(b, "v1.7.3", 9 * GIB, (7_936, 3_840)), SIZE, NotChecked, "--to"),
+        ("v1.7.1", |b| known(b, "v1.7.3", 9 * GIB, (7_936, 3_840)), SIZE, NotChecked, "--harvester"),
         ("v1.7.1", |b| known(b, "v1.8.2", 9 * GIB, (14_976, 9_024)), SIZE, Pass, ""),
         // The message names a node without information.
         ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 15_040, 9_024) }, SIZE, Unknown, "Node n3 was not looked at"),
         ("v1.7.1", |b| { images(b, 9 * GIB); upgrade_to(b, "v1.8.2"); annotated(b, "n2", 7_936, 3_840) }, SIZE, Fail, "Node n3 was not looked at"),
         ("v1.7.1", |b| upgrade_to(b, "v1.8.2"), ROOM, Unknown, "Node n1 was not looked at"),
         ("v1.7.1", |b| upgrade_to(b, "v1.7.3"), ROOM, NotChecked, "only if Windrow runs on it"),
-        ("v1.7.1", |_| {}, SIZE, NotChecked, "--to"),
+        ("v1.7.1", |_| {}, SIZE, NotChecked, "--harvester"),
     ]);
 }
