@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{harvester_network, virtual_machine};
+use crate::{harvester_network, harvester_setting, virtual_machine};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
@@ -132,6 +132,7 @@ impl ApiCheck {
         let mut rules = ValueRules::default();
         let mut of_release: BTreeMap<GroupKind, Vec<CustomKind>> = BTreeMap::new();
         let mut unjudged: BTreeMap<(GroupKind, &str), Vec<Location>> = BTreeMap::new();
+        let mut unjudged_values = Vec::new();
         for (object, shown) in custom {
             let kind = object.id.group_kind();
             let of_release =
@@ -190,6 +191,8 @@ impl ApiCheck {
             problems.extend(of_machine);
             if self.platform == Some(Platform::Harvester) {
                 problems.extend(harvester_network::judge(&object, release));
+                problems.extend(harvester_setting::judge(&object, release));
+                unjudged_values.extend(harvester_setting::unjudged(&object, release, &shown));
             }
             let before = self.findings.len();
             self.take(&object, problems, &shown, before);
@@ -215,7 +218,10 @@ impl ApiCheck {
             at,
         });
         ApiVerdict {
-            unjudged: unjudged.chain(unknown_names).collect(),
+            unjudged: unjudged
+                .chain(unjudged_values)
+                .chain(unknown_names)
+                .collect(),
             findings: self.findings,
             refused: refused.chain(refusals.refused).collect(),
             without_pods: refusals.without_pods,

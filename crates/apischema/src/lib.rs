@@ -7,6 +7,7 @@
 //! - [`PodSecurityLevel`]: the pods that a namespace with this level rejects.
 //! - [`FixedFields`]: the fields in which two declarations of one object must agree.
 //! - [`ApiCheck`]: all objects of a node's files together, for checks ahead of a boot; [`ValueRules`] evaluates their rules in CEL.
+//! - [`setting_fault`]: why Harvester refuses the value of a setting, in a Setting or in an installer's configuration.
 //! - [`quantity()`] parses a quantity.
 //!
 //! May know: the crates `model` and `plan`. The facts are data (`data/kubernetes.txt`, written by `data/derive`; `data/platform.txt`, by
@@ -23,6 +24,7 @@ mod custom;
 mod enforced;
 mod formats;
 mod harvester_network;
+mod harvester_setting;
 mod immutable;
 mod kinds;
 mod parts;
@@ -42,6 +44,9 @@ mod walk;
 
 pub use api::{ApiCheck, ApiVerdict};
 pub use custom::{CustomKind, JudgeRule};
+pub use harvester_setting::{
+    MinorRelease, StorageNetwork, proxy_exceptions, setting_fault, storage_network, why_unjudged,
+};
 pub use immutable::{FixedDifference, FixedFields};
 pub use parts::quantity;
 pub use pod_security::PodSecurityLevel;

@@ -292,7 +292,10 @@ fn a_setting_or_an_addon_whose_text_cannot_be_read_is_an_error() {
         overlooked(21)
     );
     assert_eq!(
-        said(&setting(r#"vm-force-reset-policy: '{"enable":false}'"#), ""),
+        said(
+            &setting(r#"vm-force-reset-policy: '{"enable":false,"period":15}'"#),
+            ""
+        ),
         []
     );
     assert_eq!(said(&setting("log-level: debug"), ""), []);

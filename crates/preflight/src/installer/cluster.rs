@@ -1,6 +1,7 @@
 //! The checks of what a configuration sets for the whole cluster: settings, addons, networks, and how addresses relate.
 
-use windrow_model::manifest::NodeValue;
+use windrow_apischema::why_unjudged;
+use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::suggest::nearest;
 
 use super::addresses::{Addresses, MisfitKind};
@@ -20,6 +21,7 @@ impl Checker<'_, '_> {
         for setting in settings.map_or(&[][..], |settings| settings.value.entries()) {
             if let Some(why) = unknown_setting(&setting.key, known, release) {
                 self.refuse_to_create(setting.line, &why);
+                continue;
             }
             let is_json = match &setting.value.value {
                 NodeValue::String(text) => values::may_be_registry(text.trim()),
@@ -30,10 +32,11 @@ impl Checker<'_, '_> {
                     setting.line,
                     "the setting `containerd-registry` must be JSON in a text, and this is not valid JSON",
                 );
+                continue;
             }
             let value = setting.value.as_str();
             if let Some(why) =
-                value.and_then(|value| setting_fault(&setting.key, value, &addresses))
+                value.and_then(|value| setting_fault(&setting.key, value, release, &addresses))
             {
                 self.overlook(setting.line, why);
             }
@@ -84,6 +87,21 @@ impl Checker<'_, '_> {
             self.remarks.push(Remark { line, kind, why });
         }
     }
+}
+
+/// The settings whose values no rule judges, or not completely: path, reason and line.
+pub(super) fn unjudged_settings(
+    root: &Node,
+    release: HarvesterVersion,
+) -> Vec<(String, &'static str, u32)> {
+    let settings = entry(root, "systemSettings");
+    let settings = settings.map_or(&[][..], |settings| settings.value.entries());
+    let release = Some((release.major, release.minor));
+    let unjudged = settings.iter().filter_map(|setting| {
+        let why = why_unjudged(&setting.key, setting.value.as_str()?, release)?;
+        Some((format!("systemSettings.{}", setting.key), why, setting.line))
+    });
+    unjudged.collect()
 }
 
 fn unknown_setting(key: &str, known: &[DatedName], release: HarvesterVersion) -> Option<String> {

@@ -1,34 +1,29 @@
 //! Documents inside strings: the JSON of a setting and the values of an addon. The installer passes both on unread
 //! (harvester-installer pkg/config/templates rancherd-20-harvester-settings.yaml and genBootstrapResources).
 //!
-//! harvester v1.8.2: `pkg/settings/settings.go` (settings that are JSON), `pkg/webhook/resources/setting/validator.go`
-//! (validateUpdateHTTPProxy, validateNoProxy), `pkg/controller/master/setting` (settingOnChanged). rancherd writes a Setting
-//! before the webhook runs; but as soon as Harvester has handled the value it updates the Setting, and for `http-proxy` the webhook
-//! checks the value again on each update.
+//! The values of settings are judged like those of Setting objects (`windrow_apischema::setting_fault`), and against the addresses of
+//! the configuration.
 
 use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value};
+use windrow_apischema::{StorageNetwork, proxy_exceptions, storage_network};
+use windrow_harvester::HarvesterVersion;
 use windrow_model::manifest::{Node, NodeValue, ReadLimits, yaml};
 
 use super::addresses::{Addresses, Ipv4Network};
-use super::preset::{StorageNetwork, field, storage_network};
 
-/// Settings whose value is JSON. `containerd-registry` and `storage-network` have checks of their own.
-const JSON: [&str; 9] = [
-    "auto-rotate-rke2-certs",
-    "backup-target",
-    "csi-driver-config",
-    "http-proxy",
-    "ntp-servers",
-    "overcommit-config",
-    "ssl-certificates",
-    "ssl-parameters",
-    "vm-force-reset-policy",
-];
+/// A setting with a JSON object that Harvester's webhook does not judge (harvester v1.8.2 `pkg/settings/settings_helper.go`
+/// GetCSIDriverInfo).
+const UNJUDGED_JSON: &str = "csi-driver-config";
 
 /// Why Harvester can never use this value of a setting.
-pub(super) fn setting_fault(key: &str, value: &str, addresses: &Addresses<'_>) -> Option<String> {
+pub(super) fn setting_fault(
+    key: &str,
+    value: &str,
+    release: HarvesterVersion,
+    addresses: &Addresses<'_>,
+) -> Option<String> {
     if value.is_empty() {
         return None;
     }
@@ -40,16 +35,20 @@ pub(super) fn setting_fault(key: &str, value: &str, addresses: &Addresses<'_>) -
         return fault
             .map(|why| format!("Harvester never configures this `storage-network`: {why}"));
     }
-    if !JSON.contains(&key) {
-        return None;
-    }
-    match serde_json::from_str(value) {
-        Ok(Value::Object(fields)) if key == "http-proxy" => proxy_fault(&fields, addresses.node()),
-        Ok(Value::Object(_) | Value::Null) => None,
-        Ok(_) | Err(_) => Some(format!(
+    let read = serde_json::from_str(value);
+    if key == UNJUDGED_JSON && !matches!(read, Ok(Value::Object(_) | Value::Null)) {
+        return Some(format!(
             "the setting `{key}` must be a JSON object in a text, and this is not one"
-        )),
+        ));
     }
+    if key == "http-proxy"
+        && let Ok(Value::Object(fields)) = &read
+        && let Some(why) = proxy_fault(fields, addresses.node())
+    {
+        return Some(why);
+    }
+    windrow_apischema::setting_fault(key, value, Some((release.major, release.minor)))
+        .map(|why| format!("Harvester refuses this value of the setting `{key}`: {why}"))
 }
 
 /// Why a storage network takes addresses that others already have.
@@ -78,23 +77,9 @@ fn taken(network: &StorageNetwork, addresses: &Addresses<'_>) -> Option<String> 
     ))
 }
 
+/// A proxy for traffic to the node itself.
 fn proxy_fault(fields: &Map<String, Value>, node: Option<Ipv4Addr>) -> Option<String> {
-    let text = |name| match field(fields, name) {
-        None => Ok(""),
-        Some(value) => value.as_str().ok_or(()),
-    };
-    let (Ok(http), Ok(https), Ok(exceptions)) =
-        (text("httpProxy"), text("httpsProxy"), text("noProxy"))
-    else {
-        return Some("a field of the setting `http-proxy` is not a text".to_owned());
-    };
-    if http.is_empty() && https.is_empty() {
-        return None;
-    }
-    let parts = exceptions.split(',').map(str::trim);
-    let networks: Vec<&str> = parts
-        .filter(|part| part.parse::<Ipv4Addr>().is_ok() || part.contains('/'))
-        .collect();
+    let networks = proxy_exceptions(fields)?;
     let covers = |node: Ipv4Addr| {
         let is_in = |part: &&str| match Ipv4Network::parse(part) {
             Some(network) => network.contains(node),

@@ -17,7 +17,6 @@ mod embedded;
 mod known;
 mod missing;
 mod networks;
-mod preset;
 mod remark;
 mod rules;
 mod shape;
@@ -96,10 +95,13 @@ pub fn unjudged(shown: &str, text: &str, version: Option<HarvesterVersion>) -> V
     let (Some(root), Some(release)) = (root, asked.releases.last()) else {
         return Vec::new();
     };
-    let keys = free_keys(&as_read(&root, *release)).into_iter();
-    let unjudged = keys.map(|(path, line)| NotChecked {
+    let read = as_read(&root, *release);
+    let keys = free_keys(&read).into_iter();
+    let keys = keys.map(|(path, line)| (path, ANY_TEXT, line));
+    let unjudged = keys.chain(cluster::unjudged_settings(&read, *release));
+    let unjudged = unjudged.map(|(path, why, line)| NotChecked {
         what: format!("`{path}`"),
-        why: ANY_TEXT.to_owned(),
+        why: why.to_owned(),
         can_stop: CanStop::Itself,
         at: vec![Location::line(shown, line)],
     });

@@ -355,7 +355,7 @@ fn a_key_that_nothing_reads_is_passed_over_by_the_releases_without_it() {
 
 #[test]
 fn a_setting_of_some_releases_is_refused_by_the_others() {
-    let text = format!("{GOOD}system_settings: {{vm-migration-network: x}}\n");
+    let text = format!("{GOOD}system_settings: {{vm-migration-network: ''}}\n");
     assert_eq!(refused(&text, "v1.7.1"), [17]);
     assert_eq!(said(&text, "v1.8.0"), []);
     assert_eq!(
@@ -368,7 +368,7 @@ fn a_setting_of_some_releases_is_refused_by_the_others() {
         .replace("token: tok\n", "token: tok\nserver_url: vip\n");
     assert_eq!(said(&joins, "v1.7.1"), []);
     // If the file does not set them, the result depends on the installation.
-    let unsaid = "os: {}\nsystem_settings: {vm-migration-network: x}\n";
+    let unsaid = "os: {}\nsystem_settings: {vm-migration-network: ''}\n";
     assert_eq!(
         said(unsaid, "v1.7.1"),
         [(Code::InstallerDepends, Severity::Warning, 2)]
@@ -464,6 +464,45 @@ fn a_preset_storage_network_that_harvester_never_configures_is_found() {
         None,
     );
     assert!(found[0].message.contains("write 10.0.0.0/20"), "{found:?}");
+}
+
+#[test]
+fn a_preset_setting_that_harvesters_webhook_refuses_is_found_if_the_release_has_the_rule() {
+    let of =
+        |setting: &str, value: &str| format!("{GOOD}system_settings:\n  {setting}: '{value}'\n");
+    let wrong = [(Code::InstallerOverlooks, Severity::Error, 18)];
+    for (setting, sound, bad) in [
+        (
+            "overcommit-config",
+            r#"{"cpu":1600,"memory":150,"storage":200}"#,
+            r#"{"cpu":1600}"#,
+        ),
+        (
+            "ntp-servers",
+            r#"{"ntpServers":["0.suse.pool.ntp.org"]}"#,
+            r#"{"ntpServers":["http://a.b"]}"#,
+        ),
+        ("vip-pools", r#"{"default":"10.0.0.0/24"}"#, "10.0.0.0/24"),
+        ("support-bundle-timeout", "10", "10m"),
+        ("http-proxy", "{}", r#"{"httpProxy":1}"#),
+        ("containerd-registry", "{}", r#"{"Mirrors":[]}"#),
+        ("csi-driver-config", "{}", "[]"),
+        ("log-level", "any", ""),
+    ] {
+        for version in ["v1.6.0", "v1.8.2"] {
+            assert_eq!(said(&of(setting, sound), version), [], "{setting}");
+            if !bad.is_empty() {
+                assert_eq!(said(&of(setting, bad), version), wrong, "{setting}");
+            }
+        }
+    }
+    // Up to v1.5, leading zeros were accepted.
+    let zero = of("support-bundle-timeout", "010");
+    assert_eq!(said(&zero, "v1.5.0"), []);
+    assert_eq!(said(&zero, "v1.8.2"), wrong);
+    let secret = of("ssl-certificates", r#"{"privateKey":"hunter2"}"#);
+    let found = findings("c.yaml", &secret, named("v1.8.2"));
+    assert!(!found[0].message.contains("hunter2"), "{found:?}");
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! The storage network that a configuration presets. rancherd writes the Setting before Harvester's webhook runs, so nothing
-//! rejects a value that the webhook would reject. Harvester's controller then tries again forever, and no VM may start in the
-//! meantime.
+//! The networks of the settings `storage-network` and `vm-migration-network`. If a configuration presets one, nothing rejects a value
+//! that the webhook would reject. Harvester's controller then tries again forever, and no VM may start in the meantime.
 //!
 //! harvester v1.8.2: `pkg/webhook/resources/setting/validator.go` validateNetworkHelper, `pkg/controller/master/storagenetwork`
 //! (createNad, validateIPAddressesAllocations); whereabouts v0.9.4 `pkg/config`. This module leaves out checks that depend on the
@@ -8,31 +7,22 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use super::field;
 
 const LAST_VLAN: u64 = 4094;
 
 /// A storage network that Harvester can configure.
-pub(super) struct StorageNetwork {
-    pub(super) vlan: u64,
-    pub(super) cluster_network: String,
-    pub(super) range: String,
-    pub(super) excluded: Vec<String>,
-}
-
-/// A field of an object. Go reads field names in any case.
-pub(super) fn field<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    let named = fields
-        .iter()
-        .filter(|(key, _)| key.eq_ignore_ascii_case(name));
-    named
-        .map(|(_, value)| value)
-        .next_back()
-        .filter(|value| !value.is_null())
+pub struct StorageNetwork {
+    pub vlan: u64,
+    pub cluster_network: String,
+    pub range: String,
+    pub excluded: Vec<String>,
 }
 
 /// Reads the value of the setting; `None` for an empty one. The error is why Harvester never configures it.
-pub(super) fn storage_network(value: &str) -> Result<Option<StorageNetwork>, String> {
+pub fn storage_network(value: &str) -> Result<Option<StorageNetwork>, String> {
     if value.is_empty() {
         return Ok(None);
     }
@@ -90,7 +80,7 @@ fn is_own_network(range: &str) -> Result<(), String> {
 }
 
 /// Like Go's `net.ParseCIDR`.
-fn parse(text: &str) -> Option<(IpAddr, u8)> {
+pub(super) fn parse(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
     let most = if address.is_ipv4() { 32 } else { 128 };
