@@ -236,7 +236,7 @@ async fn a_node_is_seen_before_rke2_exists_with_a_server_whose_fingerprint_it_te
     // The key stays on the node.
     let archive = node.path("/report.tar.gz");
     let report = Command::new(env!("CARGO_BIN_EXE_windrow"))
-        .args(["report", "--output"])
+        .args(["report", "--output-file"])
         .arg(&archive)
         .arg("--root")
         .arg(node.root.path())

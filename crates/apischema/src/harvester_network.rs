@@ -147,6 +147,21 @@ fn network_config(text: &str, own: (&str, &str), label: Option<&str>) -> Result<
             "`{name}` is not a whole number from {from} to 4094"
         )),
     };
+    if field("mtu").is_some_and(|mtu| mtu.as_i64().is_none()) {
+        return Err("`mtu` is not a whole number".to_owned());
+    }
+    for name in [
+        "forceAddress",
+        "hairpinMode",
+        "ipMasq",
+        "isDefaultGateway",
+        "isGateway",
+        "promiscMode",
+    ] {
+        if field(name).is_some_and(|value| !value.is_boolean()) {
+            return Err(format!("`{name}` is neither true nor false"));
+        }
+    }
     let vlan = field("vlan").map_or(Ok(0), |value| whole(value, "vlan", 0))?;
     if let Some(trunk) = field("vlanTrunk") {
         let ranges = trunk
@@ -267,6 +282,8 @@ mod tests {
             r#"{"type":"bridge","bridge":"a-long-network-br"}"#,
             r#"{"type":"bridge","bridge":7}"#,
             r#"{"type":"macvlan","master":"eth0"}"#,
+            r#"{"bridge":"mgmt-br","mtu":"9000"}"#,
+            r#"{"bridge":"mgmt-br","promiscMode":"yes"}"#,
             r#"{"bridge":"mgmt-br","vlan":4095}"#,
             r#"{"bridge":"mgmt-br","vlan":"10"}"#,
             r#"{"bridge":"mgmt-br","vlan":-1}"#,

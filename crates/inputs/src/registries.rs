@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use windrow_model::manifest::{Node, Problem, yaml};
+use windrow_model::manifest::yaml::{self, InputFile};
+use windrow_model::manifest::{Node, Problem, ReadLimits};
 use windrow_model::reasons::Code;
 use windrow_model::suggest::nearest;
 
@@ -15,9 +16,12 @@ static TYPES: LazyLock<InputTypes> = LazyLock::new(|| {
 
 /// The values with which RKE2 does not start, and the keys and names that nothing reads. Values are not shown: they may be passwords.
 pub fn registries(text: &str) -> Vec<Problem> {
-    let root = match yaml::parse_configuration(text) {
-        Ok(Some(root)) => root,
-        Ok(None) => return Vec::new(),
+    // RKE2 reads the first document, and takes the last of two equal keys.
+    let root = match yaml::input(text, &ReadLimits::default()) {
+        Ok(InputFile {
+            root: Some(root), ..
+        }) => root,
+        Ok(_) => return Vec::new(),
         Err(problems) => {
             let refused = |problem: Problem| Problem {
                 code: Code::ConfigFileRefused,
@@ -32,7 +36,12 @@ pub fn registries(text: &str) -> Vec<Problem> {
     };
     let found = TYPES.misfits("Registries", &root);
     let mut problems: Vec<Problem> = found.values.iter().map(refused).collect();
-    problems.extend(found.keys.iter().map(unknown));
+    // Keys that hold anchors.
+    let keys = found.keys.iter();
+    problems.extend(
+        keys.filter(|key| !key.entry.key.starts_with("x-"))
+            .map(unknown),
+    );
     problems.extend(
         ["mirrors", "configs"]
             .iter()
@@ -62,8 +71,13 @@ fn unknown(key: &UnknownKey<'_>) -> Problem {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("it has {}", key.known.join(", ")),
     };
+    // Below `auth` it may be a password.
+    let shown = match key.path.contains(".auth.") && meant.is_none() {
+        true => key.path.rsplit_once('.').map_or("auth", |(above, _)| above),
+        false => &key.path,
+    };
     not_read(
-        &key.path,
+        shown,
         key.entry.line,
         &format!("RKE2's registries.yaml has no such key; {hint}"),
     )
@@ -78,7 +92,11 @@ fn addresses(root: &Node, key: &str) -> Vec<Problem> {
         not_read(path, line, why)
     };
     with_scheme
-        .map(|entry| problem(entry.line, &format!("{key}.{}", entry.key)))
+        .map(|entry| {
+            let (_, address) = entry.key.split_once("://").unwrap_or_default();
+            let name = address.rsplit_once('@').map_or(address, |(_, name)| name);
+            problem(entry.line, &format!("{key}.…{name}"))
+        })
         .collect()
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use windrow_inputs::extract::Extracted;
-use windrow_model::manifest::yaml;
 use windrow_plan::rke2::is_rke2_config;
 
 use super::gathered::Inputs;
@@ -40,11 +39,9 @@ fn path_on_node(shown: &str, text: &str) -> Option<String> {
 
 /// Whether it has the keys of registries.yaml.
 fn is_registries(text: &str) -> bool {
-    let root = yaml::parse_configuration(text).ok().flatten();
-    root.is_some_and(|root| {
-        let mut keys = root.entries().iter().map(|entry| entry.key.as_str());
-        keys.any(|key| ["auths", "configs", "mirrors"].contains(&key))
-    })
+    let has = |key: &str| text.lines().any(|line| line.starts_with(key));
+    let is_object = has("apiVersion:") || has("kind:");
+    !is_object && ["auths:", "configs:", "mirrors:"].into_iter().any(has)
 }
 
 /// Takes a file that is a configuration of RKE2; false for any other.

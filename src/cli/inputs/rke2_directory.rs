@@ -17,6 +17,7 @@ const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
 /// The faults of these files, and the files that Windrow does not read.
 pub(in crate::cli) fn judge_directory(
     configuration: &[Extracted],
+    carriers: &[(String, String)],
 ) -> (Vec<Finding>, Vec<NotChecked>) {
     let kubelet = KubeletFiles::new(&merge(&rke2_files(configuration)));
     let (mut findings, mut not_checked) = (Vec::new(), Vec::new());
@@ -35,7 +36,7 @@ pub(in crate::cli) fn judge_directory(
                 let at = problem.line.map_or_else(written, at);
                 finding(problem.code, problem.message, at)
             }));
-        } else if is_rke2_config(&text) {
+        } else if is_rke2_config(&text) && !is_selected(carriers) {
             let code = Code::ConfigPathNotRead;
             let message = code.say(&[("path", &file.path)]);
             findings.push(finding(code, message, written()));
@@ -49,6 +50,13 @@ pub(in crate::cli) fn judge_directory(
         }
     }
     (findings, not_checked)
+}
+
+/// Whether an input selects another file than config.yaml (k3s `pkg/configfilearg`; rke2 `pkg/cli/defaults`).
+fn is_selected(carriers: &[(String, String)]) -> bool {
+    carriers
+        .iter()
+        .any(|(_, text)| text.contains("RKE2_CONFIG_FILE"))
 }
 
 fn finding(code: Code, message: String, at: Location) -> Finding {
@@ -67,7 +75,7 @@ mod tests {
 
     fn found(path: &str, text: &str) -> (Vec<(Code, Option<u32>)>, usize) {
         let file = Extracted::given(path.to_owned(), "u.yaml", text.as_bytes().to_vec());
-        let (findings, not_checked) = judge_directory(&[file]);
+        let (findings, not_checked) = judge_directory(&[file], &[]);
         let findings = findings.iter().map(|one| (one.code, one.at[0].line));
         (findings.collect(), not_checked.len())
     }

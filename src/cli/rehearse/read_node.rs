@@ -143,7 +143,7 @@ pub(super) fn read_node(
         stops,
         ..
     } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
-    let (in_directory, mut not_checked) = judge_directory(&inputs.configuration);
+    let (in_directory, mut not_checked) = judge_directory(&inputs.configuration, &inputs.carriers);
     let (refused, unread): (Vec<_>, Vec<_>) = in_directory
         .into_iter()
         .partition(|finding| finding.code == Code::ConfigFileRefused);

@@ -110,6 +110,8 @@ pub(super) fn of_profile(
             "adduser",
             "sysusers.d",
             "name: etcd",
+            "name: \"etcd\"",
+            "- etcd",
             "\"name\": \"etcd\"",
         ]);
     let what = match (parameters, user) {

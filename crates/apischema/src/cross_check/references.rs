@@ -18,8 +18,8 @@ use windrow_plan::knowledge::is_platforms_namespace;
 use windrow_plan::kubernetes::is_built_in_group;
 
 use self::facts::{
-    CLUSTER_NETWORK, asked_ports, creates_nothing, is_of_running, labels_of, shown_name,
-    writes_secrets,
+    CLUSTER_NETWORK, asked_ports, bridge_network, creates_nothing, is_of_running, labels_of,
+    shown_name, writes_secrets,
 };
 use super::accounts::is_platforms_account;
 use super::finding;
@@ -129,6 +129,12 @@ impl References {
                 let network =
                     labels.and_then(|labels| labels.get("network.harvesterhci.io/clusternetwork"));
                 self.name(object, CLUSTER_NETWORK, "", network, shown);
+                // Harvester's webhook looks up the network of the bridge.
+                if let Some((bridge, line)) = bridge_network(node).filter(|_| network.is_none()) {
+                    let named = (CLUSTER_NETWORK.to_owned(), String::new(), bridge);
+                    let id = object.id.to_string();
+                    self.names.push((id, named, shown.at(Some(line))));
+                }
             }
             ("autoscaling", "HorizontalPodAutoscaler") => {
                 let target = node.at(&["spec", "scaleTargetRef"]);

@@ -40,6 +40,16 @@ impl Judged {
             {
                 self.add(node, &at("cpu.sockets"), "more than `maxSockets`");
             }
+            // Its mutator sets `maxSockets: 1` (harvester `pkg/webhook/resources/virtualmachine/mutator.go`, from v1.6.1).
+            let has_limit = domain.at(&["resources", "limits", "memory"]).is_some();
+            if let (Some(node), Some(2..)) = (cpu.get("sockets"), number("sockets"))
+                && self.has_later_rules()
+                && !self.has_hotplug
+                && has_limit
+            {
+                let why = "Harvester allows one socket, unless processors and memory can be hotplugged: use `cores`";
+                self.add(node, &at("cpu.sockets"), why);
+            }
             for feature in cpu.list("features") {
                 if let Some((policy, _)) = text(feature, "policy") {
                     let words = ["disable", "forbid", "force", "optional", "require"];
@@ -99,8 +109,10 @@ impl Judged {
         let has_memory =
             has_limit || amount("requests", "memory").is_some() || of_guest("hugepages");
         let lack = match (has_memory, has_limit) {
+            // Elsewhere KubeVirt takes the VM, and never starts it.
+            _ if !self.has_later_rules() => None,
             (false, _) => Some("the VM has no memory: write `limits.memory` or `memory.guest`"),
-            (true, false) if self.has_later_rules() => Some(
+            (true, false) => Some(
                 "Harvester does not take `requests.memory` alone: write `limits.memory` or `memory.guest`",
             ),
             _ => None,
@@ -141,6 +153,7 @@ impl Judged {
             .at(&["features", "smm"])
             .filter(|node| !node.is_null());
         if let Some(efi) = efi
+            && !self.has_preference
             && is_on(efi, "secureBoot")
             && !smm.is_some_and(|smm| is_on(smm, "enabled"))
         {
@@ -151,7 +164,8 @@ impl Judged {
         if let Some(machine) = domain.get("machine")
             && let Some((node, kind)) = text(machine, "type")
         {
-            let is_q35 = kind.starts_with("q35") || kind.starts_with("pc-q35");
+            let known = ["q35", "pc-q35", "s390-ccw-virtio", "virt"];
+            let is_q35 = known.iter().any(|known| kind.starts_with(known));
             let is_old_pc = kind == "pc" || kind.starts_with("pc-i440fx");
             // Only Harvester v1.4 has the older machines.
             if !is_q35 && !(is_old_pc && (self.is_old || !self.on_harvester)) {

@@ -31,6 +31,10 @@ pub(crate) fn judge(
         problems: Vec::new(),
         on_harvester: platform == Some(Platform::Harvester),
         is_old: release.is_some_and(|release| release.starts_with("v1.4.")),
+        has_hotplug: object
+            .annotation("harvesterhci.io/enableCPUAndMemoryHotplug")
+            .is_some_and(|(value, _)| value == "true"),
+        has_preference: has(spec, "preference") || has(spec, "instancetype"),
         is_before_v1_7: release.is_some_and(|release| {
             ["v1.4.", "v1.5.", "v1.6."]
                 .iter()
@@ -71,6 +75,10 @@ struct Judged {
     /// Harvester v1.4, with KubeVirt 1.2 or 1.3.
     is_old: bool,
     is_before_v1_7: bool,
+    /// Harvester then leaves the most sockets to KubeVirt.
+    has_hotplug: bool,
+    /// A preference may set what the VM does not.
+    has_preference: bool,
     /// Harvester before v1.8, without the feature gate DeclarativeHotplugVolumes.
     is_before_v1_8: bool,
 }

@@ -159,7 +159,7 @@ impl Judged {
             }
             if let Some(node) = disk.at(&["disk", "pciAddress"])
                 && let Some(address) = node.as_str().filter(|text| !text.is_empty())
-                && (!is_pci(address) || bus != Some("virtio"))
+                && (!is_pci(address) || (bus != Some("virtio") && !self.has_preference))
             {
                 let why = "write it as 0000:81:01.0, on the bus virtio";
                 self.add(node, &at("disk.pciAddress"), why);

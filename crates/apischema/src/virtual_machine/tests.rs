@@ -254,6 +254,15 @@ fn what_harvester_or_a_release_changes_is_judged_by_it() {
     let small = WHOLE.replace("memory: 2730Mi", "memory: 512m");
     assert_eq!(fields(&small, Platform::Harvester, None), [""; 0]);
     assert_eq!(fields(&small, Platform::Rke2, None).len(), 1);
+    let sockets = WHOLE.replace("sockets: 1", "sockets: 2");
+    assert_eq!(fields(&sockets, Platform::Harvester, Some("v1.8.2")).len(), 1);
+    assert_eq!(fields(&sockets, Platform::Rke2, None), [""; 0]);
+    let preferred = WHOLE.replace(
+        "  dataVolumeTemplates:",
+        "  preference: {name: windows}\n  dataVolumeTemplates:",
+    );
+    let preferred = preferred.replace("features: {smm: {enabled: true}}", "features: {}");
+    assert_eq!(fields(&preferred, Platform::Rke2, None), [""; 0]);
     let requested = WHOLE.replace("limits: {cpu: 2, memory: 4Gi}, ", "");
     assert_eq!(
         fields(&requested, Platform::Harvester, Some("v1.6.1")),

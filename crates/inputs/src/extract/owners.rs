@@ -6,6 +6,36 @@ use windrow_model::reasons::Code;
 
 use super::{Node, Problem};
 
+/// Names that images have before cloud-init runs.
+const OF_IMAGES: [&str; 26] = [
+    "adm",
+    "audio",
+    "bin",
+    "cdrom",
+    "daemon",
+    "dialout",
+    "disk",
+    "games",
+    "kvm",
+    "lp",
+    "mail",
+    "man",
+    "netdev",
+    "nobody",
+    "nogroup",
+    "operator",
+    "plugdev",
+    "root",
+    "shadow",
+    "staff",
+    "sudo",
+    "sys",
+    "systemd-journal",
+    "users",
+    "wheel",
+    "www-data",
+];
+
 /// Owners that do not exist when cloud-init writes the file. It looks them up by name and ends `write_files` with an error if one is
 /// unknown (`cloudinit/util.py`, chownbyname; `cloudinit/config/cc_write_files.py`, 26.2). Users are created afterwards
 /// (`config/cloud.cfg.tmpl`, cloud_init_modules), and deferred files are written after that.
@@ -19,14 +49,14 @@ pub(super) fn problems(root: &Node) -> Vec<Problem> {
     files
         .filter_map(|file| {
             let owner = file.get("owner")?;
-            let is_deferred = file.get("defer").and_then(Node::as_bool) == Some(true);
+            let is_deferred = file.get("defer").is_some_and(is_true);
             let parts = owner.as_str()?.split(':').map(str::trim);
             let why = parts.filter(|part| !part.is_empty()).find_map(|part| {
                 if part.chars().all(|letter| letter.is_ascii_digit()) {
                     Some(format!(
                         "cloud-init looks up {part} as a name, not as a number"
                     ))
-                } else if created.contains(part) && !is_deferred {
+                } else if created.contains(part) && !OF_IMAGES.contains(&part) && !is_deferred {
                     Some(format!(
                         "cloud-init creates {part} after it has written the file; add `defer: true`"
                     ))
@@ -41,6 +71,12 @@ pub(super) fn problems(root: &Node) -> Vec<Problem> {
             })
         })
         .collect()
+}
+
+/// `cloudinit/util.py`, translate_bool.
+fn is_true(value: &Node) -> bool {
+    let text = value.as_str().unwrap_or_default().to_ascii_lowercase();
+    value.as_bool() == Some(true) || ["true", "1", "on", "yes"].contains(&text.trim())
 }
 
 /// The name of a user, or of a group: a text, `name`, or the only key.
@@ -66,7 +102,7 @@ mod tests {
     fn an_owner_exists_before_the_file_is_written() {
         let found = |owner: &str| -> Vec<(Code, Option<u32>)> {
             let text = format!(
-                "#cloud-config\nusers: [default, {{name: admin}}]\ngroups: [ops, {{dev: [admin]}}]\nwrite_files:\n- path: /a\n  {owner}\n"
+                "#cloud-config\nusers: [default, {{name: admin}}]\ngroups: [ops, adm, {{dev: [admin]}}]\nwrite_files:\n- path: /a\n  {owner}\n"
             );
             let problems = extract("u", &text, &ReadLimits::default()).problems;
             problems
@@ -79,6 +115,8 @@ mod tests {
             "owner: root",
             "owner: 'www-data:adm'",
             "owner: admin\n  defer: true",
+            "owner: admin\n  defer: 'yes'",
+            "owner: root:adm",
         ] {
             assert_eq!(found(right), [], "{right}");
         }

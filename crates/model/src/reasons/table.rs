@@ -791,6 +791,10 @@ reasons! {
             "RKE2 does not read {path}, which has keys of its configuration"
             "Name it config.yaml, or write it into config.yaml.d under a name that ends in .yaml or .yml."
             "653ad17b1fb7446d9843c7fae71d6059";
+        Rke2ValueUnintended "rke2-value-unintended" Warning
+            "RKE2 starts, but probably not as it is meant: {why}"
+            "Correct the value. RKE2 does not report it."
+            "e80afdf3791c466d85b40adcee7575d8";
         ClusterDnsOutside "cluster-dns-outside" Error
             "`cluster-dns` {value} is not in the network of Services: kube-apiserver refuses the Service of CoreDNS, and no name resolves"
             "Write an address of `service-cidr`, or remove `cluster-dns`: its default is the tenth address."

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use windrow_model::findings::{Finding, Location};
+use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 
-use super::keys::{Rke2Role, fatal, words};
+use super::keys::{Rke2Role, fatal, unintended, words};
 use super::service_ranges::ServiceRanges;
 use super::value_form::host_and_port;
 use super::written_keys::{WrittenKey, WrittenValue};
@@ -54,17 +54,13 @@ pub(super) fn server_address(
     };
     let values = key.values.iter().map(|value| &value.item);
     let last = values.filter(|item| !item.text.is_empty()).next_back();
-    let warning = |why: &str, at: &Location| Finding {
-        severity: Severity::Warning,
-        ..fatal(why, at)
-    };
     match (last, &key.at, role) {
         (Some(item), ..) => {
             let rest = item.text.strip_prefix("https://").unwrap_or_default();
             let authority = rest.split('/').next().unwrap_or_default();
             if host_and_port(authority).1 == Some("6443") {
                 let why = "`server` has the port of kube-apiserver: nodes join RKE2 at 9345";
-                found.push(warning(why, &item.at));
+                found.push(unintended(why, &item.at));
             }
         }
         (None, Some(at), Rke2Role::Agent) => {
@@ -74,7 +70,10 @@ pub(super) fn server_address(
         (None, Some(at), Rke2Role::Server) => {
             let why =
                 "`server` is empty, so this server joins no cluster and begins one of its own";
-            found.push(warning(why, at));
+            found.push(Finding {
+                severity: Severity::Notice,
+                ..unintended(why, at)
+            });
         }
         (None, None, _) => {}
     }

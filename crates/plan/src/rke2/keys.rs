@@ -115,7 +115,11 @@ pub fn judge_keys(
             }
         }
         disabled(values("disable"), &mut found);
-        key_relations::dns_outside(values("cluster-dns"), &service_ranges(files), &mut found);
+        // Without RKE2's own DNS, the address may be another server's.
+        let mut disabled = words(values("disable"));
+        if !disabled.any(|(word, _)| word.trim() == "rke2-coredns") {
+            key_relations::dns_outside(values("cluster-dns"), &service_ranges(files), &mut found);
+        }
     }
     key_relations::server_address(&keys, role, &mut found);
     found
@@ -247,13 +251,10 @@ fn deep(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
             "the value of `{name}` is a mapping, of which RKE2 makes one text: write a text or a list of texts"
         ),
     };
-    let finding = fatal(&why, &value.item.at);
+    let at = &value.item.at;
     Some(match is_list || takes_any {
-        true => Finding {
-            severity: Severity::Warning,
-            ..finding
-        },
-        false => finding,
+        true => unintended(&why, at),
+        false => fatal(&why, at),
     })
 }
 
@@ -483,6 +484,18 @@ pub(super) fn fatal(message: &str, at: &Location) -> Finding {
         code,
         severity: code.severity(),
         message: message.to_owned(),
+        at: vec![at.clone()],
+    }
+}
+
+/// RKE2 takes this value, and probably not as it is meant.
+pub(super) fn unintended(why: &str, at: &Location) -> Finding {
+    let code = Code::Rke2ValueUnintended;
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: code.say(&[("why", why)]),
         at: vec![at.clone()],
     }
 }

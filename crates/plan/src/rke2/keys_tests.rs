@@ -107,6 +107,7 @@ fn a_text_that_rke2_does_not_take_ends_it() {
         "service-cidr: 'fd00:1::/112'\ncluster-dns: 10.96.0.10",
         "service-cidr: 10.96.0.0/12\ncluster-dns: 10.96.0.10",
         "node-ip: fd00::1\ncluster-dns: 'fd00:43::a'",
+        "disable: [rke2-coredns]\ncluster-dns: 169.254.20.10",
     ] {
         assert_eq!(server(text), [], "{text}");
     }
@@ -123,7 +124,7 @@ fn a_mapping_or_a_list_in_a_list_is_not_the_text_that_was_meant() {
         assert_eq!(found.len(), 1, "{text}");
         assert_eq!(
             (found[0].0, found[0].1),
-            (Code::ConfigFileRefused, Severity::Warning),
+            (Code::Rke2ValueUnintended, Severity::Warning),
             "{text}"
         );
     }
@@ -144,8 +145,9 @@ fn an_address_of_cluster_dns_outside_the_network_of_services_is_an_error() {
 
 #[test]
 fn a_server_to_join_has_an_address_and_not_the_port_of_kube_apiserver() {
-    let warning = (Code::ConfigFileRefused, Severity::Warning, Some(1));
-    assert_eq!(server("server: ''\n"), [warning]);
+    let warning = (Code::Rke2ValueUnintended, Severity::Warning, Some(1));
+    let notice = (Code::Rke2ValueUnintended, Severity::Notice, Some(1));
+    assert_eq!(server("server: ''\n"), [notice]);
     assert_eq!(server("server: https://10.0.0.1:6443\n"), [warning]);
     assert_eq!(server("server: https://10.0.0.1:443\n"), []);
     let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", "server:\n");

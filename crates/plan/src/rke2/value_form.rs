@@ -112,7 +112,7 @@ impl ValueForm {
             ),
             Self::Https => (
                 text.strip_prefix("https://").is_some_and(is_host),
-                "an address that begins with https://",
+                "an address such as https://10.0.0.10:9345, with https://, a host and perhaps a port",
             ),
             Self::IpPort => (
                 text.parse::<SocketAddr>().is_ok() || text.parse::<IpAddr>().is_ok(),

@@ -140,7 +140,8 @@ fn needs_large_image(cluster: &Cluster<'_>) -> bool {
 /// On a partition of 8 GiB, an upgrade to v1.8.0 or later writes a corrupt image of the system (harvester#10687).
 pub(super) fn system_partitions(cluster: &Cluster<'_>) -> CheckResult {
     if !needs_large_image(cluster) {
-        let why = "only an upgrade to v1.8.0 or later needs a larger partition: name it with --harvester";
+        let why =
+            "only an upgrade to v1.8.0 or later needs a larger partition: name it with --harvester";
         return Err(NoFacts::NotChecked(why));
     }
     let (rooms, unknown) = system_rooms(cluster)?;

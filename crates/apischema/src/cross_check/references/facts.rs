@@ -9,7 +9,8 @@ pub(super) const CLUSTER_NETWORK: &str = "ClusterNetwork";
 /// Custom kinds whose controllers create none of the objects that pods name.
 pub(super) fn creates_nothing(group: &str, kind: &str) -> bool {
     match group {
-        "k8s.cni.cncf.io" | "kubevirt.io" | "metallb.io" | "network.harvesterhci.io" => true,
+        "k8s.cni.cncf.io" | "metallb.io" | "network.harvesterhci.io" => true,
+        "kubevirt.io" => ["VirtualMachine", "VirtualMachineInstance"].contains(&kind),
         "harvesterhci.io" => ["KeyPair", "Setting"].contains(&kind),
         "helm.cattle.io" => kind == "HelmChartConfig",
         "monitoring.coreos.com" => {
@@ -17,6 +18,14 @@ pub(super) fn creates_nothing(group: &str, kind: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// The cluster network of a NetworkAttachmentDefinition of Harvester's form: `data` of the bridge data-br.
+pub(super) fn bridge_network(node: &Node) -> Option<(String, u32)> {
+    let config = node.at(&["spec", "config"])?;
+    let value: serde_json::Value = serde_json::from_str(config.as_str()?).ok()?;
+    let bridge = value.get("bridge")?.as_str()?.strip_suffix("-br")?;
+    Some((bridge.to_owned(), config.line))
 }
 
 /// The ports that a container's probes and hooks ask for. The kubelet looks up a name among the container's own ports
