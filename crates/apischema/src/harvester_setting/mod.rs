@@ -48,7 +48,9 @@ pub fn setting_fault(setting: &str, value: &str, release: Option<MinorRelease>) 
             if !value.is_object() && !value.is_null() {
                 return Some("it is not a JSON object".to_owned());
             }
-            let broken = || relation.and_then(|relation| relation(value.as_object()?));
+            let none = Map::new();
+            let fields = value.as_object().unwrap_or(&none);
+            let broken = || relation.and_then(|relation| relation(fields));
             Judge { release }
                 .value("", form, Some(&value))
                 .or_else(broken)
