@@ -15,8 +15,11 @@ const ALTERED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/altere
 const RKE2: [&str; 2] = ["--rke2", "v1.33.5+rke2r1"];
 const HARVESTER: [&str; 2] = ["--harvester", "v1.8.2"];
 
-/// Each input with its target, and the beginnings of lines at which a wrong value is harmless.
-const INPUTS: [(&str, [&str; 2], &[(&str, &str)]); 4] = [
+/// The beginning of a line at which a wrong value is harmless, and why.
+type Harmless = (&'static str, &'static str);
+
+/// Each input with its target, and its harmless lines.
+const INPUTS: [(&str, [&str; 2], &[Harmless]); 4] = [
     (
         "server.yaml",
         RKE2,
@@ -155,8 +158,7 @@ fn no_wrong_value_passes_in_silence() {
             let Some((before, value)) = value_of(line) else {
                 continue;
             };
-            let is_harmless =
-                |(beginning, _): &(&str, &str)| line.trim_start().starts_with(beginning);
+            let is_harmless = |(beginning, _): &Harmless| line.trim_start().starts_with(beginning);
             let left = harmless.iter().any(is_harmless);
             for new in wrong(value).into_iter().filter(|_| !left) {
                 let altered: Vec<String> = text

@@ -255,7 +255,10 @@ fn what_harvester_or_a_release_changes_is_judged_by_it() {
     assert_eq!(fields(&small, Platform::Harvester, None), [""; 0]);
     assert_eq!(fields(&small, Platform::Rke2, None).len(), 1);
     let sockets = WHOLE.replace("sockets: 1", "sockets: 2");
-    assert_eq!(fields(&sockets, Platform::Harvester, Some("v1.8.2")).len(), 1);
+    assert_eq!(
+        fields(&sockets, Platform::Harvester, Some("v1.8.2")).len(),
+        1
+    );
     assert_eq!(fields(&sockets, Platform::Rke2, None), [""; 0]);
     let preferred = WHOLE.replace(
         "  dataVolumeTemplates:",

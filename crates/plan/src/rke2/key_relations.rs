@@ -52,8 +52,8 @@ pub(super) fn server_address(
     let Some(key) = keys.get("server") else {
         return;
     };
-    let values = key.values.iter().map(|value| &value.item);
-    let last = values.filter(|item| !item.text.is_empty()).next_back();
+    let mut values = key.values.iter().map(|value| &value.item);
+    let last = values.rfind(|item| !item.text.is_empty());
     match (last, &key.at, role) {
         (Some(item), ..) => {
             let rest = item.text.strip_prefix("https://").unwrap_or_default();
