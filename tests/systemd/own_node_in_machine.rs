@@ -24,7 +24,7 @@ const RANCHERD: &str =
 const REPORT: &str = "/var/lib/rancher/from-the-sandbox.tar.gz";
 
 fn reports() -> String {
-    format!("[Service]\nExecStartPost=/usr/bin/windrow report -o {REPORT}\n")
+    format!("[Service]\nExecStartPost=/usr/bin/windrow report --output-file {REPORT}\n")
 }
 
 /// What the node's own look has found, from within the sandbox.

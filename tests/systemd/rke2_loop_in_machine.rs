@@ -136,7 +136,7 @@ fn a_server_that_loops_at_the_reconcile_is_told_and_one_that_restarted_once_hang
     );
     machine.wait_journal(&["--unit", "windrow.service"], told);
     // So does who has the report alone.
-    machine.sh("windrow report -o /run/report.tar.gz");
+    machine.sh("windrow report --output-file /run/report.tar.gz");
     let from = machine.run(&["windrow", "diagnose", "--from", "/run/report.tar.gz"]);
     assert!(
         String::from_utf8_lossy(&from.stdout).contains(CODE),
