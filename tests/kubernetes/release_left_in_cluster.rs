@@ -61,7 +61,7 @@ fn report(root: &Path, file: &Path) {
         .arg(root)
         .args(["report", "--kubeconfig"])
         .arg(root.join(KUBECONFIG))
-        .arg("-o")
+        .arg("--output-file")
         .arg(file)
         .output()
         .unwrap();

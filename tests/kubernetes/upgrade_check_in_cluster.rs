@@ -173,7 +173,7 @@ async fn an_answer_to_an_earlier_drain_stops_the_next_upgrade_live_and_in_a_repo
         .arg(root)
         .arg("report")
         .args(live)
-        .arg("-o")
+        .arg("--output-file")
         .arg(&report)
         .output()
         .unwrap();

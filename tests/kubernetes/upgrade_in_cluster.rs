@@ -126,7 +126,7 @@ impl Site {
             .arg(self.root.path())
             .args(["report", "--kubeconfig"])
             .arg(self.cluster.kubeconfig(Who::Admin))
-            .arg("-o")
+            .arg("--output-file")
             .arg(&file)
             .output()
             .unwrap();

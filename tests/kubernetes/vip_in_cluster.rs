@@ -100,7 +100,7 @@ async fn a_vip_at_a_foreign_hardware_address_is_recognised_live_and_in_a_report(
         .arg(root)
         .arg("report")
         .args(live)
-        .arg("-o")
+        .arg("--output-file")
         .arg(&report)
         .output()
         .unwrap();
