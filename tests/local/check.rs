@@ -105,7 +105,7 @@ fn what_harvesters_installer_refuses_cannot_work_and_what_it_may_refuse_is_unkno
         "{found:?}"
     );
 
-    let setting = format!("{INSTALLED}system_settings: {{vm-migration-network: x}}\n");
+    let setting = format!("{INSTALLED}system_settings: {{vm-migration-network: ''}}\n");
     assert_eq!(
         check(&setting, &[]),
         (vec![(Code::InstallerDepends, 14)], Some(5))
