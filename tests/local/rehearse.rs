@@ -41,7 +41,7 @@ fn unset() -> (tempfile::TempDir, PathBuf) {
     let text = fs::read_to_string(example).unwrap();
     file(
         "unset.yaml",
-        &text.replace("storage-network:", "ntp-servers:"),
+        &text.replace("storage-network:", "ui-index:"),
     )
 }
 
