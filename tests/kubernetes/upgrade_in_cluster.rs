@@ -148,6 +148,11 @@ impl Site {
         for gvk in SERVED.into_iter().chain(BUILT_IN) {
             save(&self.client, gvk, later, directory.path()).await;
         }
+        // Lists are as old as their newest time.
+        let event =
+            json!({"metadata": {"name": "now", "namespace": "default"}, "lastTimestamp": ago(0)});
+        let events = json!({"apiVersion": "v1", "kind": "EventList", "items": [event]});
+        fs::write(directory.path().join("events.json"), events.to_string()).unwrap();
         self.diagnose(&["--from".as_ref(), directory.path().as_os_str()])
     }
 }

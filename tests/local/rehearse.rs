@@ -39,10 +39,7 @@ fn text(path: &Path) -> &str {
 fn unset() -> (tempfile::TempDir, PathBuf) {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_VM);
     let text = fs::read_to_string(example).unwrap();
-    file(
-        "unset.yaml",
-        &text.replace("storage-network:", "ui-index:"),
-    )
+    file("unset.yaml", &text.replace("storage-network:", "ui-index:"))
 }
 
 #[test]
