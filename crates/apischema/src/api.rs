@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::release::minor;
 use crate::{harvester_network, harvester_setting, virtual_machine};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
@@ -184,7 +185,7 @@ impl ApiCheck {
                 places.push(shown.at(Some(object.line)));
             }
             problems.retain(|problem| !virtual_machine::is_corrected(&object, problem));
-            let release = self.release.as_deref();
+            let release = self.release.as_deref().and_then(minor);
             let of_machine = virtual_machine::judge(&object, self.platform, release);
             let is_new = |one: &Problem| !problems.iter().any(|it| it.line == one.line);
             let of_machine: Vec<Problem> = of_machine.into_iter().filter(is_new).collect();

@@ -10,6 +10,7 @@ use windrow_model::manifest::Object;
 
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
+use crate::release::MinorRelease;
 
 const SUFFIX: &str = "-br";
 /// `MaxDeviceNameLen`, the longest name of a Linux interface.
@@ -18,7 +19,7 @@ const LONGEST_NETWORK: usize = LONGEST_BRIDGE - SUFFIX.len();
 const ROUTE: &str = "network.harvesterhci.io/route";
 const CLUSTER_NETWORK: &str = "network.harvesterhci.io/clusternetwork";
 
-pub(crate) fn judge(object: &Object, release: Option<&str>) -> Vec<Problem> {
+pub(crate) fn judge(object: &Object, release: Option<MinorRelease>) -> Vec<Problem> {
     let id = &object.id;
     let mut problems = match (id.group.as_str(), id.kind.as_str()) {
         ("k8s.cni.cncf.io", "NetworkAttachmentDefinition") => attachment(object, release),
@@ -44,11 +45,11 @@ pub(crate) fn judge(object: &Object, release: Option<&str>) -> Vec<Problem> {
 }
 
 /// From v1.6 on, the label and the MTU are compared.
-fn has_later_rules(release: Option<&str>) -> bool {
-    !release.is_some_and(|release| ["v1.4.", "v1.5."].iter().any(|of| release.starts_with(of)))
+fn has_later_rules(release: Option<MinorRelease>) -> bool {
+    release.is_none_or(|release| release >= (1, 6))
 }
 
-fn vlan_config(object: &Object, release: Option<&str>) -> Option<Problem> {
+fn vlan_config(object: &Object, release: Option<MinorRelease>) -> Option<Problem> {
     let spec = object.node.get("spec")?;
     let path = Path::ROOT.field("spec");
     if let Some(network) = spec.get("clusterNetwork")
@@ -92,7 +93,7 @@ fn vlan_config(object: &Object, release: Option<&str>) -> Option<Problem> {
     })
 }
 
-fn attachment(object: &Object, release: Option<&str>) -> Vec<Problem> {
+fn attachment(object: &Object, release: Option<MinorRelease>) -> Vec<Problem> {
     let spec = Path::ROOT.field("spec");
     let config = object.node.at(&["spec", "config"]);
     let line = config.map_or(object.line, |node| node.line);
@@ -242,6 +243,7 @@ mod tests {
     use windrow_model::manifest::{self, FileContent, ReadLimits};
 
     use super::*;
+    use crate::release::minor;
 
     fn problems(text: &str, release: Option<&str>) -> Vec<String> {
         let content = FileContent::Bytes(text.as_bytes().to_vec());
@@ -250,7 +252,7 @@ mod tests {
         let [object] = objects[..] else {
             panic!("{text}");
         };
-        let found = judge(object, release).into_iter();
+        let found = judge(object, release.and_then(minor)).into_iter();
         found
             .map(|one| format!("{} {}", one.field, one.message))
             .collect()

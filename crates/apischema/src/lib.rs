@@ -32,6 +32,7 @@ mod path;
 mod pod_security;
 mod problem;
 mod refused_again;
+mod release;
 mod rules;
 mod schedule;
 mod shape;
@@ -45,12 +46,13 @@ mod walk;
 pub use api::{ApiCheck, ApiVerdict};
 pub use custom::{CustomKind, JudgeRule};
 pub use harvester_setting::{
-    MinorRelease, StorageNetwork, proxy_exceptions, setting_fault, storage_network, why_unjudged,
+    StorageNetwork, proxy_exceptions, setting_fault, storage_network, why_unjudged,
 };
 pub use immutable::{FixedDifference, FixedFields};
 pub use parts::quantity;
 pub use pod_security::PodSecurityLevel;
 pub use problem::{Problem, ProblemKind};
+pub use release::MinorRelease;
 pub use schedule::error as schedule_problem;
 pub use value_rules::ValueRules;
 

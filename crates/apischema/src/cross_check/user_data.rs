@@ -24,21 +24,13 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> (Vec<Finding>, Vec<No
                 .collect()
         }
         ("", "ConfigMap") => entries(node, "data").filter_map(plain).collect(),
-        ("kubevirt.io", "VirtualMachine") => {
-            let spec = node.at(&["spec", "template", "spec"]);
-            let volumes = spec.map_or(&[][..], |spec| spec.list("volumes"));
-            let sources = volumes.iter().flat_map(|volume| {
-                let kinds = ["cloudInitNoCloud", "cloudInitConfigDrive"];
-                kinds.into_iter().filter_map(|kind| volume.get(kind))
-            });
-            sources
-                .flat_map(|source| {
-                    let text = source.get("userData").and_then(plain);
-                    text.into_iter()
-                        .chain(source.get("userDataBase64").and_then(decoded))
-                })
-                .collect()
-        }
+        ("kubevirt.io", "VirtualMachine") => sources(object)
+            .flat_map(|source| {
+                let text = source.get("userData").and_then(plain);
+                text.into_iter()
+                    .chain(source.get("userDataBase64").and_then(decoded))
+            })
+            .collect(),
         _ => Vec::new(),
     };
     let (mut findings, mut not_checked) = (Vec::new(), networks(object, shown));
@@ -71,13 +63,7 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> (Vec<Finding>, Vec<No
 
 /// The network data of a VM, in it or in a Secret, which cloud-init reads in the VM.
 fn networks(object: &Object, shown: &SourceMap) -> Vec<NotChecked> {
-    let volumes = object.node.at(&["spec", "template", "spec", "volumes"]);
-    let volumes = volumes.map_or(&[][..], Node::items).iter();
-    let sources = volumes.flat_map(|volume| {
-        let kinds = ["cloudInitNoCloud", "cloudInitConfigDrive"];
-        kinds.into_iter().filter_map(|kind| volume.get(kind))
-    });
-    let texts = sources.filter_map(|source| source.entry("networkData"));
+    let texts = sources(object).filter_map(|source| source.entry("networkData"));
     // Harvester's name for it in a Secret.
     let of_secret = ["data", "stringData"].into_iter().filter_map(|field| {
         let is_secret = object.id.group.is_empty() && object.id.kind == "Secret";
@@ -98,6 +84,16 @@ fn networks(object: &Object, shown: &SourceMap) -> Vec<NotChecked> {
         at,
     };
     Vec::from_iter(Some(entry).filter(|entry| !entry.at.is_empty()))
+}
+
+/// The volumes of cloud-init of a VM.
+fn sources(object: &Object) -> impl Iterator<Item = &Node> {
+    let volumes = object.node.at(&["spec", "template", "spec", "volumes"]);
+    let volumes = volumes.map_or(&[][..], Node::items).iter();
+    volumes.flat_map(|volume| {
+        let kinds = ["cloudInitNoCloud", "cloudInitConfigDrive"];
+        kinds.into_iter().filter_map(|kind| volume.get(kind))
+    })
 }
 
 fn entries<'n>(node: &'n Node, field: &str) -> impl Iterator<Item = &'n Node> {

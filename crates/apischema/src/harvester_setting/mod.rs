@@ -28,9 +28,7 @@ pub use self::storage_network::{StorageNetwork, storage_network};
 use self::table::{KnownSetting, Shape};
 use crate::path::Path;
 use crate::problem::{Problem, Reason};
-
-/// A minor release of Harvester: (1, 8).
-pub type MinorRelease = (u32, u32);
+use crate::release::MinorRelease;
 
 /// Why Harvester's webhook refuses this value of a setting, and what to write; `None` also for a setting without rules. The text
 /// never contains the value. Without a release, the newest rules count.
@@ -61,7 +59,7 @@ pub fn setting_fault(setting: &str, value: &str, release: Option<MinorRelease>) 
 }
 
 /// The problems of a Setting of Harvester; none for other kinds.
-pub(crate) fn judge(object: &Object, release: Option<&str>) -> Vec<Problem> {
+pub(crate) fn judge(object: &Object, release: Option<MinorRelease>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if !is_setting(object) {
         return problems;
@@ -74,7 +72,7 @@ pub(crate) fn judge(object: &Object, release: Option<&str>) -> Vec<Problem> {
         let Some(text) = node.as_str().filter(|text| !is_exempt(name, field, text)) else {
             continue;
         };
-        if let Some(why) = setting_fault(name, text, release.and_then(minor)) {
+        if let Some(why) = setting_fault(name, text, release) {
             let path = Path::ROOT.field(field);
             let mut problem = Problem::invalid(node.line, &path, Reason::Invalid, &why);
             // It is another program that refuses it.
@@ -88,12 +86,12 @@ pub(crate) fn judge(object: &Object, release: Option<&str>) -> Vec<Problem> {
 /// The value of a Setting, if no rule judges it, or not completely.
 pub(crate) fn unjudged(
     object: &Object,
-    release: Option<&str>,
+    release: Option<MinorRelease>,
     shown: &SourceMap,
 ) -> Option<NotChecked> {
     let value = object.node.get("value").filter(|_| is_setting(object))?;
     let name = object.id.name.as_str();
-    let why = why_unjudged(name, value.as_str()?, release.and_then(minor))?;
+    let why = why_unjudged(name, value.as_str()?, release)?;
     Some(NotChecked {
         what: format!("the value of the Setting {name}"),
         why: why.to_owned(),
@@ -125,13 +123,6 @@ fn is_exempt(setting: &str, field: &str, text: &str) -> bool {
             "instance-manager-resources" => true,
             _ => false,
         }
-}
-
-/// The minor of a release: `v1.8.2` is (1, 8).
-fn minor(release: &str) -> Option<MinorRelease> {
-    let mut parts = release.trim_start_matches('v').split('.');
-    let mut next = || parts.next()?.parse().ok();
-    Some((next()?, next()?))
 }
 
 /// A field of an object that is not null. Go reads the names of fields in any case, and the last one counts.

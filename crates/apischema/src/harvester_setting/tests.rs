@@ -401,7 +401,7 @@ fn setting(name: &str, fields: &str) -> Object {
 #[test]
 fn the_value_and_the_default_of_a_setting_are_judged_in_their_lines() {
     let object = setting("support-bundle-timeout", "default: 5m\nvalue: 10m\n");
-    let problems = judge(&object, Some("v1.8.2"));
+    let problems = judge(&object, Some((1, 8)));
     let at: Vec<(u32, &str)> = problems
         .iter()
         .map(|problem| (problem.line, problem.field.as_str()))
@@ -425,7 +425,7 @@ fn a_setting_that_no_rule_judges_completely_is_listed() {
         let object = setting(name, &format!("value: '{value}'\n"));
         let found = unjudged(
             &object,
-            Some("v1.8.2"),
+            Some((1, 8)),
             &SourceMap::itself("a.yaml".to_owned()),
         );
         found.map(|one| (one.why, one.at[0].line))

@@ -168,7 +168,7 @@ impl Judged {
             let is_q35 = known.iter().any(|known| kind.starts_with(known));
             let is_old_pc = kind == "pc" || kind.starts_with("pc-i440fx");
             // Only Harvester v1.4 has the older machines.
-            if !is_q35 && !(is_old_pc && (self.is_old || !self.on_harvester)) {
+            if !is_q35 && !(is_old_pc && (self.is_before((1, 5)) || !self.on_harvester)) {
                 self.add(node, &format!("{DOMAIN}.machine.type"), "write q35");
             }
         }

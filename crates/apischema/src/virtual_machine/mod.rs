@@ -13,6 +13,7 @@ use windrow_model::manifest::{Node, Object};
 use windrow_plan::rules::Platform;
 
 use crate::problem::{Problem, ProblemKind};
+use crate::release::MinorRelease;
 
 pub(crate) fn is_one(object: &Object) -> bool {
     object.id.group == "kubevirt.io" && object.id.kind == "VirtualMachine"
@@ -22,7 +23,7 @@ pub(crate) fn is_one(object: &Object) -> bool {
 pub(crate) fn judge(
     object: &Object,
     platform: Option<Platform>,
-    release: Option<&str>,
+    release: Option<MinorRelease>,
 ) -> Vec<Problem> {
     let Some(spec) = object.node.get("spec").filter(|_| is_one(object)) else {
         return Vec::new();
@@ -30,21 +31,11 @@ pub(crate) fn judge(
     let mut judged = Judged {
         problems: Vec::new(),
         on_harvester: platform == Some(Platform::Harvester),
-        is_old: release.is_some_and(|release| release.starts_with("v1.4.")),
+        release,
         has_hotplug: object
             .annotation("harvesterhci.io/enableCPUAndMemoryHotplug")
             .is_some_and(|(value, _)| value == "true"),
         has_preference: has(spec, "preference") || has(spec, "instancetype"),
-        is_before_v1_7: release.is_some_and(|release| {
-            ["v1.4.", "v1.5.", "v1.6."]
-                .iter()
-                .any(|of| release.starts_with(of))
-        }),
-        is_before_v1_8: release.is_some_and(|release| {
-            ["v1.4.", "v1.5.", "v1.6.", "v1.7."]
-                .iter()
-                .any(|of| release.starts_with(of))
-        }),
     };
     if let Some(strategy) = spec.get("runStrategy")
         && judged.on_harvester
@@ -72,15 +63,12 @@ pub(crate) fn judge(
 struct Judged {
     problems: Vec<Problem>,
     on_harvester: bool,
-    /// Harvester v1.4, with KubeVirt 1.2 or 1.3.
-    is_old: bool,
-    is_before_v1_7: bool,
+    /// Harvester's.
+    release: Option<MinorRelease>,
     /// Harvester then leaves the most sockets to KubeVirt.
     has_hotplug: bool,
     /// A preference may set what the VM does not.
     has_preference: bool,
-    /// Harvester before v1.8, without the feature gate DeclarativeHotplugVolumes.
-    is_before_v1_8: bool,
 }
 
 /// Problems of the definition that virt-api's mutating webhook, which runs before the definition counts, corrects: quantities with a
@@ -96,7 +84,12 @@ pub(crate) fn is_corrected(object: &Object, problem: &Problem) -> bool {
 impl Judged {
     /// Harvester from v1.7 on.
     fn has_later_rules(&self) -> bool {
-        self.on_harvester && !self.is_before_v1_7
+        self.on_harvester && !self.is_before((1, 7))
+    }
+
+    /// Whether it is certainly an older release of Harvester.
+    fn is_before(&self, release: MinorRelease) -> bool {
+        self.release.is_some_and(|own| own < release)
     }
 
     fn add(&mut self, node: &Node, field: &str, why: &str) {

@@ -133,7 +133,7 @@ impl Judged {
             let volume = spec.list("volumes").iter().find(is_of_disk);
             if let Some(cdrom) = disk.get("cdrom")
                 && volume.is_none()
-                && self.is_before_v1_8
+                && self.is_before((1, 8))
             {
                 let why = "before Harvester v1.8 it needs a volume of its name";
                 self.add(cdrom, &at("cdrom"), why);
@@ -206,7 +206,7 @@ impl Judged {
                 self.add(template, FIELD, why);
             }
             // From Harvester v1.5 on.
-            let Some(volume) = template.get("spec").filter(|_| !self.is_old) else {
+            let Some(volume) = template.get("spec").filter(|_| !self.is_before((1, 5))) else {
                 continue;
             };
             let forms =

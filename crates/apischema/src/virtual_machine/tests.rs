@@ -49,7 +49,12 @@ fn fields(text: &str, platform: Platform, release: Option<&str>) -> Vec<String> 
     let [object] = objects[..] else {
         panic!("{text}: {:?}", file.problems);
     };
-    let problems = judge(object, Some(platform), release).into_iter();
+    let problems = judge(
+        object,
+        Some(platform),
+        release.and_then(crate::release::minor),
+    )
+    .into_iter();
     problems
         .map(|one| format!("{}: {}", one.field, one.message))
         .collect()
