@@ -538,5 +538,9 @@ fn user_data_that_cloud_init_cannot_read_is_found_wherever_a_vm_gets_it() {
         let (findings, listed) = with(whole);
         assert_eq!((findings.len(), listed.len()), (0, 1), "{object}");
         assert_eq!(with("packages: [a\n"), (Vec::new(), Vec::new()));
+        let (findings, listed) = with("#cloud-config\nhostname: {{ name }}\npackages: [a\n");
+        assert_eq!((findings.len(), listed.len()), (0, 1), "{object}");
+        let (findings, listed) = with("#cloud-config\nhostname: a\nhostname: b\n");
+        assert_eq!((findings.len(), listed.len()), (0, 1), "{object}");
     }
 }

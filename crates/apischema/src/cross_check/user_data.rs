@@ -39,15 +39,21 @@ pub(super) fn judge(object: &Object, shown: &SourceMap) -> (Vec<Finding>, Vec<No
             continue;
         }
         let at = vec![shown.at(Some(line))];
-        // cloud-init takes the last of two equal keys, and another program fills in templates.
+        let unjudged = |why: &str, at| NotChecked {
+            what: format!("the user data in {}", object.id),
+            why: why.to_owned(),
+            can_stop: CanStop::Itself,
+            at,
+        };
+        // cloud-init takes the last of two equal keys.
         match yaml::input(&text, &ReadLimits::default()) {
-            _ if text.contains("{{") => {}
-            Ok(_) => not_checked.push(NotChecked {
-                what: format!("the user data in {}", object.id),
-                why: "it is not about RKE2, Harvester or Windrow".to_owned(),
-                can_stop: CanStop::Itself,
-                at,
-            }),
+            _ if text.contains("{{") => {
+                not_checked.push(unjudged("another program fills in its template", at));
+            }
+            Ok(_) => {
+                let why = "it is not about RKE2, Harvester or Windrow";
+                not_checked.push(unjudged(why, at));
+            }
             Err(problems) => {
                 let why = problems
                     .first()
