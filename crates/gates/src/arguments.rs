@@ -12,15 +12,15 @@ use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 use windrow_plan::rke2::config::{ConfigItem, MergedConfig, split};
 use windrow_plan::rke2::kubelet_flag_fault;
 use windrow_plan::rke2::value_form::ValueForm;
-use windrow_plan::version::Version;
+use windrow_plan::version::{Minor, Version};
 
 use super::catalogue::{Catalogue, GateStanding};
 use super::findings::Findings;
 use super::known_arguments::{KNOWN, TEXTS, ValueKind, is_in};
-use super::{TargetVersion, gated_fields, syntax};
+use super::{TargetVersion, argument_rules, gated_fields, syntax};
 
 /// RKE2's lists of arguments, and the components that get them.
-const LISTS: [(&str, &str); 6] = [
+const LISTS: [(&str, &str); 7] = [
     ("kube-apiserver-arg", "kube-apiserver"),
     ("kube-controller-manager-arg", "kube-controller-manager"),
     ("kube-scheduler-arg", "kube-scheduler"),
@@ -30,7 +30,10 @@ const LISTS: [(&str, &str); 6] = [
         "kube-cloud-controller-manager-arg",
         "cloud-controller-manager",
     ),
+    ("etcd-arg", ETCD),
 ];
+/// It reads no arguments: RKE2 writes them into its configuration file (k3s `pkg/daemons/executor/executor.go`, `ToConfigFile`).
+const ETCD: &str = "etcd";
 /// Flags that RKE2 takes out of a component's arguments before the component sees them. For the kubelet: klog's, all but `v` and
 /// `vmodule` (rke2 `pkg/logging/logging.go`, `ExtractFromArgs`, v1.30.0 to v1.36.3, called in `pkg/executor/staticpod`).
 const TAKEN_OUT: [(&str, &[&str]); 2] = [
@@ -54,6 +57,8 @@ const TAKEN_OUT: [(&str, &[&str]); 2] = [
 ];
 /// RKE2 enables this plugin in every version (rke2 `pkg/cli/defaults/defaults.go`).
 const ALWAYS_ENABLED: &str = "NodeRestriction";
+/// For names that are looked up without a version.
+const NEWEST: Minor = Minor::v1(37);
 /// Texts that other rules of this crate judge.
 const JUDGED: [&str; 4] = ["feature-gates", "runtime-config", ENABLES, DISABLES];
 /// Flags of the kubelet with labels and taints, which have a rule of their own.
@@ -96,12 +101,12 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
             });
         }
     }
+    for (list, component) in LISTS {
+        argument_rules::judge(component, list, config, &covered, &mut findings);
+    }
     judge_plugins(config, &covered, &mut findings);
     judge_cloud_gates(config, &covered, &mut findings);
     gated_fields::judge(config, &covered, &mut findings);
-    let etcd = config.list("etcd-arg").iter();
-    let why = "Windrow does not know etcd's arguments";
-    unchecked.extend(etcd.map(|item| not_checked("etcd", item, why)));
     JudgedArguments {
         findings: findings.done(),
         unchecked,
@@ -178,6 +183,18 @@ fn judge(
     }
     let flag = KNOWN.flags.get(&(component, name.as_str()));
     let has = |version: &&Version| flag.is_some_and(|flag| is_in(&flag.spans, version.minor));
+    if component == ETCD && flag.is_none() {
+        let instead = KNOWN.instead(
+            component,
+            &name,
+            versions.first().map_or(NEWEST, |one| one.minor),
+        );
+        let why = format!(
+            "the configuration file of etcd, into which RKE2 writes this, has no `{name}`, and etcd ignores it{instead}"
+        );
+        refuse(Severity::Warning, why);
+        return Judged::Yes;
+    }
     let lacking: Vec<&Version> = versions.iter().filter(|version| !has(version)).collect();
     if let [version, ..] = lacking[..] {
         let is_in_all = lacking.len() == versions.len();

@@ -69,7 +69,7 @@ fn a_text_that_its_flag_does_not_take_is_an_error_and_one_that_stops_nothing_is_
             "a list of these",
         ),
         (
-            "kube-apiserver-arg: ['oidc-issuer-url=http://id.example.org']",
+            "kube-apiserver-arg: ['oidc-issuer-url=http://id.example.org', oidc-client-id=rack]",
             "https://",
         ),
         (
@@ -79,7 +79,10 @@ fn a_text_that_its_flag_does_not_take_is_an_error_and_one_that_stops_nothing_is_
     ] {
         has(text, "v1.33.5", "error", part);
     }
-    let listed = judged("kube-apiserver-arg: [oidc-client-id=rack]", "v1.33.5");
+    let listed = judged(
+        "kube-apiserver-arg: [oidc-client-id=rack, 'oidc-issuer-url=https://id.example.org']",
+        "v1.33.5",
+    );
     assert!(listed.findings.is_empty());
     assert_eq!(listed.unchecked[0].can_stop, CanStop::Itself);
 }

@@ -46,6 +46,13 @@ pub(super) enum ValueKind {
     Number,
     Duration,
     Text,
+    // The kinds of etcd's settings, in which RKE2 writes numbers, switches and lists as such and all else as text.
+    Uint,
+    Switch,
+    List,
+    Nanoseconds,
+    /// A map, which no argument can set.
+    Nested,
 }
 
 pub(super) fn is_in(spans: &[Span], minor: Minor) -> bool {
@@ -144,6 +151,11 @@ impl ValueKind {
             "int32" => Self::Int32,
             "number" => Self::Number,
             "duration" => Self::Duration,
+            "uint" => Self::Uint,
+            "switch" => Self::Switch,
+            "list" => Self::List,
+            "nanoseconds" => Self::Nanoseconds,
+            "nested" => Self::Nested,
             _ => Self::Text,
         }
     }
@@ -161,13 +173,29 @@ impl ValueKind {
             }
             Self::Number => value.parse::<f64>().is_err().then_some("write a number"),
             Self::Duration => (!is_duration(value)).then_some("write a duration such as 30s or 5m"),
+            Self::Uint => value
+                .parse::<u64>()
+                .is_err()
+                .then_some("write a whole number from 0 on"),
+            Self::Switch => {
+                let is_switch = ["true", "false"].contains(&&*value.to_ascii_lowercase());
+                (!is_switch).then_some("write true or false")
+            }
+            Self::List => {
+                let is_list = value.starts_with('[') && value.ends_with(']');
+                (!is_list).then_some("write a list such as [a, b]")
+            }
+            Self::Nanoseconds => value.parse::<i64>().is_err().then_some(
+                "write nanoseconds as a whole number, such as 100000000: RKE2 passes on 100ms as a text",
+            ),
+            Self::Nested => Some("RKE2 can pass on no map: remove it"),
             Self::Text => None,
         }
     }
 }
 
 /// A whole number in the notations of Go: 10, -10, 0x1f, 0b11, 0o17, 017, 1_000.
-fn whole(text: &str) -> Option<i64> {
+pub(super) fn whole(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = digits.to_ascii_lowercase().replace('_', "");
     let (radix, digits) = match lower.get(..2) {

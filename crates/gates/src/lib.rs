@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod apis;
+mod argument_rules;
 mod arguments;
 mod assess;
 pub mod catalogue;

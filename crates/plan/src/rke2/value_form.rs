@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windrow_model::grammars::is_subdomain;
 use windrow_model::quantity::is_quantity;
+use windrow_model::suggest::nearest;
 
 use super::Network;
 
@@ -16,6 +17,11 @@ pub enum ValueForm {
     File,
     Cidr,
     Cidrs,
+    CidrsOr(&'static str),
+    /// Controllers that run, or do not (`-name`), or all (`*`).
+    Controllers(&'static str),
+    /// A set of CPUs, as the kernel writes it.
+    Cpus,
     Durations,
     Evictions,
     Https,
@@ -24,13 +30,19 @@ pub enum ValueForm {
     Ips,
     Level,
     List(&'static str),
+    /// The memory that the kubelet reserves in each NUMA node.
+    Memory,
+    /// Levels of logs by file (klog).
+    Modules,
     Name,
     One(&'static str),
+    Options(&'static str),
     Pairs,
     Ports,
     Quantities(&'static str),
     Quantity,
     Reclaims,
+    Sysctls,
 }
 
 /// Signals of evictions (Kubernetes `pkg/kubelet/eviction/api/types.go`, v1.30 to v1.37).
@@ -54,6 +66,9 @@ impl ValueForm {
             ("file", None) => Self::File,
             ("cidr", None) => Self::Cidr,
             ("cidrs", None) => Self::Cidrs,
+            ("cidrs-or", Some(word)) => Self::CidrsOr(word),
+            ("controllers", Some(words)) => Self::Controllers(words),
+            ("cpus", None) => Self::Cpus,
             ("durations", None) => Self::Durations,
             ("evictions", None) => Self::Evictions,
             ("https", None) => Self::Https,
@@ -63,12 +78,16 @@ impl ValueForm {
             ("name", None) => Self::Name,
             ("ips", None) => Self::Ips,
             ("list", Some(words)) => Self::List(words),
+            ("memory", None) => Self::Memory,
+            ("modules", None) => Self::Modules,
+            ("options", Some(words)) => Self::Options(words),
             ("one", Some(words)) => Self::One(words),
             ("pairs", None) => Self::Pairs,
             ("ports", None) => Self::Ports,
             ("quantities", Some(words)) => Self::Quantities(words),
             ("quantity", None) => Self::Quantity,
             ("reclaims", None) => Self::Reclaims,
+            ("sysctls", None) => Self::Sysctls,
             _ => return None,
         })
     }
@@ -97,6 +116,51 @@ impl ValueForm {
             Self::Cidrs => (
                 text.is_empty() || all(&|item| Network::parse(item).is_some()),
                 "networks such as 10.42.0.0/16",
+            ),
+            Self::CidrsOr(word) => {
+                let fits =
+                    text == word || text.is_empty() || all(&|item| Network::parse(item).is_some());
+                return (!fits).then(|| format!("write networks such as 10.42.0.0/16, or {word}"));
+            }
+            Self::Controllers(words) => {
+                let known = listed(words);
+                let is_known =
+                    |item: &str| item == "*" || known.contains(&item.trim_start_matches('-'));
+                let wrong = text.split(',').find(|item| !is_known(item))?;
+                let name = wrong.trim_start_matches('-');
+                let near = nearest(name, known.iter().copied());
+                return Some(match near {
+                    Some(near) => {
+                        format!("there is no controller `{name}`; did you mean `{near}`?")
+                    }
+                    None => format!("there is no controller `{name}`"),
+                });
+            }
+            Self::Cpus => (exact(&is_cpus), "CPUs such as 0-3,8"),
+            Self::Memory => (
+                text.split(';').all(|node| {
+                    let parts = node
+                        .split_once(':')
+                        .filter(|(number, _)| number.parse::<u32>().is_ok());
+                    parts.is_some_and(|(_, amounts)| amounts.split(',').all(is_reserved))
+                }),
+                "the memory of each NUMA node such as 0:memory=1Gi;1:memory=1Gi",
+            ),
+            Self::Modules => (
+                named('=', &[], &|value| value.parse::<i32>().is_ok()),
+                "files and levels such as kubelet*=4",
+            ),
+            Self::Options(words) => {
+                let known = listed(words);
+                let fits = named('=', &known, &|value| !value.is_empty());
+                return (!fits).then(|| {
+                    let known = known.join(", ");
+                    format!("write name=value, separated by commas, with these names: {known}")
+                });
+            }
+            Self::Sysctls => (
+                exact(&is_namespaced),
+                "sysctls that belong to a namespace, such as kernel.msg* or net.core.somaxconn",
             ),
             Self::Durations => (
                 named('=', &SIGNALS, &|value| is_duration(value)),
@@ -161,6 +225,40 @@ impl ValueForm {
     }
 }
 
+/// CPUs from one to another, or one (k8s.io/utils `cpuset.Parse`).
+fn is_cpus(text: &str) -> bool {
+    let number = |text: &str| text.parse::<u32>().ok();
+    match text.split_once('-') {
+        Some((from, to)) => number(from)
+            .zip(number(to))
+            .is_some_and(|(from, to)| from <= to),
+        None => number(text).is_some(),
+    }
+}
+
+/// An amount of memory or huge pages, and not nothing.
+fn is_reserved(text: &str) -> bool {
+    let Some((name, amount)) = text.split_once('=') else {
+        return false;
+    };
+    let is_known = name == "memory" || name.starts_with("hugepages-");
+    let is_nothing = amount.trim_end_matches(char::is_alphabetic).parse::<f64>() == Ok(0.0);
+    is_known && is_quantity(amount) && !is_nothing
+}
+
+/// A sysctl, or the beginning of several with a `*`, in a namespace that the kernel has for pods (k8s.io/component-helpers
+/// `node/util/sysctl/namespace.go`).
+fn is_namespaced(text: &str) -> bool {
+    let name = text.trim_end_matches('*').replace('/', ".");
+    let is_name = !name.is_empty()
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&letter))
+        && text.trim_end_matches('*').len() + 1 >= text.len();
+    let begins = ["kernel.shm", "kernel.msg", "fs.mqueue.", "net."];
+    is_name && (name == "kernel.sem" || begins.iter().any(|begin| name.starts_with(begin)))
+}
+
 /// A quantity, or a share of the whole.
 fn is_amount(text: &str) -> bool {
     match text.strip_suffix('%') {
@@ -220,26 +318,41 @@ fn is_port_range(text: &str) -> bool {
     }
 }
 
-/// Go's `time.ParseDuration`.
+/// Is this a duration for Go (`time.ParseDuration`)?
 pub fn is_duration(text: &str) -> bool {
-    const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
+    seconds(text).is_some()
+}
+
+/// The seconds of a duration in Go's notation, such as 1m30s.
+pub fn seconds(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 8] = [
+        ("ns", 1e-9),
+        ("us", 1e-6),
+        ("\u{b5}s", 1e-6),
+        ("\u{3bc}s", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+    ];
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
-        return true;
+        return Some(0.0);
+    }
+    if rest.is_empty() {
+        return None;
     }
     let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let mut sum = 0.0;
     while !rest.is_empty() {
         let after = rest.trim_start_matches(is_digit);
-        let number = &rest[..rest.len() - after.len()];
-        let is_number = number.contains(|letter: char| letter.is_ascii_digit())
-            && number.matches('.').count() < 2;
+        let number: f64 = rest[..rest.len() - after.len()].parse().ok()?;
         let end = after.find(is_digit).unwrap_or(after.len());
-        if !is_number || !UNITS.contains(&&after[..end]) {
-            return false;
-        }
+        let (_, unit) = UNITS.iter().find(|(name, _)| *name == &after[..end])?;
+        sum += number * unit;
         rest = &after[end..];
     }
-    !text.is_empty()
+    Some(if text.starts_with('-') { -sum } else { sum })
 }
 
 #[cfg(test)]
@@ -284,6 +397,24 @@ mod tests {
                 "https://10.0.0.1:9345-x",
             ),
             (ValueForm::Https, "https://host:", "https://10.0.0.300:9345"),
+            (ValueForm::CidrsOr("primary"), "primary", "10.0.0.5"),
+            (ValueForm::Controllers("a|b"), "*,-a,b", "*,c"),
+            (ValueForm::Cpus, "0-3,8", "0-"),
+            (ValueForm::Cpus, "", "3-1"),
+            (
+                ValueForm::Memory,
+                "0:memory=1Gi,hugepages-2Mi=1Gi;1:memory=2Gi",
+                "0:memory=0",
+            ),
+            (ValueForm::Memory, "0:memory=1Gi", "memory=1Gi"),
+            (ValueForm::Modules, "kubelet*=4,proxy=2", "kubelet=much"),
+            (ValueForm::Options("a|b"), "a=true", "c=true"),
+            (
+                ValueForm::Sysctls,
+                "kernel.msg*,net.core.somaxconn",
+                "vm.max_map_count",
+            ),
+            (ValueForm::Sysctls, "net.*", "net.*.somaxconn"),
             (ValueForm::Ip, "fd00::1", "10.0.0.256"),
             (ValueForm::Ips, "10.0.0.1, fd00::1", "10.0.0.1;fd00::1"),
             (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node, RBAC"),
