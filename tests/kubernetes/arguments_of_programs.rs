@@ -96,3 +96,142 @@ fn every_argument_in_a_programs_help_is_known_and_others_are_refused_as_it_refus
         }
     }
 }
+
+/// Arguments that a program refuses before it connects to anything, and what it then says.
+const REFUSED: [(&str, &[&str], &str); 27] = [
+    ("kube-apiserver", &["max-requests-inflight=-1"], "negative"),
+    ("kube-apiserver", &["goaway-chance=0.5"], "0.02"),
+    (
+        "kube-apiserver",
+        &["oidc-issuer-url=https://id"],
+        "oidc-client-id",
+    ),
+    ("kube-apiserver", &["oidc-client-id=x"], "oidc-issuer-url"),
+    (
+        "kube-apiserver",
+        &["authorization-mode=Node,RBAC,Webhook"],
+        "authorization config file",
+    ),
+    (
+        "kube-apiserver",
+        &["authorization-mode=Node,RBAC,Node"],
+        "more than once",
+    ),
+    (
+        "kube-apiserver",
+        &["encryption-provider-config-automatic-reload=true"],
+        "encryption-provider-config",
+    ),
+    (
+        "kube-apiserver",
+        &["service-account-jwks-uri=http://x"],
+        "https",
+    ),
+    (
+        "kube-apiserver",
+        &["kubernetes-service-node-port=70000"],
+        "65535",
+    ),
+    ("kube-apiserver", &["livez-grace-period=-1s"], "negative"),
+    ("kube-apiserver", &["apiserver-count=0"], "positive"),
+    (
+        "kube-apiserver",
+        &["audit-log-path=/tmp/none/a.log", "audit-log-maxage=-3"],
+        "negative",
+    ),
+    ("kubelet", &["image-gc-low-threshold=90"], "less than"),
+    ("kubelet", &["max-pods=-1"], "negative"),
+    ("kubelet", &["reserved-cpus=0-"], "unable to parse"),
+    (
+        "kubelet",
+        &["reserved-cpus=0-1", "system-reserved-cgroup=/system.slice"],
+        "can't use",
+    ),
+    (
+        "kubelet",
+        &["enforce-node-allocatable=pods,pods"],
+        "duplicated",
+    ),
+    (
+        "kubelet",
+        &["enforce-node-allocatable=pods,system-reserved"],
+        "must be specified",
+    ),
+    ("kubelet", &["container-log-max-files=1"], "greater than 1"),
+    ("kubelet", &["registry-qps=-1"], "negative"),
+    ("kubelet", &["oom-score-adj=-2000"], "-1000"),
+    ("kubelet", &["healthz-port=70000"], "65535"),
+    (
+        "kubelet",
+        &["reserved-memory=0:memory=0"],
+        "may not be zero",
+    ),
+    (
+        "kube-controller-manager",
+        &["concurrent-job-syncs=0"],
+        "greater than 0",
+    ),
+    (
+        "kube-controller-manager",
+        &["max-endpoints-per-slice=2000"],
+        "1000",
+    ),
+    ("kube-controller-manager", &["controllers=job,foo"], "foo"),
+    (
+        "kube-controller-manager",
+        &["attach-detach-reconcile-sync-period=1ms"],
+        "one second",
+    ),
+];
+
+#[test]
+fn values_and_combinations_that_a_program_refuses_are_errors_and_their_neighbours_are_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let key = directory.path().join("key.pem");
+    let made = Command::new("openssl")
+        .args(["genrsa", "-out"])
+        .arg(&key)
+        .arg("2048")
+        .output();
+    assert!(made.expect("openssl runs").status.success());
+    let key = key.display();
+    let of_api_server = [
+        "--etcd-servers=http://127.0.0.1:1".to_owned(),
+        "--service-account-issuer=https://x".to_owned(),
+        format!("--service-account-signing-key-file={key}"),
+        format!("--service-account-key-file={key}"),
+        format!("--cert-dir={}", directory.path().display()),
+    ];
+    let none = [format!("--kubeconfig={}/none", directory.path().display())];
+    for (minor, name, list) in PROGRAMS {
+        let program = match assets::find(minor, name) {
+            Ok(program) => program,
+            Err(why) => {
+                skip(&why);
+                continue;
+            }
+        };
+        for (_, arguments, part) in REFUSED.iter().filter(|(of, ..)| *of == name) {
+            let base = match name {
+                "kube-apiserver" => &of_api_server[..],
+                _ => &none,
+            };
+            let own = arguments.iter().map(|argument| format!("--{argument}"));
+            let own: Vec<String> = base.iter().cloned().chain(own).collect();
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            let answer = said(&program, &own);
+            let failed = answer.lines().find(|line| line.contains("command failed"));
+            assert!(
+                failed.is_some_and(|line| line.contains(part)),
+                "{minor:?} {name} {arguments:?}: {answer}"
+            );
+            let text = serde_json::json!({ list: arguments }).to_string();
+            let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+            let version = minor.text().parse().expect("a version");
+            let judged = judge_arguments(&merge(&[file]), &TargetVersion::Known(version));
+            let errors = judged.findings.iter();
+            let errors = errors.filter(|one| one.severity == Severity::Error);
+            assert_eq!(errors.count(), 1, "{minor:?} {name} {arguments:?}");
+        }
+    }
+}

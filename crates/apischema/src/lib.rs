@@ -34,7 +34,6 @@ mod problem;
 mod refused_again;
 mod release;
 mod rules;
-mod schedule;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -53,7 +52,6 @@ pub use parts::quantity;
 pub use pod_security::PodSecurityLevel;
 pub use problem::{Problem, ProblemKind};
 pub use release::MinorRelease;
-pub use schedule::error as schedule_problem;
 pub use value_rules::ValueRules;
 
 use kinds::Found;

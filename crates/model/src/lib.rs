@@ -39,6 +39,7 @@ pub mod object;
 pub mod quantity;
 pub mod reasons;
 pub mod redact;
+pub mod schedule;
 mod span;
 pub mod suggest;
 pub mod text;

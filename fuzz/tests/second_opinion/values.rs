@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use serde_json::{Value, json};
-use windrow_apischema::schedule_problem;
 use windrow_fuzz::Draw;
 use windrow_harvester::HarvesterVersion;
 use windrow_model::object::{LabelSelector, Labels};
@@ -296,7 +295,7 @@ fn schedules_are_read_as_kubernetes_reads_them() {
         }
     };
     let ask = |text: &String, go: &mut SecondOpinion| {
-        let ours = schedule_problem(text);
+        let ours = windrow_model::schedule::error(text);
         let theirs = go.of('s', text.as_bytes());
         match (&ours, &theirs) {
             (None, Ok(_)) | (Some(_), Err(_)) => Opinions::Same,

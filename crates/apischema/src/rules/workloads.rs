@@ -2,11 +2,11 @@
 
 use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::object::LabelSelector;
+use windrow_model::schedule;
 
 use super::Checker;
 use crate::path::Path;
 use crate::problem::Reason;
-use crate::schedule;
 
 impl Checker<'_> {
     pub(super) fn workload(&mut self, node: &Node, kind: &str) {

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
+use windrow_model::schedule;
 
-use super::keys::{Rke2Role, fatal, unintended, words};
+use super::keys::{Rke2Role, fatal, is_true, unintended, words};
 use super::service_ranges::ServiceRanges;
 use super::value_form::host_and_port;
 use super::written_keys::{WrittenKey, WrittenValue};
@@ -76,6 +77,40 @@ pub(super) fn server_address(
             });
         }
         (None, None, _) => {}
+    }
+}
+
+/// Snapshots of etcd that RKE2 takes never, or sends nowhere, and only logs it (k3s `pkg/etcd/snapshot.go`, `setSnapshotFunction`;
+/// `pkg/etcd/s3/s3.go`, `GetClient`).
+pub(super) fn snapshots(keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Finding>) {
+    let is_on = |name: &str| is_true(keys.get(name));
+    let last = |name: &str| {
+        let mut values = keys.get(name)?.values.iter().map(|value| &value.item);
+        values.rfind(|item| !item.text.is_empty())
+    };
+    if is_on("etcd-disable-snapshots") {
+        return;
+    }
+    if let Some(item) = last("etcd-snapshot-schedule-cron") {
+        let text = item
+            .text
+            .trim_start_matches("CRON_")
+            .trim_start_matches("TZ=");
+        let schedule = match text.len() < item.text.len() {
+            true => text.split_once(' ').map_or("", |(_, schedule)| schedule),
+            false => text,
+        };
+        if let Some(why) = schedule::error(schedule) {
+            let why =
+                format!("RKE2 takes no snapshots of etcd by `etcd-snapshot-schedule-cron`: {why}");
+            found.push(unintended(&why, &item.at));
+        }
+    }
+    let at = keys.get("etcd-s3").and_then(|key| key.at.as_ref());
+    let has_bucket = last("etcd-s3-bucket").is_some() || last("etcd-s3-config-secret").is_some();
+    if let Some(at) = at.filter(|_| is_on("etcd-s3") && !has_bucket) {
+        let why = "RKE2 sends no snapshot to S3: `etcd-s3` needs `etcd-s3-bucket` or `etcd-s3-config-secret`";
+        found.push(unintended(why, at));
     }
 }
 

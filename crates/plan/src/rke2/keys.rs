@@ -11,9 +11,10 @@ use windrow_model::suggest::nearest;
 use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 
 use super::PACKAGED;
-use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, pairs};
+use super::config::{ConfigItem, Rke2ConfigFile, in_order, meant_list, merge, pairs};
 use super::key_relations;
 use super::known_keys::{KNOWN, Key, TextRule, ValueType};
+use super::networks;
 use super::node_labels;
 use super::service_ranges::service_ranges;
 use super::value_form::{ValueForm, is_duration};
@@ -115,6 +116,8 @@ pub fn judge_keys(
             }
         }
         disabled(values("disable"), &mut found);
+        networks::judge(&keys, &merge(files), version, &mut found);
+        key_relations::snapshots(&keys, &mut found);
         // Without RKE2's own DNS, the address may be another server's.
         let mut disabled = words(values("disable"));
         if !disabled.any(|(word, _)| word.trim() == "rke2-coredns") {

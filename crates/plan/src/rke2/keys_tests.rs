@@ -20,6 +20,98 @@ const STOPS_KUBELET: (Code, Severity, Option<u32>) =
     (Code::ComponentArgumentInvalid, Severity::Error, Some(1));
 const IGNORED: (Code, Severity, Option<u32>) = (Code::KeyNotRead, Severity::Warning, Some(1));
 
+fn told(text: &str, version: &str) -> Vec<String> {
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+    let found = judge_keys(&[file], Rke2Role::Server, Some(version.parse().unwrap()));
+    let rows = found.into_iter();
+    rows.map(|one| format!("{} {}", one.severity.as_str(), one.message))
+        .collect()
+}
+
+#[test]
+fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned_of() {
+    for (text, part) in [
+        (
+            "cluster-cidr: 10.42.0.0/26",
+            "each node gets a /24, the default, and `cluster-cidr` is only a /26",
+        ),
+        (
+            "cluster-cidr: fd00:42::/40\nservice-cidr: fd00:43::/112",
+            "at most 16 bits more than `cluster-cidr`, which is a /40",
+        ),
+        (
+            "cluster-cidr: 10.42.0.0/16\nkube-controller-manager-arg: node-cidr-mask-size=12",
+            "each node gets a /12, and `cluster-cidr` is only a /16",
+        ),
+        (
+            "cluster-cidr: [10.42.0.0/16, 'fd00:42::/56']\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nkube-controller-manager-arg: node-cidr-mask-size=25",
+            "use `node-cidr-mask-size-ipv4`",
+        ),
+        (
+            "cluster-cidr: 10.42.0.0/16\nkube-controller-manager-arg: [node-cidr-mask-size-ipv6=80]",
+            "`cluster-cidr` has no such network",
+        ),
+        (
+            "cluster-cidr: [10.42.0.0/16, 10.52.0.0/16]",
+            "one network, or one of IPv4",
+        ),
+        (
+            "service-cidr: 10.0.0.0/8\ncluster-cidr: 192.168.0.0/16",
+            "at least /12",
+        ),
+        (
+            "service-cidr: 10.43.0.0/16,fd00:43::/112\ncluster-cidr: 10.42.0.0/16",
+            "a network of IPv6 and `cluster-cidr` none",
+        ),
+        (
+            "cluster-cidr: 10.0.0.0/8\nservice-cidr: 10.43.0.0/16",
+            "overlap",
+        ),
+    ] {
+        let found = told(text, "v1.33.5");
+        assert!(
+            found.len() == 1 && found[0].contains(part),
+            "{text}: {found:?}"
+        );
+    }
+    for text in [
+        "cluster-cidr: 10.42.0.0/24",
+        "cluster-cidr: 10.42.0.0/26\nkube-controller-manager-arg: [node-cidr-mask-size=27]",
+        "cluster-cidr: [10.42.0.0/16, 'fd00:42::/56']\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nkube-controller-manager-arg: [node-cidr-mask-size-ipv6=72]",
+        "service-cidr: 10.96.0.0/12",
+    ] {
+        assert_eq!(told(text, "v1.33.5"), [""; 0], "{text}");
+    }
+    let large = "service-cidr: 10.0.0.0/8\ncluster-cidr: 192.168.0.0/16";
+    assert_eq!(told(large, "v1.34.4"), [""; 0]);
+}
+
+#[test]
+fn snapshots_that_are_never_taken_or_sent_are_warned_of() {
+    for (text, part) in [
+        ("etcd-snapshot-schedule-cron: every day", "it has 2 fields"),
+        (
+            "etcd-snapshot-schedule-cron: 'CRON_TZ=Europe/Berlin 0 25 * * *'",
+            "the hour",
+        ),
+        ("etcd-s3: true\netcd-s3-region: eu-1", "`etcd-s3-bucket`"),
+    ] {
+        let found = told(text, "v1.33.5");
+        assert!(
+            found.len() == 1 && found[0].starts_with("warning") && found[0].contains(part),
+            "{text}: {found:?}"
+        );
+    }
+    for text in [
+        "etcd-snapshot-schedule-cron: 'TZ=UTC 0 */6 * * *'",
+        "etcd-snapshot-schedule-cron: '@every 5h'",
+        "etcd-s3: true\netcd-s3-config-secret: s3",
+        "etcd-s3: true\netcd-disable-snapshots: true",
+    ] {
+        assert_eq!(told(text, "v1.33.5"), [""; 0], "{text}");
+    }
+}
+
 #[test]
 fn a_configuration_with_valid_values_has_no_findings() {
     for text in [

@@ -6,6 +6,7 @@ mod key_relations;
 mod keys;
 mod known_keys;
 mod kubelet;
+mod networks;
 mod node_labels;
 mod paths;
 mod pod_network;

@@ -70,6 +70,20 @@ impl Network {
         Some(address).filter(|address| self.contains(*address))
     }
 
+    pub(super) fn bits(&self) -> u8 {
+        self.bits
+    }
+
+    /// The bits that are left for addresses.
+    pub(super) fn host_bits(&self) -> u8 {
+        let all = if self.is_ipv6() { 128 } else { 32 };
+        all - self.bits
+    }
+
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.contains(other.address) || other.contains(self.address)
+    }
+
     pub fn contains(&self, address: IpAddr) -> bool {
         is_in_network(address, self.address, self.bits)
     }

@@ -1,0 +1,176 @@
+//! The networks of pods and of Services, as kube-apiserver and kube-controller-manager demand them. RKE2 passes them on without a look
+//! (k3s `pkg/cli/server/server.go`, `pkg/daemons/control/server.go`).
+
+use std::collections::BTreeMap;
+
+use windrow_model::findings::{Finding, Location};
+use windrow_model::reasons::Code;
+
+use super::config::MergedConfig;
+use super::keys::{unintended, words};
+use super::service_ranges::Network;
+use super::written_keys::WrittenKey;
+use crate::version::{Minor, Version};
+
+/// The masks of a node's share of the pods' network (Kubernetes `cmd/kube-controller-manager/app/core.go`, v1.30 to v1.37).
+const NODE_MASKS: (u8, u8) = (24, 64);
+/// A node's mask has at most this many bits more than an IPv6 network of pods (`pkg/controller/nodeipam/ipam/cidrset`).
+const IPV6_BITS: u8 = 16;
+/// The bits for Services up to Kubernetes 1.33: later ones keep addresses as objects (`cmd/kube-apiserver/app/options/validation.go`;
+/// `DisableAllocatorDualWrite` is on from 1.34 on).
+const SERVICE_BITS: u8 = 20;
+
+struct Networks {
+    key: &'static str,
+    /// The component that gets it.
+    reader: &'static str,
+    all: Vec<(Network, Location)>,
+}
+
+impl Networks {
+    /// `None` without the key, and with a value that has its own finding.
+    fn written(
+        keys: &BTreeMap<String, WrittenKey>,
+        (key, reader): (&'static str, &'static str),
+    ) -> Option<Self> {
+        let values = &keys.get(key)?.values;
+        let all: Option<Vec<(Network, Location)>> = words(values)
+            .map(|(word, at)| Some((Network::parse(word)?, at.clone())))
+            .collect();
+        all.filter(|all| !all.is_empty())
+            .map(|all| Self { key, reader, all })
+    }
+
+    fn has(&self, is_ipv6: bool) -> bool {
+        self.all.iter().any(|(one, _)| one.is_ipv6() == is_ipv6)
+    }
+
+    /// More than one of a family, which both components refuse.
+    fn of_one_family(&self) -> Option<Finding> {
+        let (second, at) = self.all.get(1)?;
+        let is_fine = self.all.len() == 2 && second.is_ipv6() != self.all[0].0.is_ipv6();
+        let why = format!(
+            "{} does not start: `{}` takes one network, or one of IPv4 and one of IPv6",
+            self.reader, self.key
+        );
+        (!is_fine).then(|| stops(&why, at))
+    }
+}
+
+fn stops(why: &str, at: &Location) -> Finding {
+    let code = Code::ComponentArgumentInvalid;
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: why.to_owned(),
+        at: vec![at.clone()],
+    }
+}
+
+pub(super) fn judge(
+    keys: &BTreeMap<String, WrittenKey>,
+    config: &MergedConfig,
+    version: Option<Version>,
+    found: &mut Vec<Finding>,
+) {
+    let pods = Networks::written(keys, ("cluster-cidr", "kube-controller-manager"));
+    let services = Networks::written(keys, ("service-cidr", "kube-apiserver"));
+    let families = [&pods, &services].into_iter().flatten();
+    let wrong: Vec<Finding> = families.filter_map(Networks::of_one_family).collect();
+    if !wrong.is_empty() {
+        found.extend(wrong);
+        return;
+    }
+    if let Some(services) = &services {
+        too_large(services, version, found);
+    }
+    if let Some(pods) = &pods {
+        node_masks(pods, config, found);
+    }
+    let (Some(pods), Some(services)) = (pods, services) else {
+        return;
+    };
+    for is_ipv6 in [false, true] {
+        if services.has(is_ipv6) && !pods.has(is_ipv6) {
+            let family = if is_ipv6 { "IPv6" } else { "IPv4" };
+            let why = format!(
+                "`service-cidr` has a network of {family} and `cluster-cidr` none, so no pod can be behind its addresses"
+            );
+            found.push(unintended(&why, &services.all[0].1));
+        }
+    }
+    for (service, at) in &services.all {
+        if pods.all.iter().any(|(pod, _)| pod.overlaps(service)) {
+            let why = "`service-cidr` and `cluster-cidr` overlap: a pod and a Service can get the same address";
+            found.push(unintended(why, at));
+        }
+    }
+}
+
+fn too_large(services: &Networks, version: Option<Version>, found: &mut Vec<Finding>) {
+    if version.is_none_or(|version| version.minor >= Minor::v1(34)) {
+        return;
+    }
+    for (network, at) in &services.all {
+        if network.host_bits() > SERVICE_BITS {
+            let least = network.bits() + network.host_bits() - SERVICE_BITS;
+            let why = format!(
+                "kube-apiserver before 1.34 does not start with a `service-cidr` this large: its mask has to be at least /{least}"
+            );
+            found.push(stops(&why, at));
+        }
+    }
+}
+
+/// What each node gets of the network.
+fn node_masks(pods: &Networks, config: &MergedConfig, found: &mut Vec<Finding>) {
+    let list = "kube-controller-manager-arg";
+    let mask = |flag: &str| {
+        let item = config.flag(list, flag).pop()?;
+        let mask: u8 = item.text.parse().ok().filter(|mask| *mask > 0)?;
+        Some((mask, item.at))
+    };
+    let both = mask("node-cidr-mask-size");
+    let (ipv4, ipv6) = (
+        mask("node-cidr-mask-size-ipv4"),
+        mask("node-cidr-mask-size-ipv6"),
+    );
+    if let Some((_, at)) = both.as_ref().filter(|_| pods.all.len() == 2) {
+        let why = "kube-controller-manager does not start with `node-cidr-mask-size` and two networks in `cluster-cidr`: use `node-cidr-mask-size-ipv4` and `node-cidr-mask-size-ipv6`";
+        found.push(stops(why, at));
+        return;
+    }
+    for (flag, set, is_ipv6) in [("ipv4", &ipv4, false), ("ipv6", &ipv6, true)] {
+        if let Some((_, at)) = set.as_ref().filter(|_| !pods.has(is_ipv6)) {
+            let why = format!(
+                "kube-controller-manager does not start with `node-cidr-mask-size-{flag}`: `cluster-cidr` has no such network"
+            );
+            found.push(stops(&why, at));
+        }
+    }
+    for (network, at) in &pods.all {
+        let (own, default) = match network.is_ipv6() {
+            false => (&ipv4, NODE_MASKS.0),
+            true => (&ipv6, NODE_MASKS.1),
+        };
+        let set = both.as_ref().or(own.as_ref()).map(|(mask, _)| *mask);
+        let mask = set.unwrap_or(default);
+        let of = match set {
+            Some(_) => "",
+            None => ", the default",
+        };
+        let bits = network.bits();
+        if bits > mask {
+            let why = format!(
+                "kube-controller-manager does not start: each node gets a /{mask}{of}, and `cluster-cidr` is only a /{bits}"
+            );
+            found.push(stops(&why, at));
+        } else if network.is_ipv6() && mask - bits > IPV6_BITS {
+            let why = format!(
+                "kube-controller-manager does not start: each node gets a /{mask}{of}, at most {IPV6_BITS} bits more than `cluster-cidr`, which is a /{bits}"
+            );
+            found.push(stops(&why, at));
+        }
+    }
+}
