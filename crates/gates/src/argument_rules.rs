@@ -10,6 +10,7 @@ use windrow_plan::version::Version;
 
 use super::findings::Findings;
 use super::known_arguments::{KNOWN, is_in, whole};
+use super::kubelet_fields;
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let lines = include_str!("../data/argument-rules.txt").lines();
@@ -155,8 +156,13 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
+    /// A flag of the kubelet counts after its files.
     fn all(&self, flag: &str) -> Vec<ConfigItem> {
-        self.config.flag(self.list, flag)
+        let items = self.config.flag(self.list, flag);
+        match self.list {
+            "kubelet-arg" if items.is_empty() => kubelet_fields::values_of(self.config, flag),
+            _ => items,
+        }
     }
 
     /// The one that counts, with its amount.
@@ -186,8 +192,11 @@ pub(super) fn judge(
 ) {
     let arguments = Given { config, list };
     let have = |flag: &str| {
+        let is_field = component == "kubelet" && KNOWN.fields.contains_key(flag);
         let known = KNOWN.flags.get(&(component, flag));
-        known.is_some_and(|known| versions.iter().all(|one| is_in(&known.spans, one.minor)))
+        let is_flag =
+            known.is_some_and(|known| versions.iter().all(|one| is_in(&known.spans, one.minor)));
+        is_field || is_flag
     };
     let rules = || RULES.iter().filter(|rule| rule.component == component);
     let sets = |flag: &str| {

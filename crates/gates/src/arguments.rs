@@ -17,7 +17,7 @@ use windrow_plan::version::{Minor, Version};
 use super::catalogue::{Catalogue, GateStanding};
 use super::findings::Findings;
 use super::known_arguments::{KNOWN, TEXTS, ValueKind, is_in};
-use super::{TargetVersion, argument_rules, gated_fields, syntax};
+use super::{TargetVersion, argument_rules, gated_fields, kubelet_fields, syntax};
 
 /// RKE2's lists of arguments, and the components that get them.
 const LISTS: [(&str, &str); 7] = [
@@ -107,8 +107,10 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
     judge_plugins(config, &covered, &mut findings);
     judge_cloud_gates(config, &covered, &mut findings);
     gated_fields::judge(config, &covered, &mut findings);
+    let mut findings = findings.done();
+    unchecked.extend(kubelet_fields::judge(config, &mut findings));
     JudgedArguments {
-        findings: findings.done(),
+        findings,
         unchecked,
     }
 }

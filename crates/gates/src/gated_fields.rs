@@ -68,11 +68,11 @@ pub(super) fn judge(config: &MergedConfig, versions: &[Version], findings: &mut 
         let pairs: Vec<syntax::Pair> = pairs.collect();
         let set: BTreeMap<&str, bool> = pairs.iter().map(|one| (&*one.name, one.value)).collect();
         for item in &config.kubelet_fields {
-            let (field, written) = item.text.split_once('=').unwrap_or((&item.text, ""));
-            let mut rows = GATED_FIELDS
-                .iter()
-                .filter(|(name, free, _)| *name == field && !free.contains(&written));
-            let Some((_, _, gate)) = rows.next() else {
+            let mut rows = GATED_FIELDS.iter().filter_map(|(field, free, gate)| {
+                let (written, at) = item.text_at(field)?;
+                (!free.contains(&&*written)).then_some((field, gate, at))
+            });
+            let Some((field, gate, at)) = rows.next() else {
                 continue;
             };
             let is_gone = matches!(
@@ -85,11 +85,7 @@ pub(super) fn judge(config: &MergedConfig, versions: &[Version], findings: &mut 
             let message = format!(
                 "kubelet {version} does not start: `{field}` in its configuration needs the feature gate `{gate}`, which is off. Remove the field, or set {gate}=true"
             );
-            findings.push(
-                Code::ComponentArgumentInvalid,
-                message,
-                vec![item.at.clone()],
-            );
+            findings.push(Code::ComponentArgumentInvalid, message, vec![at.clone()]);
         }
     }
 }

@@ -28,6 +28,23 @@ pub(super) static TEXTS: LazyLock<BTreeMap<(&'static str, &'static str), ValueFo
 pub(super) struct Arguments {
     pub(super) flags: BTreeMap<(&'static str, &'static str), Flag>,
     pub(super) plugins: BTreeMap<&'static str, Vec<Span>>,
+    /// The fields of a KubeletConfiguration, with the flag that sets the same value.
+    pub(super) fields: BTreeMap<&'static str, (FieldKind, Option<&'static str>)>,
+}
+
+/// The type of a field of a KubeletConfiguration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldKind {
+    Bool,
+    Int,
+    Int32,
+    Number,
+    Duration,
+    Text,
+    List,
+    /// Texts by name.
+    Map,
+    Object,
 }
 
 pub(super) struct Flag {
@@ -67,6 +84,7 @@ impl Arguments {
         let mut known = Self {
             flags: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            fields: BTreeMap::new(),
         };
         for line in text.lines() {
             let words: Vec<&'static str> = line.split(' ').collect();
@@ -84,6 +102,10 @@ impl Arguments {
                         .entry(name)
                         .or_default()
                         .extend(read_span(span));
+                }
+                ["field", name, kind, ref flag @ ..] => {
+                    let row = (FieldKind::read(kind), flag.first().copied());
+                    known.fields.insert(name, row);
                 }
                 _ => {}
             }
@@ -141,6 +163,22 @@ impl Arguments {
 fn read_span(text: &str) -> Option<Span> {
     let (from, to) = text.split_once('-')?;
     Some((from.parse().ok()?, to.parse().ok()?))
+}
+
+impl FieldKind {
+    fn read(word: &str) -> Self {
+        match word {
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "int32" => Self::Int32,
+            "number" => Self::Number,
+            "duration" => Self::Duration,
+            "text" => Self::Text,
+            "list" => Self::List,
+            "map" => Self::Map,
+            _ => Self::Object,
+        }
+    }
 }
 
 impl ValueKind {

@@ -20,6 +20,7 @@ mod dropin;
 mod findings;
 mod gated_fields;
 mod known_arguments;
+mod kubelet_fields;
 mod moment;
 mod note;
 mod observed;

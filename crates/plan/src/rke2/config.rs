@@ -14,7 +14,7 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue, yaml};
 use windrow_model::reasons::{Code, Severity};
 
 use super::keys::Rke2Role;
-use super::kubelet;
+use super::kubelet::{self, KubeletField};
 
 /// RKE2's lists of component arguments (k3s `pkg/cli/cmds`, rke2 `pkg/cli/cmds`).
 const ARGUMENT_LISTS: [&str; 7] = [
@@ -120,16 +120,15 @@ pub struct ReplacedItems {
 }
 
 /// The merged lists of component arguments.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct MergedConfig {
     lists: BTreeMap<String, Vec<ConfigItem>>,
     /// The replaced items, in order.
     pub wiped: Vec<ReplacedItems>,
     /// Feature gates of the kubelet's own files, each as `name=value`: any use of the flag counts after them.
     pub kubelet_gates: Vec<ConfigItem>,
-    /// The other values of the kubelet's own files, each as `path=value` with a path of up to two keys. An empty value is a list
-    /// or a deeper map.
-    pub kubelet_fields: Vec<ConfigItem>,
+    /// The other fields of the kubelet's own files, in the order in which they count.
+    pub kubelet_fields: Vec<KubeletField>,
     /// Problems for which RKE2 or a component will refuse the configuration.
     pub findings: Vec<Finding>,
 }

@@ -6,7 +6,7 @@
 //! `cmd/kubelet/app/server.go`).
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{MapEntry, Node, NodeValue};
+use windrow_model::manifest::{Node, NodeValue};
 use windrow_model::reasons::Code;
 
 use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, merge, pairs, text};
@@ -16,6 +16,37 @@ const FROM_ARGUMENT: &str = "10-cli-config.conf";
 const FROM_DIRECTORY: &str = "20-cli-config-dir/";
 /// Files that RKE2 writes into its directory again at each start.
 const OWN: [&str; 3] = ["00-rke2-defaults.conf", FROM_ARGUMENT, FROM_DIRECTORY];
+
+/// A field of a KubeletConfiguration, without `featureGates`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KubeletField {
+    pub name: String,
+    pub value: Node,
+    pub at: Location,
+    /// The places of the fields below it.
+    inner: Vec<Location>,
+}
+
+impl KubeletField {
+    /// The text of the value, or of the field below it, for a path such as `memorySwap.swapBehavior`, and its place. The text of a
+    /// list or a map is empty.
+    pub fn text_at(&self, path: &str) -> Option<(String, &Location)> {
+        let (first, below) = match path.split_once('.') {
+            Some((first, below)) => (first, Some(below)),
+            None => (path, None),
+        };
+        let (node, at) = match below {
+            _ if first != self.name => return None,
+            None => (&self.value, &self.at),
+            Some(below) => {
+                let mut entries = self.value.entries().iter().zip(&self.inner);
+                let (entry, at) = entries.find(|(entry, _)| entry.key == below)?;
+                (&entry.value, at)
+            }
+        };
+        (!node.is_null()).then(|| (text(node), at))
+    }
+}
 
 /// The arguments of a kubelet for its configuration files; the last value of each counts.
 #[derive(Debug, Clone, Default)]
@@ -168,34 +199,27 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
                 for entry in gates {
                     of_file(file, &entry.value, config);
                 }
-                let fields = entries.iter().flat_map(|entry| fields(file, entry));
-                config.kubelet_fields.extend(fields);
+                let others = ["apiVersion", "kind", "featureGates"];
+                let fields = entries
+                    .into_iter()
+                    .filter(|entry| !others.contains(&&*entry.key) && !entry.value.is_null());
+                config.kubelet_fields.extend(fields.map(|entry| KubeletField {
+                    name: entry.key,
+                    at: file.at(entry.line),
+                    inner: entry
+                        .value
+                        .entries()
+                        .iter()
+                        .map(|inner| file.at(inner.line))
+                        .collect(),
+                    value: entry.value,
+                }));
             }
             Err(refused) => config.findings.push(Finding {
                 message: "kubelet cannot read this KubeletConfiguration and does not start. Fix this line, or remove the file".to_owned(),
                 ..refused
             }),
         }
-    }
-}
-
-/// The fields of an entry, without those of `featureGates`.
-fn fields(file: &Rke2ConfigFile, entry: &MapEntry) -> Vec<ConfigItem> {
-    let field = |path: String, node: &Node, line: u32| ConfigItem {
-        text: format!("{path}={}", text(node)),
-        at: file.at(line),
-    };
-    let below = entry.value.entries().iter();
-    match entry.value.value {
-        _ if entry.key == "featureGates" => Vec::new(),
-        NodeValue::Null => Vec::new(),
-        NodeValue::Mapping(_) => below
-            .map(|inner| {
-                let path = format!("{}.{}", entry.key, inner.key);
-                field(path, &inner.value, inner.line)
-            })
-            .collect(),
-        _ => vec![field(entry.key.clone(), &entry.value, entry.line)],
     }
 }
 

@@ -18,7 +18,7 @@ mod written_keys;
 pub use chart_selections::{ChartSelections, DeletedNames, chart_selections};
 pub use keys::{Rke2Role, judge_keys, unjudged_keys};
 pub use known_keys::is_rke2_config;
-pub use kubelet::{KubeletFiles, KubeletHealth};
+pub use kubelet::{KubeletField, KubeletFiles, KubeletHealth};
 pub use node_labels::kubelet_flag_fault;
 pub use paths::{data_dir, profile, write_kubeconfig};
 pub use pod_network::PodNetwork;
