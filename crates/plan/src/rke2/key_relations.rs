@@ -7,7 +7,8 @@ use windrow_model::findings::Finding;
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::schedule;
 
-use super::keys::{Rke2Role, fatal, is_true, unintended, words};
+use super::config::{ConfigItem, MergedConfig, split};
+use super::keys::{Rke2Role, fatal, is_true, stops, unintended, words};
 use super::service_ranges::ServiceRanges;
 use super::value_form::host_and_port;
 use super::written_keys::{WrittenKey, WrittenValue};
@@ -111,6 +112,62 @@ pub(super) fn snapshots(keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Fin
     if let Some(at) = at.filter(|_| is_on("etcd-s3") && !has_bucket) {
         let why = "RKE2 sends no snapshot to S3: `etcd-s3` needs `etcd-s3-bucket` or `etcd-s3-config-secret`";
         found.push(unintended(why, at));
+    }
+}
+
+/// Arguments of kube-apiserver that need a file which RKE2 names by a key of its own (rke2 `pkg/executor/staticpod/staticpod.go`), and
+/// arguments that a later file takes away.
+pub(super) fn arguments(
+    keys: &BTreeMap<String, WrittenKey>,
+    config: &MergedConfig,
+    found: &mut Vec<Finding>,
+) {
+    let flag = |name: &str| config.flag("kube-apiserver-arg", name).pop();
+    let is_set = |name: &str| {
+        let key = keys.get(name);
+        key.is_some_and(|key| key.values.iter().any(|value| !value.item.text.is_empty()))
+    };
+    let plugins = flag("enable-admission-plugins");
+    let plugins = plugins.filter(|item| {
+        item.text
+            .split(',')
+            .any(|name| name.trim() == "EventRateLimit")
+    });
+    let has_file = flag("admission-control-config-file").is_some()
+        || is_set("pod-security-admission-config-file");
+    if let Some(item) = plugins.filter(|_| !has_file) {
+        // Kubernetes `plugin/pkg/admission/eventratelimit`: RKE2's own file has no configuration for it.
+        let why = "kube-apiserver does not start: the admission plugin EventRateLimit needs a configuration in the file of `pod-security-admission-config-file`";
+        found.push(stops(why, &item.at));
+    }
+    let has_policy =
+        flag("audit-policy-file").is_some() || is_set("audit-policy-file") || is_set("profile");
+    if let Some(item) = flag("audit-log-path").filter(|_| !has_policy) {
+        // k8s.io/apiserver `pkg/server/options/audit.go`.
+        let why = "kube-apiserver records nothing in `audit-log-path` without a policy: write `audit-policy-file`";
+        found.push(unintended(why, &item.at));
+    }
+    for replaced in &config.wiped {
+        let now = config.list(&replaced.key);
+        let name_of = |item: &ConfigItem| {
+            let (name, _) = split(&item.text);
+            name.trim_end_matches(['+', '-']).to_owned()
+        };
+        let is_lost = |name: &String| {
+            name != "feature-gates" && !now.iter().any(|item| name_of(item) == *name)
+        };
+        let lost: Vec<String> = replaced.items.iter().map(name_of).filter(is_lost).collect();
+        if lost.is_empty() {
+            continue;
+        }
+        let names: Vec<String> = lost.iter().map(|name| format!("`{name}`")).collect();
+        let why = format!(
+            "this `{}` replaces that of an earlier file, and {} does not count: write `{}+`",
+            replaced.key,
+            names.join(" and "),
+            replaced.key
+        );
+        found.push(unintended(&why, &replaced.by));
     }
 }
 

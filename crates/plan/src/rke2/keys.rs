@@ -93,6 +93,9 @@ pub fn judge_keys(
                 if let TextRule::Form(form) = known.text {
                     formed(name, form, key, &mut found);
                 }
+                if let Some(form) = known.meant {
+                    not_meant(name, form, key, &mut found);
+                }
             }
             Some(_) => found.extend(unread(name, role, key)),
             None => found.extend(unknown(name, key)),
@@ -116,8 +119,10 @@ pub fn judge_keys(
             }
         }
         disabled(values("disable"), &mut found);
-        networks::judge(&keys, &merge(files), version, &mut found);
+        let merged = merge(files);
+        networks::judge(&keys, &merged, version, &mut found);
         key_relations::snapshots(&keys, &mut found);
+        key_relations::arguments(&keys, &merged, &mut found);
         // Without RKE2's own DNS, the address may be another server's.
         let mut disabled = words(values("disable"));
         if !disabled.any(|(word, _)| word.trim() == "rke2-coredns") {
@@ -201,6 +206,18 @@ fn formed(name: &str, form: ValueForm, key: &WrittenKey, found: &mut Vec<Finding
     }
 }
 
+/// Texts that RKE2 takes, and that do not do what they look like.
+fn not_meant(name: &str, form: ValueForm, key: &WrittenKey, found: &mut Vec<Finding>) {
+    for value in &key.values {
+        let item = &value.item;
+        let is_judged = !item.text.is_empty() && value.no_text.is_none();
+        if let Some(expected) = form.refusal(&item.text).filter(|_| is_judged) {
+            let why = format!("the value of `{name}`: {expected}");
+            found.push(unintended(&why, &item.at));
+        }
+    }
+}
+
 /// A key without a value, which the parser hands on as an empty one (k3s `pkg/configfilearg/parser.go`): no boolean, number or
 /// time, and no CNI.
 fn empty(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
@@ -242,10 +259,11 @@ fn deep(name: &str, known: &Key, key: &WrittenKey) -> Option<Finding> {
     let (value, type_name) = values.find_map(|value| Some((value, value.no_text?)))?;
     let is_list = type_name == "a list";
     let takes_any = matches!(known.value, ValueType::List | ValueType::Text)
-        && matches!(
-            known.text,
-            TextRule::Nothing | TextRule::Form(ValueForm::Any | ValueForm::File)
-        );
+        && (known.meant.is_some()
+            || matches!(
+                known.text,
+                TextRule::Nothing | TextRule::Form(ValueForm::Any | ValueForm::File)
+            ));
     let why = match is_list {
         true => format!(
             "the value of `{name}` has a list inside its list, of which RKE2 reads only the first item: write one list"
@@ -492,6 +510,18 @@ pub(super) fn fatal(message: &str, at: &Location) -> Finding {
 }
 
 /// RKE2 takes this value, and probably not as it is meant.
+/// A component of Kubernetes ends at this.
+pub(super) fn stops(why: &str, at: &Location) -> Finding {
+    let code = Code::ComponentArgumentInvalid;
+    Finding {
+        incident: None,
+        code,
+        severity: code.severity(),
+        message: why.to_owned(),
+        at: vec![at.clone()],
+    }
+}
+
 pub(super) fn unintended(why: &str, at: &Location) -> Finding {
     let code = Code::Rke2ValueUnintended;
     Finding {

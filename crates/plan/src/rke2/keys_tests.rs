@@ -61,7 +61,19 @@ fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned
         ),
         (
             "service-cidr: 10.43.0.0/16,fd00:43::/112\ncluster-cidr: 10.42.0.0/16",
-            "a network of IPv6 and `cluster-cidr` none",
+            "must have the same IP versions",
+        ),
+        (
+            "cluster-cidr: '10.42.0.0/16,fd00:42::/56'",
+            "must have the same IP versions",
+        ),
+        (
+            "cluster-cidr: '10.42.0.0/16,fd00:42::/56'\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nnode-ip: 10.0.0.5",
+            "`node-ip` must have each IP version of `cluster-cidr`",
+        ),
+        (
+            "cluster-cidr: 'fd00:42::/56,10.42.0.0/16'\nservice-cidr: 'fd00:43::/112,10.43.0.0/16'\nnode-ip: '10.0.0.5,fd00::5'",
+            "the first address of `node-ip`",
         ),
         (
             "cluster-cidr: 10.0.0.0/8\nservice-cidr: 10.43.0.0/16",
@@ -79,6 +91,9 @@ fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned
         "cluster-cidr: 10.42.0.0/26\nkube-controller-manager-arg: [node-cidr-mask-size=27]",
         "cluster-cidr: [10.42.0.0/16, 'fd00:42::/56']\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nkube-controller-manager-arg: [node-cidr-mask-size-ipv6=72]",
         "service-cidr: 10.96.0.0/12",
+        "cluster-cidr: fd00:42::/56\nservice-cidr: fd00:43::/112\nnode-ip: fd00::5",
+        "node-ip: [10.0.0.5, 'fd00::5']",
+        "cluster-cidr: '10.42.0.0/16,fd00:42::/56'\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nnode-ip: '10.0.0.5,fd00::5'",
     ] {
         assert_eq!(told(text, "v1.33.5"), [""; 0], "{text}");
     }
@@ -110,6 +125,62 @@ fn snapshots_that_are_never_taken_or_sent_are_warned_of() {
     ] {
         assert_eq!(told(text, "v1.33.5"), [""; 0], "{text}");
     }
+}
+
+#[test]
+fn a_text_that_does_not_do_what_it_looks_like_is_warned_of() {
+    for (text, part) in [
+        ("write-kubeconfig-mode: 0644", "for example \"0644\""),
+        (
+            "tls-san: [rke2.lab, 'https://rke2.lab']",
+            "without https://",
+        ),
+        ("etcd-s3-endpoint: https://s3.lab", "without https://"),
+        (
+            "kube-apiserver-extra-mount: /etc/ssl",
+            "/etc/ssl:/etc/ssl:ro",
+        ),
+        (
+            "kube-apiserver-arg: [audit-log-path=/var/log/a.log]",
+            "`audit-policy-file`",
+        ),
+    ] {
+        let found = told(text, "v1.33.5");
+        assert!(
+            found.len() == 1 && found[0].starts_with("warning") && found[0].contains(part),
+            "{text}: {found:?}"
+        );
+    }
+    for text in [
+        "write-kubeconfig-mode: '0644'",
+        "write-kubeconfig-mode: 600",
+        "audit-policy-file: /etc/a.yaml\nkube-apiserver-arg: [audit-log-path=/var/log/a.log]",
+        "kube-apiserver-arg: [enable-admission-plugins=EventRateLimit]\npod-security-admission-config-file: /etc/b.yaml",
+    ] {
+        assert_eq!(told(text, "v1.33.5"), [""; 0], "{text}");
+    }
+    let limit = "kube-apiserver-arg: ['enable-admission-plugins=NodeRestriction,EventRateLimit']";
+    assert!(told(limit, "v1.33.5")[0].contains("EventRateLimit needs"));
+}
+
+#[test]
+fn arguments_that_a_later_file_takes_away_are_named() {
+    let first = Rke2ConfigFile::new(
+        ConfigLayer::Main,
+        "config.yaml",
+        "kubelet-arg: [max-pods=200, v=2]",
+    );
+    let judged = |key: &str| {
+        let text = format!("{key}: [v=4]");
+        let later = Rke2ConfigFile::new(ConfigLayer::DropIn, "config.yaml.d/50.yaml", text);
+        judge_keys(&[first.clone(), later], Rke2Role::Server, None)
+    };
+    let found = judged("kubelet-arg");
+    assert!(
+        found.len() == 1 && found[0].message.contains("`max-pods` does not count"),
+        "{found:?}"
+    );
+    assert_eq!(judged("kubelet-arg+"), []);
 }
 
 #[test]
@@ -194,7 +265,7 @@ fn a_text_that_rke2_does_not_take_ends_it() {
     }
     for text in [
         "server: https://rack.example.org:9345\ntoken: x",
-        "node-ip: 10.0.0.1,fd00::1\ncluster-cidr: [10.42.0.0/16, 'fd00::/56']",
+        "node-ip: 10.0.0.1,fd00::1\ncluster-cidr: [10.42.0.0/16, 'fd00::/56']\nservice-cidr: '10.43.0.0/16,fd01::/112'",
         "secrets-encryption-provider: secretbox",
         "service-cidr: 'fd00:1::/112'\ncluster-dns: 10.96.0.10",
         "service-cidr: 10.96.0.0/12\ncluster-dns: 10.96.0.10",
@@ -227,7 +298,7 @@ fn an_address_of_cluster_dns_outside_the_network_of_services_is_an_error() {
     for text in [
         "cluster-dns: 10.53.0.10\n",
         "service-cidr: 10.96.0.0/12\ncluster-dns: 10.43.0.10\n",
-        "service-cidr: [10.96.0.0/12, 'fd00::/112']\ncluster-dns: [10.96.0.10, 'fd01::a']\n",
+        "service-cidr: [10.96.0.0/12, 'fd00::/112']\ncluster-cidr: [10.42.0.0/16, 'fd02::/56']\ncluster-dns: [10.96.0.10, 'fd01::a']\n",
     ] {
         let found = server(text);
         assert_eq!(found.len(), 1, "{text}");
@@ -249,7 +320,7 @@ fn a_server_to_join_has_an_address_and_not_the_port_of_kube_apiserver() {
 
 #[test]
 fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
-    let text = "cni: cilium\ntls-san: [a]\nprivate-registry: /etc/r.yaml\ncontrol-plane-resource-requests: [a=b]\n\
+    let text = "cni: cilium\nagent-token: a\nprivate-registry: /etc/r.yaml\ncontainer-runtime-endpoint: unix:///a\n\
                 etcd-snapshot-name: ''\nselinux: true\nnode-ip: 10.0.0.1\n";
     let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
     let listed = unjudged_keys(std::slice::from_ref(&file), Rke2Role::Server);
@@ -261,15 +332,15 @@ fn a_key_without_a_rule_is_listed_with_what_a_wrong_value_can_stop() {
     assert_eq!(
         listed,
         [
+            (Some(2), itself),
             (Some(4), stops),
             (Some(5), itself),
-            (Some(3), stops),
-            (Some(2), itself)
+            (Some(3), stops)
         ]
     );
     let of_agent = unjudged_keys(&[file], Rke2Role::Agent);
     assert!(
-        of_agent.iter().all(|one| !one.what.contains("tls-san")),
+        of_agent.iter().all(|one| !one.what.contains("agent-token")),
         "an agent does not read it"
     );
 }

@@ -23,6 +23,8 @@ pub(super) struct Key {
     pub(super) server: bool,
     pub(super) agent: bool,
     pub(super) text: TextRule,
+    /// The form of texts that can be meant, where RKE2 takes others too.
+    pub(super) meant: Option<ValueForm>,
 }
 
 /// What judges the texts of a key.
@@ -47,13 +49,17 @@ pub(super) static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|
             _ => ValueType::Text,
         };
         let (server, agent) = (readers != "agent", readers != "server");
-        let form = words.find_map(|word| word.strip_prefix("form="));
+        let words: Vec<&'static str> = words.collect();
+        let named = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
+        let meant = named("meant=").and_then(|form| ValueForm::read(form, None));
+        let form = named("form=");
         let text = match form.map(|form| form.split_once(':').unwrap_or((form, ""))) {
             Some(("judged", _)) => TextRule::Own,
             Some((name, of)) => {
                 let form = ValueForm::read(name, Some(of).filter(|of| !of.is_empty()));
                 form.map_or(TextRule::Nothing, TextRule::Form)
             }
+            None if meant.is_some() => TextRule::Own,
             None if matches!(value, ValueType::List | ValueType::Text) => TextRule::Nothing,
             None => TextRule::Own,
         };
@@ -62,6 +68,7 @@ pub(super) static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|
             server,
             agent,
             text,
+            meant,
         };
         Some((name, key))
     });

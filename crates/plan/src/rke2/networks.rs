@@ -2,12 +2,12 @@
 //! (k3s `pkg/cli/server/server.go`, `pkg/daemons/control/server.go`).
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::reasons::Code;
 
 use super::config::MergedConfig;
-use super::keys::{unintended, words};
+use super::keys::{stops, unintended, words};
 use super::service_ranges::Network;
 use super::written_keys::WrittenKey;
 use crate::version::{Minor, Version};
@@ -57,17 +57,6 @@ impl Networks {
     }
 }
 
-fn stops(why: &str, at: &Location) -> Finding {
-    let code = Code::ComponentArgumentInvalid;
-    Finding {
-        incident: None,
-        code,
-        severity: code.severity(),
-        message: why.to_owned(),
-        at: vec![at.clone()],
-    }
-}
-
 pub(super) fn judge(
     keys: &BTreeMap<String, WrittenKey>,
     config: &MergedConfig,
@@ -88,24 +77,93 @@ pub(super) fn judge(
     if let Some(pods) = &pods {
         node_masks(pods, config, found);
     }
+    if let Some(finding) = other_families(keys, pods.as_ref(), services.as_ref()) {
+        found.push(finding);
+        return;
+    }
     let (Some(pods), Some(services)) = (pods, services) else {
         return;
     };
-    for is_ipv6 in [false, true] {
-        if services.has(is_ipv6) && !pods.has(is_ipv6) {
-            let family = if is_ipv6 { "IPv6" } else { "IPv4" };
-            let why = format!(
-                "`service-cidr` has a network of {family} and `cluster-cidr` none, so no pod can be behind its addresses"
-            );
-            found.push(unintended(&why, &services.all[0].1));
-        }
-    }
     for (service, at) in &services.all {
         if pods.all.iter().any(|(pod, _)| pod.overlaps(service)) {
             let why = "`service-cidr` and `cluster-cidr` overlap: a pod and a Service can get the same address";
             found.push(unintended(why, at));
         }
     }
+}
+
+/// The IP versions of a list of networks or addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Families {
+    is_first_ipv6: bool,
+    is_dual: bool,
+}
+
+impl Families {
+    fn of(versions: impl IntoIterator<Item = bool>) -> Option<Self> {
+        let mut versions = versions.into_iter();
+        let is_first_ipv6 = versions.next()?;
+        let is_dual = versions.any(|is_ipv6| is_ipv6 != is_first_ipv6);
+        Some(Self {
+            is_first_ipv6,
+            is_dual,
+        })
+    }
+}
+
+/// Networks and addresses of different IP versions, at which RKE2's agent ends (k3s `pkg/agent/run.go`) and kube-apiserver
+/// (`validatePublicIPServiceClusterIPRangeIPFamilies`). Without keys, both networks have the version of the node's first address.
+fn other_families(
+    keys: &BTreeMap<String, WrittenKey>,
+    pods: Option<&Networks>,
+    services: Option<&Networks>,
+) -> Option<Finding> {
+    let of = |networks: Option<&Networks>| {
+        networks
+            .and_then(|networks| Families::of(networks.all.iter().map(|(one, _)| one.is_ipv6())))
+    };
+    let addresses = |key: &str| -> Option<(Families, Location)> {
+        let key = keys.get(key)?;
+        let parsed: Option<Vec<IpAddr>> = words(&key.values)
+            .map(|(word, _)| word.trim().parse().ok())
+            .collect();
+        let families = Families::of(parsed?.iter().map(IpAddr::is_ipv6))?;
+        Some((families, key.at.clone()?))
+    };
+    let node = addresses("node-ip");
+    let of_node = |node: &(Families, Location)| Families {
+        is_dual: false,
+        ..node.0
+    };
+    let (of_pods, of_services) = (of(pods), of(services));
+    let default = node.as_ref().map(of_node).or_else(|| {
+        // Without an address, a network of one version says what the other one is.
+        let written = of_pods.or(of_services)?;
+        Some(Families {
+            is_dual: false,
+            ..written
+        })
+    })?;
+    let (of_pods, of_services) = (of_pods.unwrap_or(default), of_services.unwrap_or(default));
+    if of_pods != of_services {
+        let networks = services.or(pods)?;
+        let at = networks.all.first().map(|(_, at)| at)?;
+        let why = "RKE2 ends: `cluster-cidr` and `service-cidr` must have the same IP versions, in the same order. Write both keys with IPv4, IPv6, or both";
+        return Some(stops(why, at));
+    }
+    let (of_node, at) = node?;
+    let has_all =
+        of_node.is_dual || (!of_pods.is_dual && of_node.is_first_ipv6 == of_pods.is_first_ipv6);
+    if !has_all {
+        let why = "RKE2 ends: `node-ip` must have each IP version of `cluster-cidr`";
+        return Some(stops(why, &at));
+    }
+    let is_told = keys.contains_key("advertise-address") || keys.contains_key("node-external-ip");
+    if !is_told && of_node.is_first_ipv6 != of_services.is_first_ipv6 {
+        let why = "kube-apiserver does not start: the first address of `node-ip` and the first network of `service-cidr` must have the same IP version";
+        return Some(stops(why, &at));
+    }
+    None
 }
 
 fn too_large(services: &Networks, version: Option<Version>, found: &mut Vec<Finding>) {

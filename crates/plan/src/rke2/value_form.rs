@@ -24,6 +24,10 @@ pub enum ValueForm {
     Cpus,
     Durations,
     Evictions,
+    /// A host, with or without a port, and without `https://`.
+    HostPort,
+    /// Hosts without a port.
+    Hosts,
     Https,
     Ip,
     IpPort,
@@ -32,8 +36,12 @@ pub enum ValueForm {
     List(&'static str),
     /// The memory that the kubelet reserves in each NUMA node.
     Memory,
+    /// The mode of a file in octal digits, with which its owner can read and write it.
+    Mode,
     /// Levels of logs by file (klog).
     Modules,
+    /// A path on the host and one in the container.
+    Mounts,
     Name,
     One(&'static str),
     Options(&'static str),
@@ -71,6 +79,8 @@ impl ValueForm {
             ("cpus", None) => Self::Cpus,
             ("durations", None) => Self::Durations,
             ("evictions", None) => Self::Evictions,
+            ("host-port", None) => Self::HostPort,
+            ("hosts", None) => Self::Hosts,
             ("https", None) => Self::Https,
             ("ip", None) => Self::Ip,
             ("ip-port", None) => Self::IpPort,
@@ -79,7 +89,9 @@ impl ValueForm {
             ("ips", None) => Self::Ips,
             ("list", Some(words)) => Self::List(words),
             ("memory", None) => Self::Memory,
+            ("mode", None) => Self::Mode,
             ("modules", None) => Self::Modules,
+            ("mounts", None) => Self::Mounts,
             ("options", Some(words)) => Self::Options(words),
             ("one", Some(words)) => Self::One(words),
             ("pairs", None) => Self::Pairs,
@@ -177,6 +189,28 @@ impl ValueForm {
             Self::Https => (
                 text.strip_prefix("https://").is_some_and(is_host),
                 "an address such as https://10.0.0.10:9345, with https://, a host and perhaps a port",
+            ),
+            Self::HostPort => (
+                !text.contains("//") && is_host(text),
+                "a host such as s3.example.org:9000, without https://",
+            ),
+            Self::Hosts => (
+                all(&|item| {
+                    let (_, port) = host_and_port(item);
+                    item.parse::<IpAddr>().is_ok() || (port.is_none() && !item.contains('/'))
+                }),
+                "names or IP addresses, without https:// and without a port",
+            ),
+            Self::Mode => {
+                let mode = u32::from_str_radix(text, 8);
+                (
+                    mode.is_ok_and(|mode| mode & 0o600 == 0o600),
+                    "the mode as a text, for example \"0644\": YAML reads 0644 as the number 420",
+                )
+            }
+            Self::Mounts => (
+                all(&|item| (2..=3).contains(&item.split(':').count())),
+                "paths such as /etc/ssl:/etc/ssl:ro",
             ),
             Self::IpPort => (
                 text.parse::<SocketAddr>().is_ok() || text.parse::<IpAddr>().is_ok(),
@@ -415,6 +449,19 @@ mod tests {
                 "vm.max_map_count",
             ),
             (ValueForm::Sysctls, "net.*", "net.*.somaxconn"),
+            (
+                ValueForm::HostPort,
+                "s3.example.org:9000",
+                "https://s3.example.org",
+            ),
+            (
+                ValueForm::Hosts,
+                "rke2.lab,10.0.0.5,fd00::5",
+                "rke2.lab:9345",
+            ),
+            (ValueForm::Hosts, "rke2.lab", "https://rke2.lab"),
+            (ValueForm::Mode, "0644", "420"),
+            (ValueForm::Mounts, "/a:/b:ro", "/a"),
             (ValueForm::Ip, "fd00::1", "10.0.0.256"),
             (ValueForm::Ips, "10.0.0.1, fd00::1", "10.0.0.1;fd00::1"),
             (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node, RBAC"),
