@@ -65,7 +65,7 @@ fn a_text_that_its_flag_does_not_take_is_an_error_and_one_that_stops_nothing_is_
         ),
         ("kube-apiserver-arg: [tls-min-version=1.2]", "VersionTLS12"),
         (
-            "kube-apiserver-arg: [tls-cipher-suites=TLS_AES]",
+            "kube-apiserver-arg: ['tls-cipher-suites=TLS_AES,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256']",
             "a list of these",
         ),
         (

@@ -10,9 +10,10 @@ use std::fmt;
 use windrow_model::findings::Location;
 
 use super::config::Rke2ConfigFile;
-use super::keys::is_true;
+use super::keys::{is_true, words};
 use super::known_keys::is_of_servers;
 use super::service_ranges::Network;
+use super::value_form::host_and_port;
 use super::written_keys::{WrittenKey, written};
 use crate::version::Version;
 
@@ -27,6 +28,13 @@ const CRITICAL: [(&str, &str); 9] = [
     ("enable-servicelb", "false"),
     ("service-cidr", ""),
     ("supervisor-metrics", "false"),
+];
+/// Keys by which each server installs RKE2's charts: with other values on another server, the charts change with the server that writes
+/// them last (rke2 `pkg/bootstrap/bootstrap.go`, `Stage`).
+const OF_CHARTS: [(&str, &str); 3] = [
+    ("cni", "canal"),
+    ("disable", ""),
+    ("disable-kube-proxy", "false"),
 ];
 /// The networks of pods and of Services without a key: they follow the family of the node's first address (k3s `pkg/util/net.go`,
 /// `GetDefaultAddresses`).
@@ -50,6 +58,13 @@ pub struct SharedValues {
     pub is_of_a_server: bool,
     token: Option<(JoinToken, Location)>,
     agent_token: Option<JoinToken>,
+    place: Location,
+    charts: BTreeMap<&'static str, (String, Location)>,
+    /// Its own name and addresses, as far as they are written.
+    name: Option<(String, Location)>,
+    addresses: Vec<(String, Location)>,
+    /// The host of the server that it joins.
+    server: Option<(String, Location)>,
     /// Whether a file has a token, so that the nodes cannot be compared.
     has_token_file: bool,
 }
@@ -135,7 +150,33 @@ impl SharedValues {
         });
         let token =
             |name: &str| text(name).and_then(|(text, at)| Some((JoinToken::read(&text)?, at)));
+        let charts = OF_CHARTS.into_iter().map(|(name, default)| {
+            let key = keys.get(name);
+            let written = list(key, default);
+            let mut items: Vec<&str> = written.split(',').collect();
+            items.sort_unstable();
+            let value = match default {
+                "false" => is_true(key).to_string(),
+                _ => items.join(","),
+            };
+            let at = key.and_then(|key| key.at.clone());
+            (name, (value, at.unwrap_or(whole.clone())))
+        });
+        let addresses = keys.get("node-ip").map_or(&[][..], |key| &key.values);
+        let addresses = words(addresses).map(|(word, at)| (word.trim().to_owned(), at.clone()));
+        let server = text("server").map(|(text, at)| {
+            let rest = text.split_once("://").map_or(&*text, |(_, rest)| rest);
+            let authority = rest.split('/').next().unwrap_or_default();
+            let host = host_and_port(authority).0.trim_matches(['[', ']']);
+            (host.to_owned(), at)
+        });
+        let charts = charts.collect();
         Some(Self {
+            place: whole.clone(),
+            charts,
+            name: text("node-name").filter(|_| !is_true(keys.get("with-node-id"))),
+            addresses: addresses.collect(),
+            server,
             critical: critical.collect(),
             joins: text("server").is_some(),
             is_of_a_server: keys.keys().any(|name| is_of_servers(name)),
@@ -156,6 +197,56 @@ impl SharedValues {
         differing
             .map(|(name, own, other)| (name, &own.1, &other.1))
             .collect()
+    }
+
+    /// The keys of charts in which two servers differ, with both places.
+    pub fn other_charts<'s>(
+        &'s self,
+        other: &'s Self,
+    ) -> Vec<(&'static str, &'s Location, &'s Location)> {
+        let own = self.charts.iter();
+        let pairs = own.filter_map(|(name, own)| Some((*name, own, other.charts.get(name)?)));
+        let differing = pairs.filter(|(_, own, other)| own.0 != other.0);
+        differing
+            .map(|(name, own, other)| (name, &own.1, &other.1))
+            .collect()
+    }
+
+    /// The key of which two nodes have the same value although each needs its own, with both places.
+    pub fn same_identity<'s>(
+        &'s self,
+        other: &'s Self,
+    ) -> Option<(&'static str, &'s Location, &'s Location)> {
+        if let (Some((own, at)), Some((theirs, their_at))) = (&self.name, &other.name)
+            && own == theirs
+        {
+            return Some(("node-name", at, their_at));
+        }
+        self.addresses.iter().find_map(|(own, at)| {
+            let mut theirs = other.addresses.iter();
+            let (_, their_at) = theirs.find(|(address, _)| address == own)?;
+            Some(("node-ip", at, their_at))
+        })
+    }
+
+    /// The place of `server`, if it names this node itself.
+    pub fn joins_itself(&self) -> Option<&Location> {
+        let (host, at) = self.server.as_ref()?;
+        let is_own = self.addresses.iter().any(|(address, _)| address == host)
+            || self.name.as_ref().is_some_and(|(name, _)| name == host);
+        is_own.then_some(at)
+    }
+
+    /// Whether it joins with the token that this server has for agents.
+    pub fn is_agent_by_token(&self, other: &Self) -> bool {
+        let theirs = other.token.as_ref().map(|(token, _)| token);
+        let own = self.token.as_ref().map(|(token, _)| token);
+        theirs.is_some() && theirs == self.agent_token.as_ref() && theirs != own
+    }
+
+    /// Where the first file begins.
+    pub fn place(&self) -> &Location {
+        &self.place
     }
 
     /// The place of both tokens, if this server does not accept that of the other node.

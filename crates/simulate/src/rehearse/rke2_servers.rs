@@ -2,7 +2,7 @@
 //! every node has a token that it accepts.
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 use windrow_plan::rke2::{Rke2Role, SharedValues};
 
 /// A node with the values of its configuration.
@@ -23,9 +23,10 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
     let Some(first) = first else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut found = identities(nodes);
     for node in nodes.iter().filter(|node| node.name != first.name) {
-        let is_agent = node.role == Rke2Role::Agent;
+        let is_agent = node.role == Rke2Role::Agent
+            || (!node.is_role_known && first.values.is_agent_by_token(node.values));
         let names = format!("{} and {}", first.name, node.name);
         if let Some((own, theirs)) = first.values.refuses(node.values, is_agent) {
             let why =
@@ -35,25 +36,78 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
         if is_agent {
             continue;
         }
-        for (key, own, theirs) in first.values.differing(node.values) {
+        if !node.values.joins {
+            let why = "both have no `server`, and each begins a cluster of its own. Write the address of the first server into the others";
+            found.push(disagree(
+                &names,
+                why,
+                first.values.place(),
+                node.values.place(),
+            ));
+            continue;
+        }
+        let differing = first.values.differing(node.values);
+        // Without a key of servers, nothing shows whether it runs rke2-server or rke2-agent.
+        if !node.is_role_known && !node.values.is_of_a_server {
+            found.extend(if_a_server(&names, &differing));
+            continue;
+        }
+        for (key, own, theirs) in differing {
             let why = format!(
                 "their `{key}` differs, and RKE2 ends on a joining server with another value. Write the same on all servers"
             );
-            let differs = disagree(&names, &why, own, theirs);
-            found.push(match node.is_role_known || node.values.is_of_a_server {
-                true => differs,
-                // Nothing shows whether it runs rke2-server or rke2-agent.
-                false => Finding {
-                    code: Code::BootUnknown,
-                    severity: Code::BootUnknown.severity(),
-                    message: Code::BootUnknown
-                        .say(&[("how", &format!("{names}: if it is a server, {why}"))]),
-                    ..differs
-                },
+            found.push(disagree(&names, &why, own, theirs));
+        }
+        for (key, own, theirs) in first.values.other_charts(node.values) {
+            let why = format!(
+                "their `{key}` differs, and each server installs RKE2's charts by its own. Write the same on all servers"
+            );
+            found.push(Finding {
+                severity: Severity::Warning,
+                ..disagree(&names, &why, own, theirs)
             });
         }
     }
     found
+}
+
+/// Nodes with the name or address of another one, and nodes that join themselves.
+fn identities(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        for other in &nodes[index + 1..] {
+            if let Some((key, own, theirs)) = node.values.same_identity(other.values) {
+                let names = format!("{} and {}", node.name, other.name);
+                let why = format!("their `{key}` is the same, and each node needs its own");
+                found.push(disagree(&names, &why, own, theirs));
+            }
+        }
+        if let Some(at) = node.values.joins_itself() {
+            let why = "its `server` is this node itself, so it never joins. Write the address of another server";
+            found.push(disagree(node.name, why, at, at));
+        }
+    }
+    found
+}
+
+/// What keeps a node from joining if it is a server.
+fn if_a_server(names: &str, differing: &[(&str, &Location, &Location)]) -> Option<Finding> {
+    let (_, own, theirs) = differing.first()?;
+    let keys: Vec<String> = differing
+        .iter()
+        .map(|(key, ..)| format!("`{key}`"))
+        .collect();
+    let why = format!(
+        "{names}: if it is a server, their {} differs, and RKE2 ends on a joining server with another value. Write the same on all servers",
+        keys.join(" and ")
+    );
+    let code = Code::BootUnknown;
+    Some(Finding {
+        code,
+        severity: code.severity(),
+        message: code.say(&[("how", &why)]),
+        ..disagree(names, &why, own, theirs)
+    })
 }
 
 fn disagree(names: &str, why: &str, own: &Location, theirs: &Location) -> Finding {
@@ -99,6 +153,51 @@ mod tests {
                 )
             })
             .collect()
+    }
+
+    #[test]
+    fn each_node_needs_its_own_name_and_address_and_another_server() {
+        let server = |text: &'static str| ("b", Rke2Role::Server, text);
+        let first = (
+            "a",
+            Rke2Role::Server,
+            "token: t\nnode-name: a\nnode-ip: 10.0.0.1\n",
+        );
+        for (text, places) in [
+            (
+                "server: https://10.0.0.1:9345\ntoken: t\nnode-name: a\n",
+                ["a:2", "b:3"],
+            ),
+            (
+                "server: https://vip.lab:9345\ntoken: t\nnode-ip: 10.0.0.1\n",
+                ["a:3", "b:3"],
+            ),
+            (
+                "server: https://10.0.0.2:9345\ntoken: t\nnode-ip: 10.0.0.2\n",
+                ["b:1", "b:1"],
+            ),
+            ("token: t\nnode-ip: 10.0.0.2\n", ["a", "b"]),
+        ] {
+            let found = conflicts(&[first, server(text)]);
+            assert_eq!(
+                found,
+                [(Code::NodesDisagree, places.map(str::to_owned).to_vec())],
+                "{text}"
+            );
+        }
+        let fits = "server: https://10.0.0.1:9345\ntoken: t\nnode-name: b\nnode-ip: 10.0.0.2\n";
+        assert_eq!(conflicts(&[first, server(fits)]), []);
+        let ids = "server: https://10.0.0.1:9345\ntoken: t\nnode-name: a\nwith-node-id: true\n";
+        assert_eq!(conflicts(&[first, server(ids)]), []);
+    }
+
+    #[test]
+    fn servers_that_install_other_charts_are_warned_of() {
+        let other = "server: https://a:9345\ntoken: t\ncluster-cidr: 10.60.0.0/16\ncni: cilium\n";
+        let found = conflicts(&[FIRST, ("b", Rke2Role::Server, other)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let same = "server: https://a:9345\ntoken: t\ncluster-cidr: 10.60.0.0/16\ncni: [canal]\n";
+        assert_eq!(conflicts(&[FIRST, ("b", Rke2Role::Server, same)]), []);
     }
 
     const FIRST: (&str, Rke2Role, &str) = (
