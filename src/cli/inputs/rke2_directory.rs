@@ -7,20 +7,33 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::rke2::config::{layer, merge};
-use windrow_plan::rke2::{KubeletFiles, is_rke2_config};
+use windrow_plan::rke2::{KubeletFiles, is_rke2_config, named_files};
 
 use super::destinations::rke2_files;
 
 const DIRECTORY: &str = "/etc/rancher/rke2/";
 const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
 
-/// The faults of these files, and the files that Windrow does not read.
+/// What was found in these files.
+#[derive(Default)]
+pub(in crate::cli) struct JudgedDirectory {
+    pub(in crate::cli) findings: Vec<Finding>,
+    /// The files that Windrow does not read.
+    pub(in crate::cli) not_checked: Vec<NotChecked>,
+    /// Where RKE2's configuration names a file that was judged here.
+    pub(in crate::cli) named_at: Vec<Location>,
+}
+
+/// Judges these files.
 pub(in crate::cli) fn judge_directory(
     configuration: &[Extracted],
     carriers: &[(String, String)],
-) -> (Vec<Finding>, Vec<NotChecked>) {
-    let kubelet = KubeletFiles::new(&merge(&rke2_files(configuration)));
-    let (mut findings, mut not_checked) = (Vec::new(), Vec::new());
+) -> JudgedDirectory {
+    let rke2 = rke2_files(configuration);
+    let kubelet = KubeletFiles::new(&merge(&rke2));
+    let named = named_files(&rke2);
+    let mut judged = JudgedDirectory::default();
+    let (findings, not_checked) = (&mut judged.findings, &mut judged.not_checked);
     for file in configuration {
         let is_other = file.path.starts_with(DIRECTORY)
             && layer(&file.path).is_none()
@@ -30,7 +43,19 @@ pub(in crate::cli) fn judge_directory(
         }
         let text = String::from_utf8_lossy(&file.content);
         let written = || Location::line(&*file.carrier, file.written_at);
-        if file.path == REGISTRIES {
+        let mut uses = named.iter().filter(|one| one.path == file.path).peekable();
+        if let Some(one) = uses.peek() {
+            findings.extend(one.faults(&text).into_iter().map(|fault| {
+                let at = |line| Location::line(&*file.source, file.lines.outer(line));
+                let at = fault.line.map_or_else(written, at);
+                let message = format!(
+                    "kube-apiserver does not start: it cannot use {}: {}",
+                    file.path, fault.why
+                );
+                finding(Code::ComponentArgumentInvalid, message, at)
+            }));
+            judged.named_at.extend(uses.map(|one| one.at.clone()));
+        } else if file.path == REGISTRIES {
             findings.extend(registries(&text).into_iter().map(|problem| {
                 let at = |line| Location::line(&*file.source, file.lines.outer(line));
                 let at = problem.line.map_or_else(written, at);
@@ -49,7 +74,7 @@ pub(in crate::cli) fn judge_directory(
             });
         }
     }
-    (findings, not_checked)
+    judged
 }
 
 /// Whether an input selects another file than config.yaml (k3s `pkg/configfilearg`; rke2 `pkg/cli/defaults`).
@@ -75,9 +100,10 @@ mod tests {
 
     fn found(path: &str, text: &str) -> (Vec<(Code, Option<u32>)>, usize) {
         let file = Extracted::given(path.to_owned(), "u.yaml", text.as_bytes().to_vec());
-        let (findings, not_checked) = judge_directory(&[file], &[]);
-        let findings = findings.iter().map(|one| (one.code, one.at[0].line));
-        (findings.collect(), not_checked.len())
+        let judged = judge_directory(&[file], &[]);
+        let findings = judged.findings.iter();
+        let findings = findings.map(|one| (one.code, one.at[0].line));
+        (findings.collect(), judged.not_checked.len())
     }
 
     #[test]
@@ -114,5 +140,25 @@ mod tests {
             (vec![(Code::KeyNotRead, Some(2))], 0)
         );
         assert_eq!(found("/etc/motd", config), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn a_policy_that_the_configuration_names_is_judged_and_its_key_is_not_listed() {
+        let file = |path: &str, text: &str| {
+            Extracted::given(path.to_owned(), path, text.as_bytes().to_vec())
+        };
+        let path = "/etc/rancher/rke2/audit.yaml";
+        let key = file(
+            "/etc/rancher/rke2/config.yaml",
+            &format!("cni: canal\naudit-policy-file: {path}\n"),
+        );
+        let judged = |text: &str| judge_directory(&[key.clone(), file(path, text)], &[]);
+        let old =
+            judged("apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: [{level: None}]\n");
+        let at: Vec<String> = old.findings[0].at.iter().map(ToString::to_string).collect();
+        assert_eq!(at, [format!("{path}:1")]);
+        let new = judged("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n");
+        assert_eq!((new.findings.len(), new.not_checked.len()), (0, 0));
+        assert_eq!(new.named_at[0].line, Some(2));
     }
 }

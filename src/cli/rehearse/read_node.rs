@@ -11,6 +11,7 @@ use windrow_gates::{ResolvedVersion, TargetVersion};
 use windrow_model::findings::Finding;
 use windrow_model::manifest::{FileContent, ManifestFile};
 use windrow_model::reasons::{Code, Severity};
+use windrow_model::unchecked::NotChecked;
 use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
 use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues};
@@ -143,10 +144,13 @@ pub(super) fn read_node(
         stops,
         ..
     } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
-    let (in_directory, mut not_checked) = judge_directory(&inputs.configuration, &inputs.carriers);
-    let (refused, unread): (Vec<_>, Vec<_>) = in_directory
+    let directory = judge_directory(&inputs.configuration, &inputs.carriers);
+    let mut not_checked = directory.not_checked;
+    let stopping = [Code::ConfigFileRefused, Code::ComponentArgumentInvalid];
+    let (refused, unread): (Vec<_>, Vec<_>) = directory
+        .findings
         .into_iter()
-        .partition(|finding| finding.code == Code::ConfigFileRefused);
+        .partition(|finding| stopping.contains(&finding.code));
     let component_stops = stops || !refused.is_empty();
     gates.extend(refused);
     findings.extend(unread);
@@ -163,7 +167,8 @@ pub(super) fn read_node(
     for (shown, text) in &inputs.carriers {
         not_checked.extend(other_parts(shown, text));
     }
-    not_checked.extend(arguments);
+    let is_named = |one: &NotChecked| one.at.iter().any(|at| directory.named_at.contains(at));
+    not_checked.extend(arguments.into_iter().filter(|one| !is_named(one)));
     let mut accepted = Acceptances::default();
     for (shown, text) in &inputs.accepted {
         accepted.extend(Acceptances::read(shown, text));

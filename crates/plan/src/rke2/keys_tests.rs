@@ -79,6 +79,14 @@ fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned
             "cluster-cidr: 10.0.0.0/8\nservice-cidr: 10.43.0.0/16",
             "overlap",
         ),
+        (
+            "cluster-cidr: 10.42.0.0/16\nnode-ip: 10.42.0.5",
+            "`node-ip` is in the network of pods",
+        ),
+        (
+            "kubelet-arg: [max-pods=500]",
+            "each node has 253 addresses for pods",
+        ),
     ] {
         let found = told(text, "v1.33.5");
         assert!(
@@ -91,6 +99,8 @@ fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned
         "cluster-cidr: 10.42.0.0/26\nkube-controller-manager-arg: [node-cidr-mask-size=27]",
         "cluster-cidr: [10.42.0.0/16, 'fd00:42::/56']\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nkube-controller-manager-arg: [node-cidr-mask-size-ipv6=72]",
         "service-cidr: 10.96.0.0/12",
+        "kubelet-arg: [max-pods=500]\nkube-controller-manager-arg: [node-cidr-mask-size=22]",
+        "kubelet-arg: [max-pods=500]\ncni: calico",
         "cluster-cidr: fd00:42::/56\nservice-cidr: fd00:43::/112\nnode-ip: fd00::5",
         "node-ip: [10.0.0.5, 'fd00::5']",
         "cluster-cidr: '10.42.0.0/16,fd00:42::/56'\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nnode-ip: '10.0.0.5,fd00::5'",
@@ -265,7 +275,7 @@ fn a_text_that_rke2_does_not_take_ends_it() {
     }
     for text in [
         "server: https://rack.example.org:9345\ntoken: x",
-        "node-ip: 10.0.0.1,fd00::1\ncluster-cidr: [10.42.0.0/16, 'fd00::/56']\nservice-cidr: '10.43.0.0/16,fd01::/112'",
+        "node-ip: 10.0.0.1,fd00::1\ncluster-cidr: [10.42.0.0/16, 'fd42::/56']\nservice-cidr: '10.43.0.0/16,fd01::/112'",
         "secrets-encryption-provider: secretbox",
         "service-cidr: 'fd00:1::/112'\ncluster-dns: 10.96.0.10",
         "service-cidr: 10.96.0.0/12\ncluster-dns: 10.96.0.10",

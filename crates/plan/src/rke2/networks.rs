@@ -77,6 +77,19 @@ pub(super) fn judge(
     if let Some(pods) = &pods {
         node_masks(pods, config, found);
     }
+    for (networks, whose) in [(&pods, "pods"), (&services, "Services")] {
+        let networks = networks.iter().flat_map(|networks| &networks.all);
+        let networks: Vec<&Network> = networks.map(|(network, _)| network).collect();
+        let addresses = keys.get("node-ip").map_or(&[][..], |key| &key.values);
+        for (word, at) in words(addresses) {
+            let address = word.trim().parse::<IpAddr>().ok();
+            if address.is_some_and(|address| networks.iter().any(|one| one.contains(address))) {
+                let why = format!("`node-ip` is in the network of {whose}");
+                found.push(unintended(&why, at));
+            }
+        }
+    }
+    too_many_pods(keys, pods.as_ref(), config, found);
     if let Some(finding) = other_families(keys, pods.as_ref(), services.as_ref()) {
         found.push(finding);
         return;
@@ -89,6 +102,45 @@ pub(super) fn judge(
             let why = "`service-cidr` and `cluster-cidr` overlap: a pod and a Service can get the same address";
             found.push(unintended(why, at));
         }
+    }
+}
+
+/// More pods than a node has addresses for, with a CNI that takes them from the node's share (Canal, Flannel; Cilium as RKE2 installs it).
+fn too_many_pods(
+    keys: &BTreeMap<String, WrittenKey>,
+    pods: Option<&Networks>,
+    config: &MergedConfig,
+    found: &mut Vec<Finding>,
+) {
+    // The network, its broadcast address, and that of the bridge.
+    const TAKEN: u32 = 3;
+    let cni = keys.get("cni").map_or(&[][..], |key| &key.values);
+    let has_other = words(cni).any(|(word, _)| ["calico", "none"].contains(&word.trim()));
+    let has_ipv4 = pods.is_none_or(|pods| pods.has(false));
+    let Some(item) = config.flag("kubelet-arg", "max-pods").pop() else {
+        return;
+    };
+    let list = "kube-controller-manager-arg";
+    let flags = ["node-cidr-mask-size", "node-cidr-mask-size-ipv4"];
+    let mask = flags.iter().find_map(|flag| config.flag(list, flag).pop());
+    let mask = match &mask {
+        Some(mask) => mask.text.parse().ok(),
+        None => Some(NODE_MASKS.0),
+    };
+    let room = mask
+        .and_then(|mask: u8| 32_u32.checked_sub(mask.into()))
+        .and_then(|bits| 1_u32.checked_shl(bits))
+        .map(|all| all.saturating_sub(TAKEN));
+    let wanted = item.text.parse::<u32>().ok();
+    if let (Some(room), Some(wanted)) = (room, wanted)
+        && !has_other
+        && has_ipv4
+        && wanted > room
+    {
+        let why = format!(
+            "`max-pods` is {wanted}, and each node has {room} addresses for pods: write a smaller `node-cidr-mask-size` or less pods"
+        );
+        found.push(unintended(&why, &item.at));
     }
 }
 
