@@ -141,9 +141,13 @@ pub fn is_never_read(written: &str, named: Option<&str>) -> bool {
     named.is_some() || written == K3S
 }
 
-/// Directories of RKE2's and Windrow's configuration.
-const CONFIGURATION: [&str; 5] = [
+/// Directories of RKE2's and Windrow's configuration, the beginnings of RKE2's files of variables (rke2
+/// `bundle/lib/systemd/system/rke2-server.service`), and k3s' directory, which is written by mistake.
+const CONFIGURATION: [&str; 8] = [
     "/etc/rancher/rke2/",
+    "/etc/rancher/k3s/",
+    "/etc/default/rke2-",
+    "/etc/sysconfig/rke2-",
     "/usr/lib/windrow/",
     "/run/windrow/",
     "/etc/windrow/",

@@ -12,6 +12,10 @@ use windrow_plan::rke2::{KubeletFiles, is_rke2_config, named_files};
 use super::destinations::rke2_files;
 
 const DIRECTORY: &str = "/etc/rancher/rke2/";
+/// RKE2 reads nothing there.
+const K3S: &str = "/etc/rancher/k3s/";
+/// Files of variables that systemd gives to RKE2.
+const VARIABLES: [&str; 2] = ["/etc/default/rke2-", "/etc/sysconfig/rke2-"];
 const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
 
 /// What was found in these files.
@@ -35,6 +39,15 @@ pub(in crate::cli) fn judge_directory(
     let mut judged = JudgedDirectory::default();
     let (findings, not_checked) = (&mut judged.findings, &mut judged.not_checked);
     for file in configuration {
+        let written = || Location::line(&*file.carrier, file.written_at);
+        if VARIABLES.iter().any(|begin| file.path.starts_with(begin)) {
+            not_checked.extend(variables(file));
+            continue;
+        }
+        if file.path.starts_with(K3S) && !is_set_aside(&file.path) {
+            findings.push(not_read(&file.path, written()));
+            continue;
+        }
         let is_other = file.path.starts_with(DIRECTORY)
             && layer(&file.path).is_none()
             && kubelet.place(&file.path).is_none();
@@ -42,7 +55,6 @@ pub(in crate::cli) fn judge_directory(
             continue;
         }
         let text = String::from_utf8_lossy(&file.content);
-        let written = || Location::line(&*file.carrier, file.written_at);
         let mut uses = named.iter().filter(|one| one.path == file.path).peekable();
         if let Some(one) = uses.peek() {
             findings.extend(one.faults(&text).into_iter().map(|fault| {
@@ -61,10 +73,8 @@ pub(in crate::cli) fn judge_directory(
                 let at = problem.line.map_or_else(written, at);
                 finding(problem.code, problem.message, at)
             }));
-        } else if is_rke2_config(&text) && !is_selected(carriers) {
-            let code = Code::ConfigPathNotRead;
-            let message = code.say(&[("path", &file.path)]);
-            findings.push(finding(code, message, written()));
+        } else if is_misplaced(&file.path, &text) && !is_selected(carriers) {
+            findings.push(not_read(&file.path, written()));
         } else {
             not_checked.push(NotChecked {
                 what: format!("the file {}", file.path),
@@ -75,6 +85,33 @@ pub(in crate::cli) fn judge_directory(
         }
     }
     judged
+}
+
+/// Whether it looks like a configuration of RKE2 or of its registries, under a name that RKE2 does not read.
+fn is_misplaced(path: &str, text: &str) -> bool {
+    let name = path.strip_prefix(DIRECTORY).unwrap_or(path);
+    is_rke2_config(text) || name.split('.').next() == Some("registries")
+}
+
+fn not_read(path: &str, at: Location) -> Finding {
+    let code = Code::ConfigPathNotRead;
+    finding(code, code.say(&[("path", path)]), at)
+}
+
+/// The variables of RKE2 in a file: each sets a key that no file of RKE2 sets, and `HTTP_PROXY` and its kin set none.
+fn variables(file: &Extracted) -> Option<NotChecked> {
+    let text = String::from_utf8_lossy(&file.content);
+    let lines = (1..).zip(text.lines());
+    let named = lines.filter(|(_, line)| line.trim_start().starts_with("RKE2_"));
+    let at: Vec<Location> = named
+        .map(|(line, _)| Location::line(&*file.source, file.lines.outer(line)))
+        .collect();
+    (!at.is_empty()).then(|| NotChecked {
+        what: format!("the variables of RKE2 in {}", file.path),
+        why: "Windrow reads only RKE2's own files: write them there as keys".to_owned(),
+        can_stop: CanStop::Component,
+        at,
+    })
 }
 
 /// Whether an input selects another file than config.yaml (k3s `pkg/configfilearg`; rke2 `pkg/cli/defaults`).
@@ -140,6 +177,23 @@ mod tests {
             (vec![(Code::KeyNotRead, Some(2))], 0)
         );
         assert_eq!(found("/etc/motd", config), (Vec::new(), 0));
+        let k3s = found("/etc/rancher/k3s/config.yaml", config);
+        assert_eq!(k3s, misplaced);
+        assert_eq!(
+            found("/etc/rancher/rke2/registries.yml", "mirrors: {}\n"),
+            misplaced
+        );
+    }
+
+    #[test]
+    fn variables_of_rke2_are_listed_and_those_of_a_proxy_are_none() {
+        let variables = "HTTP_PROXY=http://10.0.0.1:3128\nRKE2_URL=https://10.0.0.1:9345\n";
+        let path = "/etc/default/rke2-agent";
+        assert_eq!(found(path, variables), (Vec::new(), 1));
+        assert_eq!(
+            found(path, "HTTP_PROXY=http://10.0.0.1:3128\n"),
+            (Vec::new(), 0)
+        );
     }
 
     #[test]

@@ -789,7 +789,7 @@ reasons! {
             "38ab8f91e96344a788b7aafb909ce7be";
         ConfigPathNotRead "config-path-not-read" Warning
             "RKE2 does not read {path}, which has keys of its configuration"
-            "Name it config.yaml, or write it into config.yaml.d under a name that ends in .yaml or .yml."
+            "Name it /etc/rancher/rke2/config.yaml or registries.yaml, or write it into config.yaml.d under a name that ends in .yaml or .yml."
             "653ad17b1fb7446d9843c7fae71d6059";
         Rke2ValueUnintended "rke2-value-unintended" Warning
             "RKE2 starts, but probably not as it is meant: {why}"
