@@ -7,6 +7,7 @@ use windrow_harvester::objects::{ObjectKind, items, named, text, texts};
 use windrow_harvester::schedule::NodeSelector;
 use windrow_harvester::versions::{Fact, Holds};
 
+use super::config::are_to_be_restored;
 use super::preflight::{is, or_absent, seen_in};
 use super::{CheckFacts, CheckResult, Cluster, NoFacts, is_witness};
 
@@ -38,7 +39,7 @@ pub(super) fn matching(cluster: &Cluster<'_>) -> CheckResult {
         facts.add("Machines in fleet-local", "number", counts);
     }
     for machine in machines.values() {
-        if text(machine, "/status/nodeRef/name").is_empty() {
+        if !has(machine, "/status/nodeRef") {
             facts.add(
                 format!("Machine {}", named(machine)),
                 "status.nodeRef",
@@ -62,7 +63,8 @@ pub(super) fn matching(cluster: &Cluster<'_>) -> CheckResult {
             None => facts.add(&subject, &field, format!("{name}, which does not exist")),
             Some(machine) => {
                 let there = text(machine, "/status/nodeRef/name");
-                if there != named(node) && !there.is_empty() {
+                if there != named(node) && has(machine, "/status/nodeRef") {
+                    let there = or_absent(there);
                     facts.add(&subject, &field, format!("{name}, whose node is {there}"));
                 }
             }
@@ -75,45 +77,6 @@ pub(super) fn matching(cluster: &Cluster<'_>) -> CheckResult {
 fn all_are_shut_down(cluster: &Cluster<'_>) -> Result<bool, NoFacts> {
     let is_read = || cluster.holds(Fact::PreflightRestoredMachines).assumed();
     Ok(nodes_for_machines(cluster)?.len() == 1 || (is_read() && are_to_be_restored(cluster)?))
-}
-
-/// Is the upgrade configured to shut down VMs that cannot migrate, and to start them again afterwards?
-fn are_to_be_restored(cluster: &Cluster<'_>) -> Result<bool, NoFacts> {
-    let configured = upgrade_config(cluster)?.ok();
-    Ok(configured.is_some_and(|value| is(&value, "/restoreVM")))
-}
-
-/// The Setting by which Harvester decides that. Before the webhook checks VMs it reads this Setting, and rejects the upgrade if
-/// it cannot (`pkg/util/setting.go` IsRestoreVM; from v1.7.0 on `upgrade/mutator.go`, too, with and without `skipWebhook`).
-pub(super) fn configuration(cluster: &Cluster<'_>) -> CheckResult {
-    let mut facts = CheckFacts::default();
-    if let Err((field, why)) = upgrade_config(cluster)? {
-        facts.add("Setting upgrade-config", field, why);
-    }
-    Ok(facts)
-}
-
-/// Its content, or the field that cannot be read and why.
-type UpgradeConfig = Result<Value, (&'static str, &'static str)>;
-
-fn upgrade_config(cluster: &Cluster<'_>) -> Result<UpgradeConfig, NoFacts> {
-    let setting = cluster
-        .objects
-        .get(ObjectKind::SETTING, "", "upgrade-config")?;
-    let Some(setting) = setting else {
-        return Ok(Err(("metadata", "it does not exist")));
-    };
-    let (field, written) = match text(setting, "/value") {
-        "" => ("default", text(setting, "/default")),
-        value => ("value", value),
-    };
-    if written.is_empty() {
-        return Ok(Ok(Value::Null));
-    }
-    Ok(match serde_json::from_str::<Value>(written) {
-        Ok(value @ (Value::Object(_) | Value::Null)) => Ok(value),
-        Ok(_) | Err(_) => Err((field, "it is not a JSON object")),
-    })
 }
 
 /// The nodes that the webhook considers for VMs.
@@ -141,15 +104,10 @@ fn migratability(
     nodes: &[&Value],
     media: &Holds,
 ) -> Result<Migratability, NoFacts> {
-    let has = |pointer: &str| {
-        machine
-            .pointer(pointer)
-            .is_some_and(|value| !value.is_null())
-    };
-    if has("/spec/nodeSelector") {
+    if has(machine, "/spec/nodeSelector") {
         return Ok(Migratability::No("spec.nodeSelector", "is set"));
     }
-    if has("/spec/domain/devices/hostDevices") {
+    if has(machine, "/spec/domain/devices/hostDevices") {
         let field = "spec.domain.devices.hostDevices";
         return Ok(Migratability::No(field, "is set"));
     }
@@ -222,6 +180,11 @@ pub(super) fn is_stopped(cluster: &Cluster<'_>, pod: &str) -> Result<Option<bool
     })
 }
 
+fn has(object: &Value, pointer: &str) -> bool {
+    let value = object.pointer(pointer);
+    value.is_some_and(|value| !value.is_null())
+}
+
 fn fits_elsewhere(machine: &Value, nodes: &[&Value]) -> Result<bool, String> {
     let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
     let selector = NodeSelector::parse(machine.pointer(required))?;
@@ -240,15 +203,15 @@ fn fits_elsewhere(machine: &Value, nodes: &[&Value]) -> Result<bool, String> {
 
 /// A medium that is outside the cluster's volumes.
 fn medium(machine: &Value) -> Option<&'static str> {
-    let has = |list: &str, field: &str| {
+    let any = |list: &str, field: &str| {
         let mut all = items(machine, list).iter();
-        all.any(|one| one.pointer(field).is_some_and(|value| !value.is_null()))
+        all.any(|one| has(one, field))
     };
     match () {
-        () if has("/spec/domain/devices/disks", "/cdrom") => {
+        () if any("/spec/domain/devices/disks", "/cdrom") => {
             Some("spec.domain.devices.disks[].cdrom")
         }
-        () if has("/spec/volumes", "/containerDisk") => Some("spec.volumes[].containerDisk"),
+        () if any("/spec/volumes", "/containerDisk") => Some("spec.volumes[].containerDisk"),
         () => None,
     }
 }

@@ -8,6 +8,7 @@
 //! A problem is unknown if the running release may not check it.
 
 mod beyond;
+mod config;
 mod leftovers;
 mod machines;
 mod preflight;
@@ -123,9 +124,13 @@ impl<'o> Cluster<'o> {
             ));
             broken = CheckOutcome::Unknown;
         }
+        let first = result
+            .as_ref()
+            .ok()
+            .and_then(|facts| facts.problems.first());
         CheckRow {
             section: Some(row.section.to_owned()),
-            says: row.says.map(str::to_owned),
+            says: row.message(first).map(str::to_owned),
             ..CheckRow::new(row.name, row.rule, broken, result)
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{Span, Timestamp};
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::node_condition::ANNOTATION;
-use windrow_harvester::objects::{text, texts};
+use windrow_harvester::objects::{ObjectKind, text, texts};
 use windrow_harvester::system_image::{
     LEAST_PARTITION, NEW_IMAGE, NEW_IMAGE_4300, SystemPartition, mebibytes,
 };
@@ -73,12 +73,42 @@ pub(super) fn images(cluster: &Cluster<'_>) -> CheckResult {
 }
 
 pub(super) fn free(cluster: &Cluster<'_>) -> CheckResult {
-    each(cluster, |space, subject, facts| {
-        if space.available < FREE {
+    let (required, fault) = match required_space(cluster)? {
+        Ok(required) => (required, None),
+        Err(fault) => (FREE, Some(fault)),
+    };
+    let mut facts = each(cluster, |space, subject, facts| {
+        if space.available < required {
             let said = format!("{} GiB", space.available / GIB);
             facts.add(subject, "stats.node.fs.availableBytes", said);
         }
-    })
+    })?;
+    facts.problems.extend(fault);
+    Ok(facts)
+}
+
+/// The free space that the new release asks for, if it asks for another amount than Harvester does (`version/validator.go`
+/// MinFreeDiskSpaceGBAnnotation), or why the webhook cannot read it.
+fn required_space(cluster: &Cluster<'_>) -> Result<Result<u64, Evidence>, NoFacts> {
+    const LEAST: &str = "harvesterhci.io/minFreeDiskSpaceGB";
+    let Some(to) = cluster.to else {
+        return Ok(Ok(FREE));
+    };
+    let name = format!("v{to}");
+    let version = cluster
+        .objects
+        .get(ObjectKind::VERSION, "harvester-system", &name)?;
+    let annotations = version.map(|version| texts(version, "/metadata/annotations"));
+    let Some(least) = annotations.and_then(|mut annotations| annotations.remove(LEAST)) else {
+        return Ok(Ok(FREE));
+    };
+    let number = least.parse().ok().filter(|_| !least.starts_with('+'));
+    Ok(number
+        .map(|least: u64| least.saturating_mul(GIB))
+        .ok_or_else(|| {
+            let subject = format!("Version harvester-system/{name}");
+            Evidence::new(subject, format!("metadata.annotations[{LEAST}]"), least)
+        }))
 }
 
 fn each(cluster: &Cluster<'_>, judge: impl Fn(NodeSpace, String, &mut CheckFacts)) -> CheckResult {

@@ -5,8 +5,11 @@ use windrow_harvester::objects::{KindListing, text};
 
 use super::*;
 
+mod config;
 mod drains;
 mod leftovers;
+mod space;
+mod words;
 
 const GIB: u64 = 1 << 30;
 
@@ -247,7 +250,7 @@ fn each_row_tells_what_is_wrong_with_the_object_the_field_and_the_value() {
         ("v1.4.3", |b| b.space("n3", 100, 71), "space-on-system", Fail, "29 GiB"),
         ("v1.5.0", |b| b.space("n3", 100, 71), "space-on-system", NotChecked, ""),
         ("v1.8.2", |b| b.machine("n2", "Provisioning", "n2"), "machines-running", Fail, "m-n2"),
-        ("v1.8.2", |b| b.machine("n2", "Running", ""), "machines-match", Fail, "status.nodeRef"),
+        ("v1.8.2", |b| b.machine("n2", "Running", ""), "machines-match", Fail, "m-n2, whose node is absent"),
         ("v1.8.2", |b| b.machine("n4", "Running", "n4"), "machines-match", Fail, "3 nodes and 4 Machines"),
         ("v1.8.2", |b| b.machine("n2", "Running", "n1"), "machines-match", Fail, "whose node is n1"),
         ("v1.5.0", |b| b.machine("n4", "Running", "n4"), "machines-match", NotChecked, ""),
