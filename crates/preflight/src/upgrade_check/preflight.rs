@@ -4,6 +4,7 @@ use serde_json::Value;
 use windrow_harvester::addons::is_settled;
 use windrow_harvester::objects::{Condition, ObjectKind, named, text, texts};
 use windrow_harvester::versions::HarvesterVersions;
+use windrow_harvester::{HarvesterVersion, ReleaseStage};
 use windrow_model::findings::Evidence;
 
 use super::{CheckFacts, CheckResult, Cluster, NoFacts};
@@ -163,7 +164,7 @@ pub(super) fn nodes(cluster: &Cluster<'_>) -> CheckResult {
 }
 
 /// Harvester itself checks this when the new release's repository is there, and fails the upgrade
-/// (`pkg/upgradehelper/versionguard`).
+/// (`pkg/upgradehelper/versionguard`; harvester/go-common `version/upgrade.go` CheckUpgradeEligibility).
 pub(super) fn path(cluster: &Cluster<'_>) -> CheckResult {
     let to = cluster.to.ok_or(NO_TARGET)?;
     let unknown = |why: String| Err(NoFacts::Unknown(why));
@@ -171,10 +172,14 @@ pub(super) fn path(cluster: &Cluster<'_>) -> CheckResult {
         return unknown("which release runs is not known".to_owned());
     };
     let mut facts = CheckFacts::default();
-    let minors = |one: windrow_harvester::HarvesterVersion| (one.major, one.minor);
+    let minors = |one: HarvesterVersion| (one.major, one.minor);
     let subject = format!("Harvester v{from}");
     if to < from {
         facts.add(subject, "upgrade", format!("v{to} is older"));
+    } else if from.stage != ReleaseStage::Release && from.release() != to.release() {
+        let own = from.release();
+        let said = format!("a candidate is upgraded to v{own} or a later candidate of it only");
+        facts.add(subject, "upgrade", said);
     } else if minors(to) > (from.major, from.minor + 1) {
         facts.add(
             subject,

@@ -381,6 +381,8 @@ fn the_release_to_come_decides_what_depends_on_it_alone() {
     to("v1.6.1", "v1.8.1").is("version-in-reach", Fail, "more than one minor");
     to("v1.8.1", "v1.7.1").is("version-in-reach", Fail, "is older");
     to("v1.4.0", "v1.4.2").is("version-in-reach", Fail, "asks for v1.4.1 or newer");
+    to("v1.8.1-rc1", "v1.8.1").is("version-in-reach", Pass, "");
+    to("v1.8.1-rc1", "v1.8.2").is("version-in-reach", Fail, "a candidate");
     to("v1.8.1", "v1.9.5").is("version-in-reach", Unknown, "was not read");
     to("v1.7.1", "v1.8.1").is("version-exists", Fail, "harvester-system/v1.8.1");
     let mut build = to("v1.7.1", "v1.8.1");
