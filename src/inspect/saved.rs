@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
-use windrow_model::manifest::{GroupKind, ReadLimits, nodes_problems_and_repeated_key};
+use windrow_model::manifest::{GroupKind, ReadLimits, nodes_problems_and_repeated_key, yaml};
 
 use super::{support_bundle, zip};
 use crate::archive::{OWN_NODE, ReadError, ReportIndex, items_of, read_each};
@@ -66,7 +66,7 @@ impl From<Objects> for SavedObjects {
 ///
 /// # Errors
 ///
-/// All files that cannot be read.
+/// All files that cannot be read. If the name of such a file in a directory says its kind, only this kind is Unknown.
 pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     let wrong = |why: String| vec![format!("{}: {why}", path.display())];
     let open = || fs::open(path).map_err(|error| wrong(error.to_string()));
@@ -212,21 +212,31 @@ fn lists(path: &Path) -> Result<Objects, Vec<String>> {
     files.sort();
     let mut objects = Objects::default();
     let mut found = false;
+    let mut broken = Vec::new();
     let mut budget = ValueBudget::default();
     for file in &files {
+        let kinds = kinds_by_name(file);
         match read(file, &mut budget) {
-            Ok(values) => found |= take_all(&mut objects, values, &kinds_by_name(file)),
-            Err(error) => errors.push(format!("{}: {error}", file.display())),
+            Ok(values) => found |= take_all(&mut objects, values, &kinds),
+            Err(error) => broken.push((kinds, format!("{}: {error}", file.display()))),
         }
+    }
+    // Without the name of a kind, the file may have objects of every kind.
+    if !found || broken.iter().any(|(kinds, _)| kinds.is_empty()) {
+        errors.extend(broken.drain(..).map(|(_, why)| why));
     }
     if errors.is_empty() && !found {
         errors.push(format!("{}: {NO_LIST}", path.display()));
     }
-    if errors.is_empty() {
-        Ok(objects)
-    } else {
-        Err(errors)
+    if !errors.is_empty() {
+        return Err(errors);
     }
+    for (kinds, why) in broken {
+        for kind in kinds {
+            objects.insert(kind.group_kind(), KindListing::Unknown(why.clone()));
+        }
+    }
+    Ok(objects)
 }
 
 fn find(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -253,12 +263,25 @@ fn read(path: &Path, budget: &mut ValueBudget) -> io::Result<Vec<Value>> {
 pub(super) fn values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, String> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, None | Some(b'{' | b'[')) {
-        let value = budget.parse(bytes).map_err(|error| error.to_string())?;
-        return match budget.has_repeated_key() {
-            true => Err(REPEATED.to_owned()),
-            false => Ok(vec![value]),
+        return match budget.parse(bytes) {
+            Ok(_) if budget.has_repeated_key() => Err(REPEATED.to_owned()),
+            Ok(value) => Ok(vec![value]),
+            // Documents of JSON, or YAML that begins so.
+            Err(error @ ValueError::NotJson { .. }) if first.is_some() => {
+                let values = yaml_values(bytes, budget);
+                let values = values.or_else(|why| flow(bytes, budget).ok_or(why));
+                values.map_err(|why| match why.starts_with(REPEATED) {
+                    true => why,
+                    false => error.to_string(),
+                })
+            }
+            Err(error) => Err(error.to_string()),
         };
     }
+    yaml_values(bytes, budget)
+}
+
+fn yaml_values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is neither JSON nor YAML".to_owned())?;
     let limits = ReadLimits {
         file_bytes: LARGEST,
@@ -284,6 +307,14 @@ pub(super) fn values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value
             .map_err(|error| error.to_string())
     });
     counted.collect()
+}
+
+/// A document of YAML that begins with a brace, which the reader of manifests takes for JSON. A repeated key is an error.
+fn flow(bytes: &[u8], budget: &mut ValueBudget) -> Option<Vec<Value>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let json = yaml::parse_configuration(text).ok()??.to_json();
+    let value = budget.parse(json.to_string().as_bytes()).ok()?;
+    Some(vec![value])
 }
 
 /// The kinds in a file's name: `kubectl get` writes an empty list without the kind of its objects. As in a report (`core_Pod`,

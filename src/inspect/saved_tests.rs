@@ -165,6 +165,43 @@ fn everything_that_cannot_be_read_is_named_without_quoting_it() {
 }
 
 #[test]
+fn of_a_broken_list_only_the_kind_in_its_name_is_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    let pod = r#"{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a","namespace":"x"}}]}"#;
+    write("core_Pod.json", pod);
+    write("nodes.json", &pod.replace("Pod", "Node"));
+    write("pods.yaml", "items: [\nkind: s3cret");
+    let objects = saved(directory.path()).unwrap().objects;
+    assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), 1);
+    // The whole list also had the pod of the other file, perhaps.
+    let why = objects.all(ObjectKind::POD).unwrap_err().to_string();
+    assert!(
+        why.contains("pods.yaml: it is neither JSON nor YAML"),
+        "{why}"
+    );
+    assert!(!why.contains("s3cret"), "{why}");
+    // This one may have objects of any kind.
+    write("all.yaml", "items: [\nkind: s3cret");
+    let errors = saved(directory.path()).unwrap_err();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+}
+
+#[test]
+fn yaml_may_begin_with_a_brace_and_have_documents_of_json() {
+    let list = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: {name: n1}}]}\n";
+    let one = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}"#;
+    let two = format!("{one}\n---\n{}\n", one.replace("n1", "n2"));
+    for (text, nodes) in [(list, 1), (two.as_str(), 2)] {
+        let objects = saved_in("saved", text.as_bytes()).unwrap().objects;
+        assert_eq!(objects.all(ObjectKind::NODE).unwrap().len(), nodes);
+    }
+    assert!(saved_in("saved", b"{kind: List, kind: List, items: []}").is_err());
+    let error = saved_in("saved", b"{\"kind\": \"List\", \"items\": [").unwrap_err();
+    assert!(error.contains("it is not JSON"), "{error}");
+}
+
+#[test]
 fn a_file_that_is_too_large_is_named_and_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let file = fs::File::create(directory.path().join("a.json")).unwrap();
