@@ -5,6 +5,7 @@
 //! unless it says from which release of Harvester on. The rules were compared with the functions themselves on 1,645 generated objects.
 
 mod domain;
+mod harvester;
 mod networks;
 mod storage;
 
@@ -55,6 +56,9 @@ pub(crate) fn judge(
         if let Some(machine) = template.get("spec") {
             judged.machine(machine, has(spec, "instancetype"));
             judged.data_volume_templates(spec, machine);
+            if judged.on_harvester {
+                judged.of_harvester(object, machine);
+            }
         }
     }
     judged.problems

@@ -294,6 +294,50 @@ fn what_harvester_or_a_release_changes_is_judged_by_it() {
 }
 
 #[test]
+fn harvester_s_own_labels_annotations_and_times_have_its_values() {
+    let on = |metadata: &str, release| {
+        let named = "metadata: {name: web, namespace: lab";
+        let text = WHOLE.replacen(named, &format!("{named}, {metadata}"), 1);
+        assert_ne!(text, WHOLE);
+        fields(&text, Platform::Harvester, Some(release)).concat()
+    };
+    let reserved =
+        |amount: &str| format!("annotations: {{harvesterhci.io/reservedMemory: '{amount}'}}");
+    for right in ["", "256Mi", "3Gi"] {
+        assert_eq!(on(&reserved(right), "v1.8.2"), "", "{right}");
+    }
+    for wrong in ["4Gi", "5Gi", "-1Mi", "256MB"] {
+        let found = on(&reserved(wrong), "v1.4.0");
+        let field = "metadata.annotations[harvesterhci.io/reservedMemory]: ";
+        assert!(found.starts_with(field), "{wrong}: {found}");
+    }
+    let guest = "memory: {guest: 3Gi}\n        cpu: {cores: 2";
+    let with_guest = WHOLE.replacen("cpu: {cores: 2", guest, 1);
+    let with_guest = |amount: &str, release| {
+        let named = "metadata: {name: web, namespace: lab";
+        let text = with_guest.replacen(named, &format!("{named}, {}", reserved(amount)), 1);
+        fields(&text, Platform::Harvester, Some(release)).len()
+    };
+    assert_eq!(with_guest("1Gi", "v1.6.0"), 0);
+    assert_eq!(with_guest("1025Mi", "v1.6.0"), 1);
+    assert_eq!(with_guest("1025Mi", "v1.5.2"), 0);
+    let strategy =
+        |word: &str| format!("labels: {{harvesterhci.io/maintain-mode-strategy: {word}}}");
+    assert_eq!(on(&strategy("Shutdown"), "v1.8.0"), "");
+    assert_eq!(on(&strategy("Reboot"), "v1.7.1"), "");
+    assert!(on(&strategy("Reboot"), "v1.8.0").contains("ShutdownAndRestartAfterEnable"));
+    let grace = |seconds: &str| {
+        let text = WHOLE.replacen(
+            "hostname: web",
+            &format!("terminationGracePeriodSeconds: {seconds}"),
+            1,
+        );
+        fields(&text, Platform::Harvester, Some("v1.4.0")).len()
+    };
+    assert_eq!((grace("0"), grace("-1")), (0, 1));
+}
+
+#[test]
 fn a_probe_over_the_network_needs_the_network_of_pods() {
     let lan = WHOLE
         .replace("      - {name: pods, pod: {}}\n", "")
