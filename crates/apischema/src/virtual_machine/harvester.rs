@@ -1,11 +1,13 @@
 //! What Harvester's own webhook refuses (`pkg/webhook/resources/virtualmachine/validator.go`, v1.4.0 to v1.8.2).
 
+use serde_json::Value;
 use windrow_model::manifest::{Node, Object};
-use windrow_model::quantity::milli;
+use windrow_model::quantity::{is_quantity, milli};
 
 use super::Judged;
 
 const RESERVED: &str = "harvesterhci.io/reservedMemory";
+const CLAIMS: &str = "harvesterhci.io/volumeClaimTemplates";
 const STRATEGY: &str = "harvesterhci.io/maintain-mode-strategy";
 /// `MaintenanceModeStrategyValidValues`.
 const STRATEGIES: [&str; 4] = [
@@ -33,6 +35,13 @@ impl Judged {
                 &format!("metadata.labels[{STRATEGY}]"),
                 &STRATEGIES,
             );
+        }
+        let annotations = object.node.at(&["metadata", "annotations"]);
+        if let Some(claims) = annotations.and_then(|all| all.get(CLAIMS))
+            && let Some(text) = claims.as_str().filter(|text| !text.is_empty())
+            && let Err(why) = are_claims(text)
+        {
+            self.add(claims, &format!("metadata.annotations[{CLAIMS}]"), why);
         }
         self.reserved_memory(object, machine);
     }
@@ -69,4 +78,26 @@ impl Judged {
         };
         self.add(node, &format!("metadata.annotations[{RESERVED}]"), why);
     }
+}
+
+/// checkVolumeClaimTemplatesAnnotation.
+fn are_claims(text: &str) -> Result<(), &'static str> {
+    let claims: Vec<Value> = match serde_json::from_str(text) {
+        Ok(Value::Null) => Vec::new(),
+        Ok(Value::Array(claims)) => claims,
+        _ => return Err("it is not a JSON list of claims"),
+    };
+    for claim in claims {
+        let name = claim.pointer("/metadata/name").and_then(Value::as_str);
+        if name.is_none_or(str::is_empty) {
+            return Err("a claim in it has no `metadata.name`");
+        }
+        let size = claim.pointer("/spec/resources/requests/storage");
+        if let Some(size) = size.and_then(Value::as_str)
+            && !is_quantity(size)
+        {
+            return Err("the `storage` of a claim in it is not a quantity, like 10Gi");
+        }
+    }
+    Ok(())
 }
