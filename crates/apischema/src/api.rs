@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::release::minor;
-use crate::{harvester_network, harvester_setting, virtual_machine};
+use crate::release::{MinorRelease, minor};
+use crate::{harvester_kinds, harvester_network, harvester_setting, virtual_machine};
 use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
@@ -109,7 +109,12 @@ impl ApiCheck {
             self.kinds.extend(CustomKind::read(object));
             self.across.add(object, shown);
             if is_built_in_group(&object.id.group) {
-                let problems = check(object, self.minors);
+                let mut problems = check(object, self.minors);
+                let release = self.minor_release();
+                add_new(
+                    &mut problems,
+                    harvester_kinds::judge(object, self.platform, release),
+                );
                 self.take(object, problems, shown, before);
             } else {
                 self.custom.push((object.clone(), shown.clone()));
@@ -185,11 +190,17 @@ impl ApiCheck {
                 places.push(shown.at(Some(object.line)));
             }
             problems.retain(|problem| !virtual_machine::is_corrected(&object, problem));
-            let release = self.release.as_deref().and_then(minor);
+            if let Some(why) = harvester_kinds::why_unjudged(&object, self.platform)
+                && is_defined
+            {
+                let places = unjudged.entry((kind.clone(), why)).or_default();
+                places.push(shown.at(Some(object.line)));
+            }
+            let release = self.minor_release();
             let of_machine = virtual_machine::judge(&object, self.platform, release);
-            let is_new = |one: &Problem| !problems.iter().any(|it| it.line == one.line);
-            let of_machine: Vec<Problem> = of_machine.into_iter().filter(is_new).collect();
-            problems.extend(of_machine);
+            add_new(&mut problems, of_machine);
+            let of_kind = harvester_kinds::judge(&object, self.platform, release);
+            add_new(&mut problems, of_kind);
             if self.platform == Some(Platform::Harvester) {
                 problems.extend(harvester_network::judge(&object, release));
                 problems.extend(harvester_setting::judge(&object, release));
@@ -229,6 +240,11 @@ impl ApiCheck {
         }
     }
 
+    /// Harvester's.
+    fn minor_release(&self) -> Option<MinorRelease> {
+        self.release.as_deref().and_then(minor)
+    }
+
     /// The definition of a kind, if the files have exactly one.
     fn definition_of(&self, kind: &GroupKind) -> Option<&CustomKind> {
         let mut all = self.kinds.iter().filter(|one| one.kind() == kind);
@@ -253,6 +269,12 @@ impl ApiCheck {
             self.findings.push(finding(object, &problem, shown));
         }
     }
+}
+
+/// Adds problems of lines that have none yet.
+fn add_new(problems: &mut Vec<Problem>, mut others: Vec<Problem>) {
+    others.retain(|one| !problems.iter().any(|it| it.line == one.line));
+    problems.extend(others);
 }
 
 /// The missing fields and wrong types that every release refuses. Another release may have more fields and values.

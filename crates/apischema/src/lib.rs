@@ -23,6 +23,7 @@ mod cross_check;
 mod custom;
 mod enforced;
 mod formats;
+mod harvester_kinds;
 mod harvester_network;
 mod harvester_setting;
 mod immutable;
