@@ -216,6 +216,11 @@ impl ApiCheck {
         };
         let refusals = self.across.refusals(&self.ranges, &is_taken);
         self.findings.extend(refusals.findings);
+        if self.platform == Some(Platform::Harvester) {
+            let (findings, looked_up) = self.across.of_harvester(self.minor_release(), &is_taken);
+            self.findings.extend(findings);
+            unjudged_values.extend(looked_up);
+        }
         let (findings, unknown_names) = self.across.finish(self.platform);
         self.findings.extend(findings);
         let refused = self.answers.into_iter().filter_map(|(id, answers)| {

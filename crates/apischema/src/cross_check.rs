@@ -6,6 +6,7 @@
 
 mod accounts;
 mod duplicates;
+mod harvester;
 mod limits;
 mod node_labels;
 mod pod_security;
@@ -21,6 +22,7 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet};
 
 use duplicates::Duplicates;
+use harvester::Harvester;
 use limits::Limits;
 use pod_security::PodSecurity;
 use policies::Policies;
@@ -38,6 +40,8 @@ use windrow_plan::kubernetes::is_default_cluster_role;
 use windrow_plan::rke2::{PACKAGED, ServiceRanges};
 use windrow_plan::rules::Platform;
 use windrow_plan::{Installing, installing};
+
+use crate::MinorRelease;
 
 /// The references and declarations of all files, collected one object after the other.
 #[derive(Debug, Default)]
@@ -68,6 +72,7 @@ pub(super) struct CrossCheck {
     pod_security: PodSecurity,
     duplicates: Duplicates,
     taken: Taken,
+    harvester: Harvester,
     limits: Limits,
     policies: Policies,
     /// Objects without a name, which are new ones each time.
@@ -122,6 +127,7 @@ impl CrossCheck {
         self.pod_security.add(object, &namespace, shown);
         self.duplicates.add(object, shown);
         self.taken.add(object, shown);
+        self.harvester.add(object, &namespace, shown);
         self.limits.add(object, &namespace, shown);
         self.policies.add(object, shown);
         if object.is_name_generated() {
@@ -195,6 +201,15 @@ impl CrossCheck {
         all.extend(self.policies.finish());
         all.without_pods.extend(self.without_values.clone());
         all
+    }
+
+    /// What Harvester's webhooks refuse because of other objects, and what they look up elsewhere.
+    pub(super) fn of_harvester(
+        &self,
+        release: Option<MinorRelease>,
+        is_taken: &impl Fn(&ObjectRef) -> bool,
+    ) -> (Vec<Finding>, Vec<NotChecked>) {
+        self.harvester.finish(release, is_taken)
     }
 
     /// Adds the values of a HelmChart or HelmChartConfig. The chart is not installed if Helm cannot read them.

@@ -17,9 +17,10 @@ use windrow_plan::SourceMap;
 use windrow_plan::knowledge::is_platforms_namespace;
 use windrow_plan::kubernetes::is_built_in_group;
 
+pub(super) use self::facts::bridge_network;
 use self::facts::{
-    CLUSTER_NETWORK, asked_ports, bridge_network, creates_nothing, is_of_running, labels_of,
-    shown_name, writes_secrets,
+    CLUSTER_NETWORK, asked_ports, creates_nothing, is_of_running, labels_of, shown_name,
+    writes_secrets,
 };
 use super::accounts::is_platforms_account;
 use super::finding;

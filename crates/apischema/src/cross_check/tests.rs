@@ -1,3 +1,4 @@
+mod harvester;
 mod nodes;
 mod refusals;
 

@@ -64,7 +64,7 @@ impl Judged {
     }
 }
 
-fn is_exempt(object: &Object) -> bool {
+pub(crate) fn is_exempt(object: &Object) -> bool {
     let annotation = object.annotation(EXEMPT_FROM_INTERVALS);
     annotation.is_some_and(|(value, _)| !value.is_empty())
 }
@@ -85,6 +85,54 @@ fn is_too_often(cron: &str) -> bool {
     }
     let first = words_as_numbers(cron).split_whitespace().next();
     first.is_some_and(|minutes| numbers(minutes, 59).len() > 1)
+}
+
+/// When the VM of a schedule is saved.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Day of the month, month and day of the week, as written.
+    days: Vec<String>,
+    /// One in each hour.
+    minutes_of_day: BTreeSet<u32>,
+}
+
+impl Runs {
+    /// None for a schedule that is not of this form.
+    pub(crate) fn of(object: &Object) -> Option<Self> {
+        let cron = object.node.at(&["spec", "cron"])?.as_str()?;
+        let is_read = error(cron).is_none() && !cron.starts_with("@every");
+        let fields: Vec<&str> = words_as_numbers(cron).split_whitespace().collect();
+        let [minute, hours, days @ ..] = &fields[..] else {
+            return None;
+        };
+        let minutes = numbers(minute, 59);
+        let minute = minutes.first().filter(|_| is_read && minutes.len() == 1)?;
+        let hours = numbers(hours, 23).into_iter();
+        Some(Self {
+            days: days
+                .iter()
+                .map(|day| day.to_lowercase().replace('?', "*"))
+                .collect(),
+            minutes_of_day: hours.map(|hour| hour * 60 + minute).collect(),
+        })
+    }
+
+    /// CalculateCronOffset: the same interval, and less than 10 minutes between them. Around midnight only if both run every day.
+    pub(crate) fn are_close_to(&self, other: &Self) -> bool {
+        const DAY: u32 = 24 * 60;
+        let is_every_day = self.days.iter().all(|day| day == "*");
+        self.days == other.days
+            && (0..10).any(|apart| {
+                let is_shift = |from: &Self, to: &Self| {
+                    let later = from.minutes_of_day.iter().map(|minute| minute + apart);
+                    let later: BTreeSet<u32> = later
+                        .map(|minute| if is_every_day { minute % DAY } else { minute })
+                        .collect();
+                    later == to.minutes_of_day
+                };
+                is_shift(self, other) || is_shift(other, self)
+            })
+    }
 }
 
 /// The words that stand for a schedule, written out.

@@ -3,7 +3,8 @@
 //! Sources: harvester/harvester v1.4.0 to v1.8.2, `pkg/webhook/resources/NAME/validator.go` (images from v1.5 on:
 //! `pkg/image/common/validator.go`); kubevirt/containerized-data-importer v1.61.0 (Harvester v1.5) to v1.64.0 (v1.8),
 //! `pkg/apiserver/webhooks/{datavolume-validate,util}.go`; longhorn/longhorn-manager v1.7.2 (Harvester v1.4) to v1.11.2 (v1.8),
-//! `webhook/resources`. A rule is the same in all of these unless it says from which release of Harvester on.
+//! `webhook/resources`. A rule is the same in all of these unless it says from which release of Harvester on. What needs other objects
+//! of the files is in `cross_check/harvester.rs`.
 
 mod backup;
 mod data_volume;
@@ -13,6 +14,8 @@ mod others;
 mod recurring_job;
 mod storage_class;
 
+pub(crate) use backup::{Runs, is_exempt};
+pub(crate) use storage_class::SECRETS as ENCRYPTION_SECRETS;
 use windrow_model::manifest::{Node, Object};
 use windrow_plan::rules::Platform;
 
@@ -50,7 +53,7 @@ pub(crate) fn judge(
     judged.problems
 }
 
-const GROUP: &str = "harvesterhci.io";
+pub(crate) const GROUP: &str = "harvesterhci.io";
 
 /// Why an object is judged only in part, if a webhook has more rules than these. Kinds of `harvester_network` and `harvester_setting`
 /// have their own entries.

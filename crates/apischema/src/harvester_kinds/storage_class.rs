@@ -195,7 +195,7 @@ impl Judged {
 }
 
 /// The names and namespaces of the Secret of an encrypted class.
-pub(super) const SECRETS: [[&str; 2]; 3] = [
+pub(crate) const SECRETS: [[&str; 2]; 3] = [
     [
         "csi.storage.k8s.io/provisioner-secret-name",
         "csi.storage.k8s.io/provisioner-secret-namespace",

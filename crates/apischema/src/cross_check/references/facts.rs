@@ -21,7 +21,7 @@ pub(super) fn creates_nothing(group: &str, kind: &str) -> bool {
 }
 
 /// The cluster network of a NetworkAttachmentDefinition of Harvester's form: `data` of the bridge data-br.
-pub(super) fn bridge_network(node: &Node) -> Option<(String, u32)> {
+pub(in crate::cross_check) fn bridge_network(node: &Node) -> Option<(String, u32)> {
     let config = node.at(&["spec", "config"])?;
     let value: serde_json::Value = serde_json::from_str(config.as_str()?).ok()?;
     let bridge = value.get("bridge")?.as_str()?.strip_suffix("-br")?;
