@@ -5,6 +5,7 @@
 //! unknown.
 
 mod accounts;
+mod charts;
 mod duplicates;
 mod harvester;
 mod limits;
@@ -61,8 +62,8 @@ pub(super) struct CrossCheck {
     values: Vec<Finding>,
     /// Single objects' texts that no rule judges.
     unjudged: Vec<NotChecked>,
-    /// Charts with values that Helm cannot read, and their Jobs.
-    without_values: BTreeMap<ObjectRef, String>,
+    /// Charts that Helm cannot install, and their Jobs.
+    not_installed: BTreeMap<ObjectRef, String>,
     /// Charts of these files with the names of RKE2's.
     replaced: Vec<(String, Finding)>,
     /// RKE2's charts that its configuration disables.
@@ -147,14 +148,14 @@ impl CrossCheck {
                 self.accounts.entry(name).or_default().push(place);
             }
             ("helm.cattle.io", "HelmChart") => {
-                self.judge_values(object, shown);
+                self.judge_chart(object, shown, charts::uninstallable(object, shown));
                 self.replaced
                     .extend(values::replaces_packaged(object, shown));
                 self.charts.insert(name);
             }
             ("harvesterhci.io", "Addon") => self.values.extend(values::addon(object, shown)),
             ("helm.cattle.io", "HelmChartConfig") => {
-                self.judge_values(object, shown);
+                self.judge_chart(object, shown, None);
                 let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
                 self.configs.push((id.to_string(), name, shown.at(line)));
             }
@@ -199,7 +200,7 @@ impl CrossCheck {
         let are_changed = self.pod_security.are_changed();
         all.extend(self.limits.finish(are_changed, has_installer, is_taken));
         all.extend(self.policies.finish());
-        all.without_pods.extend(self.without_values.clone());
+        all.without_pods.extend(self.not_installed.clone());
         all
     }
 
@@ -212,11 +213,18 @@ impl CrossCheck {
         self.harvester.finish(release, is_taken)
     }
 
-    /// Adds the values of a HelmChart or HelmChartConfig. The chart is not installed if Helm cannot read them.
-    fn judge_values(&mut self, object: &Object, shown: &SourceMap) {
-        let found = values::judge(object, shown);
+    /// Adds the findings on the values of a HelmChart or HelmChartConfig, and why the chart itself is `uninstallable`. With either,
+    /// its Job has no effect.
+    fn judge_chart(&mut self, object: &Object, shown: &SourceMap, uninstallable: Option<Finding>) {
+        let mut found = values::judge(object, shown);
         let invalid = |finding: &Finding| finding.code == Code::ChartValuesInvalid;
-        if found.iter().any(invalid) {
+        let why = match (&uninstallable, found.iter().any(invalid)) {
+            (Some(_), _) => Some("Helm cannot install it"),
+            (None, true) => Some("Helm cannot read its values"),
+            (None, false) => None,
+        };
+        found.extend(uninstallable);
+        if let Some(why) = why {
             let job = ObjectRef {
                 group: "batch".into(),
                 kind: "Job".into(),
@@ -224,8 +232,7 @@ impl CrossCheck {
                 name: format!("helm-install-{}", object.id.name).into(),
             };
             for object in [in_cluster(object), job] {
-                let why = "Helm cannot read its values".to_owned();
-                self.without_values.insert(object, why);
+                self.not_installed.insert(object, why.to_owned());
             }
         }
         self.values.extend(found);

@@ -1,3 +1,4 @@
+mod charts;
 mod harvester;
 mod nodes;
 mod refusals;
@@ -30,8 +31,7 @@ fn found(text: &str, platform: Option<Platform>) -> Vec<String> {
         .collect()
 }
 
-const CHART: &str =
-    "---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a}\nspec: {chart: a}\n";
+const CHART: &str = "---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a}\nspec: {chart: a, repo: 'https://charts.example.org'}\n";
 
 fn bound(role: &str) -> String {
     format!(

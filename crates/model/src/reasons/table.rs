@@ -163,6 +163,10 @@ reasons! {
             "Helm cannot read the values of {object}: {why}"
             "Fix this line. Until then the chart's Job fails and is retried without end."
             "2f614839488f4ec4bacfb912edfa7ce6";
+        ChartNotInstallable "chart-not-installable" Error
+            "{object} can never be installed: {why}"
+            "Fix this line. Until then the chart's Job is refused, or fails and is retried without end."
+            "9ef6f9a0be6b45c9906f24576f17aca4";
         ChartValueIgnored "chart-value-ignored" Warning
             "{object} sets the value `{key}`, and no chart reads a key with a dot at the top of its values"
             "Nest the keys: write `replicaCount` below `controller` in place of `controller.replicaCount`. Only `helm --set` reads dots as nesting."
