@@ -8,6 +8,7 @@ mod beside;
 mod commands;
 mod content;
 mod extracted;
+mod hidden;
 mod ignition;
 mod image_builder;
 mod oem;
@@ -113,6 +114,7 @@ fn take(source: &str, text: &str, limits: &ReadLimits, beside: &dyn FilesBeside)
         extraction.problems.extend(types::tags(&tags));
         extraction.problems.extend(owners::problems(&root));
     }
+    extraction.problems.extend(hidden::problems(kind, &root));
     let mut taker = Extractor::new(source, text, limits, beside, &mut extraction);
     match kind {
         FileKind::Manifests => {}

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use windrow_model::reasons::Code;
 
+use super::taker::is_true;
 use super::{Node, Problem};
 
 /// Names that images have before cloud-init runs.
@@ -71,12 +72,6 @@ pub(super) fn problems(root: &Node) -> Vec<Problem> {
             })
         })
         .collect()
-}
-
-/// `cloudinit/util.py`, translate_bool.
-fn is_true(value: &Node) -> bool {
-    let text = value.as_str().unwrap_or_default().to_ascii_lowercase();
-    value.as_bool() == Some(true) || ["true", "1", "on", "yes"].contains(&text.trim())
 }
 
 /// The name of a user, or of a group: a text, `name`, or the only key.

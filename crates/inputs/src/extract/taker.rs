@@ -389,7 +389,7 @@ fn resembles_manifest(content: &[u8]) -> bool {
 }
 
 /// cloud-init's `util.get_cfg_option_bool` (26.2), which accepts a text in any case.
-fn is_true(value: &Node) -> bool {
+pub(super) fn is_true(value: &Node) -> bool {
     match &value.value {
         NodeValue::Bool(is_true) => *is_true,
         NodeValue::Number(number) => number.as_i64() == Some(1),

@@ -363,6 +363,10 @@ reasons! {
             "RKE2 does not read {path}: {why}"
             "Nothing to do if you set the file aside on purpose. Otherwise end its name in .yaml, .yml or .json."
             "8042a258ef0746538060c7fed170fa70";
+        FileHidden "file-hidden" Error
+            "{path} is hidden by the mount at {mount}: {why}"
+            "Write the file onto the mounted filesystem. RKE2 sees an empty directory in its place."
+            "959ef4b2086a437ca20e945991bfbebc";
         FileModeUnintended "file-mode-unintended" Warning
             "the permissions {value} are a decimal number, so the file gets the mode {mode}"
             "Write a zero in front, for example 0600. Some programs refuse a file with this mode, others never notice it."
