@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::runtime::Runtime;
 use windrow_harvester::incidents::OwnNode;
-use windrow_harvester::objects::Objects;
+use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::manifest::GroupKind;
 
 use super::document::now;
@@ -185,6 +185,15 @@ impl ObjectSource {
 
     pub(super) fn is_live(&self) -> bool {
         self.from.is_none()
+    }
+
+    /// Whether it is saved data without any list of objects.
+    pub(super) fn is_empty_input(&self, objects: &Objects) -> bool {
+        let is_absent = |kind: &ObjectKind| {
+            let listed = objects.list(&kind.group_kind());
+            listed.is_err_and(|why| why.is_not_in_input())
+        };
+        !self.is_live() && ObjectKind::ALL.iter().all(is_absent)
     }
 
     /// The objects of kinds that are only known by name; from a saved cluster, the saved objects.

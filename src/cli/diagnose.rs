@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use windrow_harvester::incidents::{
-    OwnNode, add_own, kinds_of, look_at_own, look_by_rules, look_for_symptoms, rules_for,
-    summed_up, upgrade_in_words,
+    DetectorResult, OwnNode, add_own, kinds_of, look_at_own, look_by_rules, look_for_symptoms,
+    rules_for, summed_up, upgrade_in_words,
 };
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
@@ -105,7 +105,16 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             Err(exit) => return Ok(exit),
         }
     }
+    let nowhere = args.from.is_empty_input(&objects);
+    let needs_objects =
+        |result: &DetectorResult| matches!(&result.found, Err(why) if why.is_not_in_input());
+    let without_objects = looked.extract_if(.., |result| nowhere && needs_objects(result));
+    let skipped = without_objects.count();
     let mut found = summed_up(looked, at);
+    if skipped > 0 {
+        let line = format!("{skipped} checks skipped: the input contains no cluster objects");
+        found.unknown.insert(0, line);
+    }
     found.upgrade = upgrade_in_words(&objects, at);
     found.skipped.extend(notes);
     if let Some(why) = unread.take() {

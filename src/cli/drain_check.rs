@@ -49,9 +49,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let node = match args.node.or_else(|| own_node(&objects, context)) {
         Some(node) => node,
         None => {
-            let names: Vec<&str> = nodes(&objects).collect();
-            eprintln!("windrow: which node? There are: {}", names.join(", "));
-            return Ok(Exit::Usage);
+            return Ok(which_node(&objects));
         }
     };
     if objects.all(ObjectKind::NODE).is_ok() && !nodes(&objects).any(|name| name == node) {
@@ -68,6 +66,21 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         .render(&checked, || drain_table(&checked, style()))?;
     print_whole(&text)?;
     Ok(exit(checked.drain))
+}
+
+/// Prints the choice of nodes, or why there is none.
+fn which_node(objects: &Objects) -> Exit {
+    match objects.all(ObjectKind::NODE) {
+        Err(why) => eprintln!("windrow: no node to check: {why}"),
+        Ok([]) => eprintln!("windrow: no node to check: the list of nodes is empty"),
+        Ok(_) => {
+            let names: Vec<&str> = nodes(objects).collect();
+            let names = names.join(", ");
+            eprintln!("windrow: which node? There are: {names}; `--all` checks each of them");
+            return Exit::Usage;
+        }
+    }
+    Exit::Unknown
 }
 
 fn exit(drain: Drain) -> Exit {

@@ -22,8 +22,19 @@ pub(super) fn write_checks<E: Display>(
         .iter()
         .partition(|row| row.outcome == CheckOutcome::NotChecked);
     rows.sort_by_key(|row| row.outcome);
+    let without_lists = rows.extract_if(.., |row| has_no_lists(row)).count();
     for row in rows {
         write_row(&mut out, row, style);
+    }
+    if without_lists > 0 {
+        let checks = if without_lists == 1 {
+            "check"
+        } else {
+            "checks"
+        };
+        let unknown = outcome_word(CheckOutcome::Unknown, style);
+        let line = "skipped: the lists that they need are not in the input";
+        let _ = writeln!(out, "{unknown}  {without_lists} {checks} {line}");
     }
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for row in skipped {
@@ -45,7 +56,10 @@ pub(super) fn write_checks<E: Display>(
 /// The last line: the word of the verdict and a sentence, in the colour of the verdict.
 pub(super) fn write_verdict(out: &mut String, verdict: CheckOutcome, text: &str, style: Style) {
     let line = format!("{}: {text}", word(verdict));
-    let _ = writeln!(out, "\n{}", paint(verdict, &line, style));
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}", paint(verdict, &line, style));
 }
 
 /// The word of an outcome, in a column of one width.
@@ -74,6 +88,19 @@ pub(super) fn word(outcome: CheckOutcome) -> &'static str {
     }
 }
 
+/// Whether a check has nothing to say, except that saved data lacks the lists that it needs.
+fn has_no_lists<E>(row: &CheckRow<E>) -> bool {
+    let is_silent = row.problems.is_empty() && row.warnings.is_empty() && row.found.is_empty();
+    let mut reasons = row.unknown.iter();
+    row.outcome == CheckOutcome::Unknown
+        && is_silent
+        && !row.unknown.is_empty()
+        && reasons.all(|why| why.ends_with(NOT_IN_INPUT))
+}
+
+/// How the reason ends if saved data has no list of a kind.
+const NOT_IN_INPUT: &str = "is not in the input";
+
 fn write_row<E: Display>(out: &mut String, row: &CheckRow<E>, style: Style) {
     let outcome = match row.outcome {
         // It has no effect on the verdict.
@@ -100,5 +127,47 @@ fn write_row<E: Display>(out: &mut String, row: &CheckRow<E>, style: Style) {
 fn detail(out: &mut String, text: &str, indent: usize, style: Style) {
     for line in wrap(&printable(text), style.width.saturating_sub(indent)) {
         let _ = writeln!(out, "{}", style.dim(&format!("{:indent$}{line}", "")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_harvester::objects::{ObjectKind, Objects};
+
+    use super::*;
+
+    #[test]
+    fn a_check_whose_lists_are_not_in_the_input_is_only_counted() {
+        let absent = Objects::default().all(ObjectKind::NODE).unwrap_err();
+        let row = |name: &str, unknown: &str| CheckRow::<String> {
+            check: name.to_owned(),
+            section: None,
+            outcome: CheckOutcome::Unknown,
+            optional: false,
+            rule: "a rule".to_owned(),
+            says: None,
+            problems: Vec::new(),
+            more: 0,
+            warnings: Vec::new(),
+            found: Vec::new(),
+            unknown: vec![unknown.to_owned()],
+            advice: None,
+        };
+        let list = CheckList {
+            verdict: CheckOutcome::Unknown,
+            checks: vec![
+                row("absent", &absent.to_string()),
+                row(
+                    "also-absent",
+                    "1 check skipped: ConfigMap is not in the input",
+                ),
+                row("refused", "Node could not be listed: forbidden"),
+            ],
+            not_checked: Vec::new(),
+        };
+        let text = write_checks("Head", &list, None, Style::default());
+        assert!(text.contains("2 checks skipped"), "{text}");
+        assert!(text.contains("refused: a rule"), "{text}");
+        assert!(!text.contains("absent:"), "{text}");
     }
 }

@@ -9,19 +9,37 @@ use super::table::Style;
 use super::text::wrap;
 use crate::printable::printable;
 
-/// The upgrade that runs, and the findings, the worst first, each with its evidence, why it lasts and what to do.
+/// The result, the upgrade that runs, and the findings, the worst first, each with its evidence, why it lasts and what to do.
 pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = String::new();
+    let (symptoms, incidents): (Vec<_>, Vec<_>) = diagnosis
+        .findings
+        .iter()
+        .partition(|finding| finding.unexplained);
+    let counted = |count: usize, noun: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        many => Some(format!("{many} {noun}s")),
+    };
+    let counts = [
+        counted(incidents.len(), "known incident"),
+        counted(symptoms.len(), "problem")
+            .map(|problems| format!("{problems} without a known cause")),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let verdict = match (counts.is_empty(), diagnosis.unknown.is_empty()) {
+        (true, true) if diagnosis.skipped.is_empty() => style.good("No known incident."),
+        (true, true) => style.good("No known incident in the kinds that were checked."),
+        (true, false) => style.waiting("No known incident found, but some checks could not run."),
+        (false, _) => style.bad(&format!("{}.", counts.join(", "))),
+    };
+    let _ = writeln!(out, "{verdict}\n");
     for (number, line) in diagnosis.upgrade.iter().enumerate() {
         paragraph(&mut out, line, if number == 0 { 0 } else { 2 }, style.width);
     }
     if !diagnosis.upgrade.is_empty() {
         out.push('\n');
     }
-    let (symptoms, incidents): (Vec<_>, Vec<_>) = diagnosis
-        .findings
-        .iter()
-        .partition(|finding| finding.unexplained);
     for finding in &incidents {
         write_finding(&mut out, finding, style);
     }
@@ -43,24 +61,8 @@ pub fn diagnosis_table(diagnosis: &Diagnosis, style: Style) -> String {
         }
         out.push('\n');
     }
-    let counted = |count: usize, noun: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {noun}")),
-        many => Some(format!("{many} {noun}s")),
-    };
-    let counts = [
-        counted(incidents.len(), "known incident"),
-        counted(symptoms.len(), "problem")
-            .map(|problems| format!("{problems} without a known cause")),
-    ];
-    let counts: Vec<String> = counts.into_iter().flatten().collect();
-    let verdict = match (counts.is_empty(), diagnosis.unknown.is_empty()) {
-        (true, true) if diagnosis.skipped.is_empty() => style.good("No known incident."),
-        (true, true) => style.good("No known incident in the kinds that were checked."),
-        (true, false) => style.waiting("No known incident found, but some checks could not run."),
-        (false, _) => style.bad(&format!("{}.", counts.join(", "))),
-    };
-    let _ = writeln!(out, "{verdict}");
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     out
 }
 

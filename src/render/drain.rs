@@ -16,13 +16,15 @@ use crate::printable::printable;
 pub fn drain_table(check: &DrainCheck, style: Style) -> String {
     let mut out = String::new();
     let node = printable(&check.node);
-    let _ = writeln!(
-        out,
-        "{}: {} pods to evict, {} ignored",
-        style.strong(&format!("Drain of {node}")),
-        check.pods.len(),
-        check.ignored
-    );
+    let head = style.strong(&format!("Drain of {node}"));
+    // Without a list of pods there is no number of them.
+    let _ = match check.why.is_empty() {
+        true => {
+            let (pods, ignored) = (check.pods.len(), check.ignored);
+            writeln!(out, "{head}: {pods} pods to evict, {ignored} ignored")
+        }
+        false => writeln!(out, "{head}"),
+    };
     for pod in &check.pods {
         write_pod(&mut out, pod, style);
     }
@@ -71,12 +73,11 @@ pub fn drain_list_table(checked: &DrainCheckList, style: Style) -> String {
     let wide = names.max().unwrap_or_default();
     for check in &checked.nodes {
         let drain = outcome_word(verdict(check.drain), style);
-        let _ = writeln!(
-            out,
-            "{:wide$}  {drain}  {}",
-            printable(&check.node),
-            style.dim(&format!("{} pods to evict", check.pods.len()))
-        );
+        let counted = check.why.is_empty();
+        let pods = counted.then(|| format!("{} pods to evict", check.pods.len()));
+        let pods = style.dim(&pods.unwrap_or_default());
+        let line = format!("{:wide$}  {drain}  {pods}", printable(&check.node));
+        let _ = writeln!(out, "{}", line.trim_end());
         let decides = check.pods.iter().filter(|pod| pod.fate != PodFate::Goes);
         let decides = decides.map(|pod| format!("{}: {}", pod.pod, pod.why));
         let unread = (!check.why.is_empty()).then(|| check.why.clone());

@@ -344,3 +344,29 @@ fn the_archive_is_a_file_of_its_owner_named_after_host_and_time() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("another file with -o"), "{said}");
 }
+
+#[test]
+fn verbs_count_the_checks_that_an_archive_without_objects_leaves_out() {
+    let root = node();
+    let file = root.path().join("report.tar.gz");
+    report(root.path(), &["--output-file", file.to_str().unwrap()]);
+    for (verb, node, code, lines) in [
+        ("diagnose", None, 5, 1),
+        ("upgrade-check", None, 5, 1),
+        ("drain-check", Some("n1"), 5, 0),
+        ("drain-check", None, 5, 0),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .arg(verb)
+            .args(node)
+            .arg("--from")
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let counted = text.lines().filter(|line| line.contains("checks skipped"));
+        assert_eq!(counted.count(), lines, "{text}");
+        assert!(!text.contains("0 pods"), "{text}");
+    }
+}
