@@ -58,7 +58,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand installer" -l host -d 'T
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'The image\'s directory with `install` and `tree`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
-complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the one of the ISO that the inputs name, or else the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l reboot -d 'Restart a node (default: the first one) this long after power-on; can be repeated' -r
@@ -90,7 +90,7 @@ mermaid\t''
 svg\t'A picture'"
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l platform -d 'The platform of the manifests, if neither a Harvester configuration nor --harvester names it' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand plan" -l harvester -d 'Harvester\'s version [default: the one of the ISO that the inputs name, or else the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -l rules -d 'A directory or file with additional rule packs or knowledge; can be repeated' -r -F
@@ -99,7 +99,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand plan" -s q -l quiet -d '
 complete -c windrow -n "__fish_windrow_using_subcommand plan" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l platform -d 'The platform [default: the platform of the version, of the configuration, of the --from file, or of this node]' -r -f -a "harvester\t''
 rke2\t''"
-complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l harvester -d 'Harvester\'s version [default: the version in the --from file, then the image\'s version, then the newest known one]' -r
+complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l harvester -d 'Harvester\'s version [default: the version of the ISO that the configuration names, then the version in the --from file, then the image\'s, then the newest known one]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand preflight" -l role -d 'The role [default: the role in the configuration or in the --from file]' -r -f -a "server\t''
 worker\t''
 witness\t''"

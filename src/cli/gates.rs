@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             target: inputs
                 .version
                 .map_or(TargetVersion::Unknown, TargetVersion::Known),
-            because: "from the definition".to_owned(),
+            because: "from the configuration".to_owned(),
         },
         None => ResolvedVersion {
             target: TargetVersion::Unknown,

@@ -22,6 +22,7 @@ mod gates;
 pub mod help;
 mod hold;
 mod inputs;
+mod installed;
 mod installer;
 mod knowledge;
 mod manual;

@@ -15,6 +15,7 @@ use windrow_simulate::rehearse::check::CheckVerdict;
 use windrow_simulate::rehearse::proofs::switched_off;
 
 use super::inputs::{self, Inputs, NamedVersions, Versions, skipped_by};
+use super::installed::with_installed;
 use super::out::print_whole;
 use super::output::Output;
 use super::{Context, Exit, complain, style};
@@ -86,14 +87,16 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         complain(&errors);
         return Ok(Exit::Configuration);
     }
-    let is_harvester = inputs.harvester || args.versions.harvester.is_some();
+    let (named, other_releases) = with_installed(&args.versions, &inputs);
+    inputs.findings.extend(other_releases);
+    let is_harvester = inputs.harvester || named.harvester.is_some();
     let platform = args
         .platform
         .or(is_harvester.then_some(Platform::Harvester))
         .or(inputs.rke2.map(|_| Platform::Rke2))
         .or(loaded.settings.platform)
         .or_else(|| on_node.then(|| detect(&context.layout)).flatten());
-    let versions = Versions::new(&args.versions, &inputs, loaded.settings.platform);
+    let versions = Versions::new(&named, &inputs, loaded.settings.platform);
     let plan = plan_inputs(inputs, &rules, platform, &versions);
     print(&plan, args.output)?;
     Ok(exit_of(&plan))

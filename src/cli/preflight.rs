@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// The platform [default: the platform of the version, of the configuration, of the --from file, or of this node]
     #[arg(long, value_parser = platform(), value_name = "PLATFORM")]
     platform: Option<Platform>,
-    /// Harvester's version [default: the version in the --from file, then the image's version, then the newest known one]
+    /// Harvester's version [default: the version of the ISO that the configuration names, then the version in the --from file, then the image's, then the newest known one]
     #[arg(long, value_name = "VERSION", conflicts_with = "platform")]
     harvester: Option<HarvesterVersion>,
     /// The role [default: the role in the configuration or in the --from file]

@@ -63,6 +63,35 @@ fn the_example_passes_and_says_so_in_its_first_line() {
     assert!(text.contains(parts), "{text}");
 }
 
+#[test]
+fn the_release_of_the_iso_counts_and_another_one_on_the_command_line_is_reported() {
+    let differs = |report: &CheckReport| {
+        let mut findings = report.findings.iter();
+        findings.any(|found| found.finding.code == Code::ReleaseDiffers)
+    };
+    let release = |output: &Output| {
+        let text = said(output);
+        let (_, after) = text.split_once(" on Harvester ")?;
+        after.split([',', '\n']).next().map(str::to_owned)
+    };
+    let written = INSTALLED.replace("http://s/h.iso", "http://s/harvester-v1.7.1-amd64.iso");
+    let given = directory(&[("node.yaml", &written)]);
+    let path = given.path().join("node.yaml");
+    let boot = "kernel vmlinuz harvester.install.iso_url=http://s/harvester-v1.6.1-amd64.iso harvester.install.automatic=true\n";
+    let line = directory(&[("boot.ipxe", boot)]);
+    let line = line.path().join("boot.ipxe");
+    for (arguments, used, is_reported) in [
+        (vec![text(&path)], "v1.7.1", false),
+        (vec![text(&path), "--harvester", "v1.7.1"], "v1.7.1", false),
+        (vec![text(&path), "--harvester", "v1.8.2"], "v1.8.2", true),
+        (vec![text(&path), text(&line)], "v1.6.1", true),
+    ] {
+        let output = windrow(&[arguments.as_slice(), &["--details"]].concat());
+        assert_eq!(release(&output).as_deref(), Some(used), "{output:?}");
+        assert_eq!(differs(&report(&arguments).0), is_reported, "{arguments:?}");
+    }
+}
+
 /// What the installer of every release takes without a person.
 const INSTALLED: &str = "\
 scheme_version: 1

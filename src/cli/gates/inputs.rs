@@ -11,6 +11,7 @@ use windrow_model::reasons::Code;
 use windrow_plan::rke2::config::{ConfigLayer, Rke2ConfigFile, is_read};
 use windrow_plan::rke2::{KubeletFiles, Rke2Role};
 use windrow_plan::version::Version;
+use windrow_preflight::installer::of_configuration;
 use windrow_simulate::rehearse::membership::membership;
 
 use crate::cli::inputs::{
@@ -234,8 +235,10 @@ impl GateInputs {
     fn carried(&mut self, shown: &str, text: &str, extraction: Extraction) {
         say_how_read(shown, text, &extraction);
         let version = extraction.rke2_version.as_deref();
+        let of_release = || of_configuration(shown, text)?.version.rke2();
         self.version = version
             .and_then(|version| version.parse().ok())
+            .or_else(of_release)
             .or(self.version);
         self.problems(shown, &extraction.problems);
         self.problems(shown, &extraction.configuration_problems);

@@ -23,8 +23,8 @@ use crate::fs;
 /// The versions that the command line names, and the machine.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(in crate::cli) struct NamedVersions {
-    /// Harvester's version [default: the newest one that Windrow models, if a Harvester configuration is
-    /// among the inputs]
+    /// Harvester's version [default: the one of the ISO that the inputs name, or else the newest one that Windrow models,
+    /// if a Harvester configuration is among the inputs]
     #[arg(long, value_name = "VERSION")]
     pub(in crate::cli) harvester: Option<HarvesterVersion>,
     /// RKE2's version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are

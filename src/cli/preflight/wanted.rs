@@ -72,7 +72,12 @@ pub(super) fn wanted_node(
     wanted.production = args.production;
     match wanted.platform {
         Platform::Harvester => {
-            wanted.harvester = args.harvester.or_else(|| {
+            let installs = match (&args.config, &text) {
+                (Some(path), Some(text)) => installer::of_configuration(&name_of(path), text),
+                _ => None,
+            };
+            let installed = installs.as_ref().map(|release| release.version);
+            wanted.harvester = args.harvester.or(installed).or_else(|| {
                 let found = match saved {
                     Some(saved) => saved.version.clone(),
                     None => rke2::harvester(&context.layout),
@@ -82,7 +87,9 @@ pub(super) fn wanted_node(
             });
             // The installer does not read the configuration of an installed node again.
             if let (Some(path), Some(text)) = (&args.config, text) {
-                let found = installer::findings(&name_of(path), &text, wanted.harvester);
+                let mut found = installer::findings(&name_of(path), &text, wanted.harvester);
+                let used = wanted.harvester.zip(installs);
+                found.extend(used.and_then(|(used, named)| installer::difference(used, &named)));
                 wanted.configuration = Some(found);
             }
         }

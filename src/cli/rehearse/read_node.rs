@@ -42,6 +42,7 @@ use super::fleet::{LaidManifest, ReadNode};
 use super::unjudged::{contents_of_charts, names_outside, of_profile, other_parts};
 use crate::cli::Exit;
 use crate::cli::gates::judge_files;
+use crate::cli::installed::with_installed;
 use crate::render::GatesReport;
 
 /// The delay of files that cloud-init and yip write after units have started: the earliest one, and how much later it
@@ -63,7 +64,8 @@ pub(super) fn read_node(
     let only_own = inputs.only_own();
     let (loaded, in_force) = configuration(args, &inputs);
     let rules = in_force.rules;
-    let versions = Versions::new(&args.versions, &inputs, loaded.settings.platform);
+    let (named, other_releases) = with_installed(&args.versions, &inputs);
+    let versions = Versions::new(&named, &inputs, loaded.settings.platform);
     let platform = match versions.harvester {
         Some(_) => Platform::Harvester,
         None => Platform::Rke2,
@@ -83,6 +85,7 @@ pub(super) fn read_node(
     let plan = plan(&inputs, &rules, &facts);
 
     let mut findings = std::mem::take(&mut inputs.findings);
+    findings.extend(other_releases);
     findings.extend(versions.installer((&inputs.carriers, &inputs.kernel_arguments), &findings));
     findings.extend(webhooks(&inputs, &findings));
     for (shown, text) in &inputs.carriers {
@@ -159,10 +162,10 @@ pub(super) fn read_node(
     not_checked.extend(names_outside(&read, images.is_some()));
     not_checked.extend(api.unjudged);
     for (shown, text) in inputs.carriers.iter().filter(|_| inputs.harvester) {
-        not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));
+        not_checked.extend(installer::unjudged(shown, text, named.harvester));
     }
     for (shown, text) in &inputs.kernel_arguments {
-        not_checked.extend(installer::unjudged(shown, text, args.versions.harvester));
+        not_checked.extend(installer::unjudged(shown, text, named.harvester));
     }
     for (shown, text) in &inputs.carriers {
         not_checked.extend(other_parts(shown, text));

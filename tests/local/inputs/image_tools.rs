@@ -226,7 +226,7 @@ fn gates_are_checked_against_the_version_of_the_definition() {
     assert!(
         checked
             .out
-            .contains("Kubernetes 1.34.2 (from the definition)"),
+            .contains("Kubernetes 1.34.2 (from the configuration)"),
         "{}",
         checked.out
     );

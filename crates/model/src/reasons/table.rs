@@ -425,6 +425,10 @@ reasons! {
             "{how}"
             "Windrow assumes that it starts like the releases before and after it. docs/versions.md lists the releases that Windrow's data covers."
             "8061b96b3d4c4c75accb338605a55894";
+        ReleaseDiffers "release-differs" Notice
+            "this installs Harvester {version}, and Windrow checks it for {target}"
+            "If you did not intend this, correct the address of the ISO, or run the command without `--harvester`."
+            "e995d7c848f342fab2ef2c004919448f";
         BootNoisy "boot-noisy" Warning
             "RKE2 fails to apply {files} up to {count} times before everything exists, and re-applies its other files each time"
             "Run `windrow check --details`: the first failure names the missing dependency."

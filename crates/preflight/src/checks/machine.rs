@@ -218,7 +218,8 @@ pub(super) fn configuration(judged: &Judged<'_>) -> CheckResult {
         match finding.severity {
             Severity::Error => facts.problems.push(text),
             Severity::Warning => facts.warnings.push(text),
-            Severity::Notice | Severity::Info => {}
+            Severity::Notice => facts.found.push(text),
+            Severity::Info => {}
         }
     }
     if facts.problems.is_empty() && facts.warnings.is_empty() {

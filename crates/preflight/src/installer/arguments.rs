@@ -97,7 +97,7 @@ fn map(line: u32) -> Node {
 }
 
 /// A key without its case and underscores: all spellings that the installer reads as one.
-fn normal(key: &str) -> String {
+pub(super) fn normal(key: &str) -> String {
     key.replace('_', "").to_lowercase()
 }
 

@@ -14,6 +14,7 @@ mod bond;
 mod cluster;
 mod disks;
 mod embedded;
+mod iso;
 mod known;
 mod missing;
 mod networks;
@@ -33,6 +34,7 @@ use windrow_model::manifest::yaml;
 use windrow_model::unchecked::{ANY_TEXT, CanStop, NotChecked};
 
 pub use self::arguments::KernelArguments;
+pub use self::iso::{NamedRelease, difference, of_configuration, of_kernel_arguments};
 pub use self::values::MTU;
 
 use windrow_harvester::versions::HarvesterVersions;
