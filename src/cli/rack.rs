@@ -188,7 +188,7 @@ fn exit_of(view: &RackView) -> Exit {
         None | Some(RackWord::Unknown | RackWord::Silent) => Exit::Unknown,
         Some(RackWord::Ready | RackWord::Degraded) => Exit::Ok,
         Some(RackWord::SettingUp | RackWord::NeverCame) => Exit::NotYet,
-        Some(RackWord::NotReady | RackWord::Failed) => Exit::Failed,
+        Some(RackWord::Failed) => Exit::Failed,
     }
 }
 

@@ -157,7 +157,7 @@ fn stand(status: &Status) -> String {
     let step = status.phase.title();
     match status.readiness {
         Readiness::Ready => "Ready".to_owned(),
-        Readiness::Degraded => "Ready, degraded".to_owned(),
+        Readiness::Degraded => "Degraded".to_owned(),
         Readiness::SettingUp => format!("Setting up, step: {step}"),
         Readiness::Failed => format!("{}, step: {step}", sentence::word(status)),
         Readiness::Unknown => match status.why_unknown() {
@@ -183,8 +183,14 @@ fn headline(out: &mut String, status: &Status, now: Timestamp, style: Style) {
     };
     // A state that no process updates has no age.
     let lasted = match status.writer {
-        Some(_) => format!(" for {}", age(sentence::since(status), now)),
+        Some(_) => format!(" for {}", age(sentence::began(status), now)),
         None => String::new(),
+    };
+    let step = match status.phase_since {
+        Some(since) if !step.is_empty() && !lasted.is_empty() => {
+            format!("{step} ({})", age(since, now))
+        }
+        _ => step,
     };
     let _ = writeln!(out, "{word}{lasted}{step}");
     if let Some(note) = sentence::pace_note(status) {

@@ -345,7 +345,7 @@ fn probe(out: &mut String, explained: &ExplainedProbe, view: WhyView) {
         (_, ProbeState::Passing) => return,
         (ProbeSeverity::Required, ProbeState::Failing) => "The node is not Ready while it fails.",
         (ProbeSeverity::Wanted, ProbeState::Failing) => {
-            "The node works, and is \"Ready, degraded\" while it fails."
+            "The node works, and is Degraded while it fails."
         }
         (ProbeSeverity::Required, ProbeState::Unknown) => {
             "Windrow cannot report Ready until it has a result."

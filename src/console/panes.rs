@@ -319,15 +319,15 @@ pub(super) fn help(may_quit: bool, pen: &Pen<'_>) -> Vec<Line<'static>> {
     ];
     const WORDS: &[(&str, &str)] = &[
         ("Ready", "everything on this node works"),
-        ("Ready, degraded", "the node works, but something is wrong"),
+        ("Degraded", "the node works, but something is wrong"),
         ("Setting up node", "RKE2 or its manifests are not ready yet"),
         (
             "Setting up Harvester",
             "the node is up, Harvester is not ready yet",
         ),
         (
-            "NotReady",
-            "it stopped working; Failed: it cannot become Ready",
+            "Failed",
+            "it stopped working; stuck: it cannot become Ready",
         ),
         ("Unknown", "Windrow cannot tell; the reason is below"),
     ];

@@ -324,7 +324,7 @@ fn without_network() -> Status {
     phases[2]["expected"] = json!({"seconds": 900, "from": "default"});
     document(
         json!({"platform": "rke2", "role": "first-server", "phase": "api", "pace": "stalled",
-        "phaseSince": "2026-03-01T11:47:00Z", "headline": "Setting up (api, 20+ min, stalled)",
+        "phaseSince": "2026-03-01T11:47:00Z", "headline": "Setting up (kube-apiserver, 20+ min, stalled)",
         "reason": {"code": "supervisor-down",
             "message": "RKE2's supervisor does not answer: 127.0.0.1:9345 refuses connections"},
         "phases": phases,

@@ -7,17 +7,15 @@ use windrow_plan::rules::Platform;
 
 /// The word for a state, and its colour.
 ///
-/// `NotReady` is for a node that is certainly not ready, `Failed` for a node that provably cannot become ready. An unknown
-/// state is `Unknown`.
+/// A failed node with the pace *stuck* provably cannot become ready; others may recover.
 pub(super) fn word(status: &Status) -> (&'static str, Color) {
     match status.readiness {
         Readiness::Ready => ("Ready", Color::Green),
         // It works, and Harvester's console would call it Ready. The problems are listed below.
-        Readiness::Degraded => ("Ready, degraded", Color::Yellow),
+        Readiness::Degraded => ("Degraded", Color::Yellow),
         Readiness::SettingUp if sets_up_harvester(status) => ("Setting up Harvester", Color::Cyan),
         Readiness::SettingUp => ("Setting up node", Color::Cyan),
-        Readiness::Failed if status.pace == Some(Pace::Stuck) => ("Failed", Color::Red),
-        Readiness::Failed => ("NotReady", Color::Red),
+        Readiness::Failed => ("Failed", Color::Red),
         Readiness::Unknown => ("Unknown", Color::Yellow),
     }
 }
@@ -42,7 +40,7 @@ fn sets_up_harvester(status: &Status) -> bool {
         }
 }
 
-/// Its step and its progress, in a few words; empty if the word is enough.
+/// Its step and its progress in parentheses, as in one line; empty if the word is enough.
 pub(super) fn whereabouts(status: &Status) -> String {
     let pace = match status.pace {
         None | Some(Pace::Moving) => "",
@@ -64,7 +62,10 @@ pub(super) fn whereabouts(status: &Status) -> String {
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect();
-    parts.join(", ")
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("({})", parts.join(", ")),
+    }
 }
 
 /// Maintenance that is done to the node on purpose.

@@ -72,7 +72,7 @@ fn word(hub: &Hub, node: &str) -> Option<RackWord> {
 
 #[tokio::test]
 async fn what_changes_is_shown_at_once_and_a_clock_that_is_hours_off_makes_nobody_unknown() {
-    let setting_up = node("n1", 1, 0, "True", "Setting up (api): refused");
+    let setting_up = node("n1", 1, 0, "True", "Setting up (kube-apiserver): refused");
     let behind = node("n2", 2, 3 * 3600, "False", "Ready: fine");
     let ready = watched("MODIFIED", &node("n1", 6, 0, "False", "Ready: fine"));
     let beats = watched(
@@ -102,7 +102,7 @@ async fn what_changes_is_shown_at_once_and_a_clock_that_is_hours_off_makes_nobod
 #[tokio::test]
 async fn a_version_that_is_too_old_leads_to_a_new_list_and_no_notice() {
     let gone = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}"#;
-    let before = node("n1", 1, 0, "True", "Setting up (api): refused");
+    let before = node("n1", 1, 0, "True", "Setting up (kube-apiserver): refused");
     let after = node("n1", 9, 0, "False", "Ready: fine");
     let answers = vec![list(&[before]), (410, gone.to_owned()), list(&[after])];
     let hub = until(answers, |hub| word(hub, "n1") == Some(RackWord::Ready)).await;

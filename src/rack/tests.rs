@@ -129,7 +129,7 @@ async fn an_event_is_on_the_page_and_in_the_json_and_what_is_wrong_is_said() {
             .text()
             .await
             .unwrap()
-            .contains("Phases of this boot")
+            .contains("Steps of this boot")
     );
     assert_eq!(
         rack.get("/nodes/other").await.status(),

@@ -305,7 +305,7 @@ fn seen_phases(out: &mut String, node: &NodeRehearsal, style: Style) {
         let boots = if seen.boots == 1 { "boot" } else { "boots" };
         let text = format!(
             "{} took {} in 90 % of {} {boots} of {}",
-            seen.phase.as_str(),
+            seen.phase.title(),
             span(seen.nine_of_ten),
             seen.boots,
             seen.hardware.as_deref().unwrap_or("all hosts")

@@ -145,7 +145,7 @@ fn a_boot_as_a_text_stays_in_its_columns_and_moves_no_cursor() {
         assert!(!line.contains(['\u{1b}', '\u{202e}']), "{line:?}");
     }
     for words in [
-        "Ready, degraded, after 1h30m; usually 5m00s (median of 1 earlier boot)",
+        "Degraded after 1h30m; usually 5m00s (median of 1 earlier boot)",
         "(still)",
         "(not ended)",
         "released at its deadline, without it",

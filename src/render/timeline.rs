@@ -72,7 +72,7 @@ fn end_line(timeline: &BootTimeline, style: Style) -> String {
 pub(super) fn end_words(timeline: &BootTimeline) -> String {
     let word = match timeline.end.state {
         BootState::Ready => "Ready after",
-        BootState::Degraded => "Ready, degraded, after",
+        BootState::Degraded => "Degraded after",
         BootState::Staged => "Every manifest applied after",
         BootState::Failed => "Failed after",
         BootState::Underway => "Still booting after",

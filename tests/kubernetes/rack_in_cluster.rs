@@ -158,7 +158,7 @@ async fn what_a_nodes_own_identity_writes_is_on_the_page_and_a_refusal_is_said_u
     // One that somebody else writes.
     let beat = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let condition = json!({"status": {"conditions": [{"type": windrow_harvester::node_condition::CONDITION, "status": "True", "reason": "X",
-        "message": "Setting up (api): refused", "lastHeartbeatTime": beat, "lastTransitionTime": beat}]}});
+        "message": "Setting up (kube-apiserver): refused", "lastHeartbeatTime": beat, "lastTransitionTime": beat}]}});
     let patch = Patch::Strategic(&condition);
     let parameters = PatchParams::default();
     nodes

@@ -304,7 +304,7 @@ async fn a_script_waits_until_all_are_ready_or_one_is_proved_stuck_or_the_time_i
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     assert_eq!(text(&done.stdout), "all 2 expected nodes are ready\n");
 
-    let stuck = json!({"readiness": "SettingUp", "pace": "stuck", "headline": "Setting up (api, stuck)",
+    let stuck = json!({"readiness": "SettingUp", "pace": "stuck", "headline": "Setting up (kube-apiserver, stuck)",
         "reason": {"code": "api-down", "message": "127.0.0.1:6443 refuses connections"}});
     assert_eq!(post(rack.port, event("n2", 2, stuck)).await, 202);
     let gave_up = site.run(&here);

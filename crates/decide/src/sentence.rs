@@ -1,8 +1,8 @@
 //! The state of the node in one line: first the word, the step, its duration and its pace, then the reason.
 //!
 //! ```text
-//! Setting up (api, 23 min, stalled): 127.0.0.1:6443 refuses connections
-//! ╰──────────── headline ─────────╯
+//! Setting up (kube-apiserver, 23 min, stalled): :6443 refuses connections
+//! ╰──────────────── headline ────────────────╯
 //! ```
 //!
 //! Every outlet uses this line. A published duration changes seldom ("20+ min"), so that a waiting node does not
@@ -23,20 +23,18 @@ pub const LINE_CHARS: usize = 65;
 const STEPS: [i64; 14] = [1, 2, 5, 10, 15, 20, 30, 45, 60, 120, 180, 360, 720, 1440];
 const DAY: i64 = 1440;
 
-/// The word for a readiness; Harvester's own, if its console has one. A node that was lost is not ready and may come
-/// back: users read *Failed* only if Windrow has proved that the node does not get Ready.
+/// The word for a readiness: that of the documents, written for users. Whether a failed node may recover is its pace.
 pub fn word(status: &Status) -> &'static str {
-    word_of(status.readiness, status.pace)
+    word_of(status.readiness)
 }
 
 /// The same without a document.
-pub fn word_of(readiness: Readiness, pace: Option<Pace>) -> &'static str {
+pub fn word_of(readiness: Readiness) -> &'static str {
     match readiness {
         Readiness::Ready => "Ready",
-        Readiness::Degraded => "Ready, degraded",
+        Readiness::Degraded => "Degraded",
         Readiness::SettingUp => "Setting up",
-        Readiness::Failed if pace == Some(Pace::Stuck) => "Failed",
-        Readiness::Failed => "NotReady",
+        Readiness::Failed => "Failed",
         Readiness::Unknown => "Unknown",
     }
 }
@@ -68,6 +66,15 @@ pub fn since(status: &Status) -> Timestamp {
     }
 }
 
+/// When the bootstrap began, for a node that was never Ready; otherwise, when its word became true.
+pub fn began(status: &Status) -> Timestamp {
+    let is_bootstrap = matches!(status.readiness, Readiness::SettingUp | Readiness::Unknown)
+        && status.first_ready.is_none();
+    let phases = status.phases.iter().filter(|_| is_bootstrap);
+    let began = phases.filter_map(|phase| phase.began);
+    began.fold(status.since, Timestamp::min)
+}
+
 /// One line of at most 65 characters, at a time.
 pub fn one_line(status: &Status, now: Timestamp) -> String {
     match status.headline.is_empty() {
@@ -79,6 +86,10 @@ pub fn one_line(status: &Status, now: Timestamp) -> String {
 
 /// A note on the pace of a node that is slower than usual, with the usual time; `None` if there is nothing to report.
 pub fn pace_note(status: &Status) -> Option<String> {
+    // A node that was Ready and no longer is has no pace.
+    if status.readiness == Readiness::Failed && status.pace != Some(Pace::Stuck) {
+        return Some("it was Ready in this boot, and may recover".to_owned());
+    }
     let says = match status.pace? {
         Pace::Moving => return None,
         Pace::Slow => "slower than usual",
@@ -162,7 +173,7 @@ fn join(status: &Status, with_step: bool, lasted: Option<&str>) -> String {
     // Without probes, staging knows no phases.
     let is_probed = !status.phases.is_empty();
     let settled = matches!(status.readiness, Readiness::Ready | Readiness::Degraded);
-    let step = (with_step && is_probed && !settled).then_some(status.phase.as_str());
+    let step = (with_step && is_probed && !settled).then_some(status.phase.title());
     let pace = status.pace.filter(|pace| match status.readiness {
         Readiness::SettingUp | Readiness::Unknown => *pace != Pace::Moving,
         // A node that was Ready and no longer is has no pace.

@@ -1,7 +1,7 @@
 //! The names and texts of Windrow's condition on a Node.
 //!
 //! ```text
-//! status: "False"   message: "Ready, degraded: a disk is nearly full"
+//! status: "False"   message: "Degraded: a disk is nearly full"
 //!                             ╰── headline ─╯  ╰────── reason ─────╯
 //! ```
 //!
@@ -56,9 +56,9 @@ pub fn parts(message: &str) -> (&str, &str) {
 }
 
 pub fn readiness(status: &str, headline: &str) -> Readiness {
-    let is_failed = headline.starts_with("Failed") || headline.starts_with("NotReady");
+    let is_failed = headline.starts_with("Failed");
     match status {
-        "False" if headline.contains("degraded") => Readiness::Degraded,
+        "False" if headline.starts_with("Degraded") => Readiness::Degraded,
         "False" => Readiness::Ready,
         "True" | "Unknown" if is_failed => Readiness::Failed,
         "Unknown" if !headline.starts_with("Setting up") => Readiness::Unknown,
@@ -67,10 +67,38 @@ pub fn readiness(status: &str, headline: &str) -> Readiness {
     }
 }
 
-/// The phase in a headline such as `Setting up (api, 20+ min, stalled)`.
+/// The key of the phase in a headline such as `Setting up (kube-apiserver, 20+ min, stalled)`.
 pub fn phase(headline: &str) -> &str {
     let inside = headline.split_once('(').map_or("", |(_, inside)| inside);
     let mut words = inside.trim_end_matches(')').split(", ");
-    let known = |word: &&str| Phase::ALL.iter().any(|phase| phase.as_str() == *word);
-    words.find(known).unwrap_or_default()
+    let titled = |word: &str| Phase::ALL.iter().find(|phase| phase.title() == word);
+    let found = words.find_map(titled);
+    found.map_or("", |phase| phase.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_of_a_headline_is_found_by_its_label() {
+        for step in Phase::ALL {
+            let headline = format!("Setting up ({}, 20+ min, stalled)", step.title());
+            assert_eq!(phase(&headline), step.as_str());
+        }
+        assert_eq!(phase("Ready"), "");
+    }
+
+    #[test]
+    fn the_word_of_a_headline_tells_the_readiness() {
+        for (status, headline, expected) in [
+            ("False", "Ready", Readiness::Ready),
+            ("False", "Degraded", Readiness::Degraded),
+            ("True", "Failed (kube-apiserver)", Readiness::Failed),
+            ("True", "Setting up (network)", Readiness::SettingUp),
+            ("Unknown", "Unknown (refused, network)", Readiness::Unknown),
+        ] {
+            assert_eq!(readiness(status, headline), expected, "{headline}");
+        }
+    }
 }

@@ -33,9 +33,7 @@ pub enum RackWord {
     Degraded,
     /// The node is starting.
     SettingUp,
-    /// The node was Ready and is not any more.
-    NotReady,
-    /// The node cannot become Ready without a repair.
+    /// The node was Ready and is not any more, or cannot become Ready without a repair (pace stuck).
     Failed,
     /// Windrow on the node does not know its state.
     Unknown,
@@ -47,11 +45,10 @@ pub enum RackWord {
 
 impl RackWord {
     /// All words, the best first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Degraded,
         Self::SettingUp,
-        Self::NotReady,
         Self::Failed,
         Self::Unknown,
         Self::Silent,
@@ -61,9 +58,8 @@ impl RackWord {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
-            Self::Degraded => "Ready, degraded",
+            Self::Degraded => "Degraded",
             Self::SettingUp => "Setting up",
-            Self::NotReady => "NotReady",
             Self::Failed => "Failed",
             Self::Unknown => "Unknown",
             Self::Silent => "Silent",
@@ -304,7 +300,7 @@ impl NodeRow {
             self.name.clone_from(&self.host);
         }
         self.readiness = Some(state.readiness);
-        self.word = word(state.readiness, state.pace);
+        self.word = word(state.readiness);
         self.phase.clone_from(&state.phase);
         self.pace = state.pace;
         self.since = since(newest);
@@ -385,7 +381,7 @@ impl NodeRow {
     fn judge(&mut self, conflicts: bool) {
         let on_its_way = matches!(self.word, RackWord::SettingUp | RackWord::Unknown);
         self.attention = match (self.word, self.pace) {
-            (RackWord::Failed | RackWord::NotReady, _) => Attention::Failed,
+            (RackWord::Failed, _) => Attention::Failed,
             (_, Some(Pace::Stuck)) if on_its_way => Attention::Failed,
             (_, Some(Pace::Stalled)) if on_its_way => Attention::Stalled,
             _ if conflicts => Attention::Conflict,
@@ -428,13 +424,12 @@ impl NodeRow {
     }
 }
 
-fn word(readiness: Readiness, pace: Option<Pace>) -> RackWord {
+fn word(readiness: Readiness) -> RackWord {
     match readiness {
         Readiness::Ready => RackWord::Ready,
         Readiness::Degraded => RackWord::Degraded,
         Readiness::SettingUp => RackWord::SettingUp,
-        Readiness::Failed if pace == Some(Pace::Stuck) => RackWord::Failed,
-        Readiness::Failed => RackWord::NotReady,
+        Readiness::Failed => RackWord::Failed,
         Readiness::Unknown => RackWord::Unknown,
     }
 }

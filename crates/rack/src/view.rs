@@ -46,7 +46,7 @@ pub struct RackCounts {
     pub setting_up: usize,
     /// Starting nodes without progress.
     pub hanging: usize,
-    /// Nodes that are not Ready, or failed.
+    /// Failed nodes.
     pub failed: usize,
     /// Nodes that do not know their own state.
     pub unknown: usize,
@@ -71,7 +71,7 @@ impl RackView {
             RackWord::Ready | RackWord::Degraded => 0,
             RackWord::SettingUp | RackWord::NeverCame => 1,
             RackWord::Unknown | RackWord::Silent => 2,
-            RackWord::NotReady | RackWord::Failed => 3,
+            RackWord::Failed => 3,
         };
         let words = self.nodes.iter().map(|row| {
             if row.attention == Attention::Conflict && rank(row.word) < rank(RackWord::Unknown) {
@@ -177,7 +177,7 @@ fn count(rows: &[NodeRow]) -> RackCounts {
             RackWord::Ready => counts.ready += 1,
             RackWord::Degraded => counts.degraded += 1,
             RackWord::SettingUp => counts.setting_up += 1,
-            RackWord::NotReady | RackWord::Failed => counts.failed += 1,
+            RackWord::Failed => counts.failed += 1,
             RackWord::Unknown => counts.unknown += 1,
             RackWord::Silent => counts.silent += 1,
             RackWord::NeverCame => counts.never_came += 1,

@@ -289,7 +289,7 @@ impl<'s> Replay<'s> {
         );
         let status = &decision.status;
         let stand = |readiness, phase: Phase, code: Code| {
-            let word = word_of(readiness, None);
+            let word = word_of(readiness);
             format!("{word}, step: {} ({code})", phase.title())
         };
         compare(

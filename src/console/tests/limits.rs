@@ -155,7 +155,7 @@ fn the_word_and_the_reason_are_on_the_smallest_of_screens() {
 fn the_word_is_never_better_than_what_is_known() {
     for (readiness, phase, platform, expected) in [
         ("Ready", "staged", "harvester", "Ready"),
-        ("Degraded", "staged", "harvester", "Ready, degraded"),
+        ("Degraded", "staged", "harvester", "Degraded"),
         (
             "SettingUp",
             "waiting-for-api",
@@ -172,7 +172,7 @@ fn the_word_is_never_better_than_what_is_known() {
             "Setting up Harvester",
         ),
         ("SettingUp", "manifests", "rke2", "Setting up node"),
-        ("Failed", "staging", "harvester", "NotReady"),
+        ("Failed", "staging", "harvester", "Failed"),
         ("Unknown", "staged", "harvester", "Unknown"),
     ] {
         let status =

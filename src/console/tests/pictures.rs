@@ -44,7 +44,7 @@ fn node() -> Scene {
     scene_of(document(json!({
         "role": "first-server", "phase": "storage-network", "pace": "moving",
         "phaseSince": "2026-03-01T12:05:50Z",
-        "headline": "Setting up (storage-network, 2+ min)",
+        "headline": "Setting up (storage network, 2+ min)",
         "reason": {"code": "storage-network-pending",
             "message": "the storage network is not configured: In Progress: waiting for all volumes detached"},
         "vip": {"address": "10.10.0.100", "mode": "static"},

@@ -48,9 +48,7 @@ fn end(row: &NodeRow, now: Timestamp) -> Option<Timestamp> {
         RackWord::Ready | RackWord::Degraded => ready.map(|ready| ready.from),
         RackWord::Silent => row.heard,
         RackWord::NeverCame => None,
-        RackWord::SettingUp | RackWord::NotReady | RackWord::Failed | RackWord::Unknown => {
-            Some(now)
-        }
+        RackWord::SettingUp | RackWord::Failed | RackWord::Unknown => Some(now),
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn phase(row: &NodeRow) -> String {
 fn is_on_its_way(row: &NodeRow) -> bool {
     matches!(
         row.word,
-        RackWord::SettingUp | RackWord::Unknown | RackWord::NotReady | RackWord::Failed
+        RackWord::SettingUp | RackWord::Unknown | RackWord::Failed
     )
 }
 

@@ -91,13 +91,7 @@ fn the_first_word_tells_every_readiness_from_every_other() {
         .collect();
     assert_eq!(
         lines,
-        [
-            "Ready",
-            "Ready, degraded",
-            "Setting up",
-            "NotReady",
-            "Unknown"
-        ]
+        ["Ready", "Degraded", "Setting up", "Failed", "Unknown"]
     );
     lines.sort();
     lines.dedup();
@@ -107,20 +101,29 @@ fn the_first_word_tells_every_readiness_from_every_other() {
 #[test]
 fn a_boot_that_hangs_is_told_with_its_step_its_time_and_its_pace() {
     let hung = node(Readiness::SettingUp, Phase::Api, Some(Pace::Stalled));
-    assert_eq!(headline(&hung, at(23)), "Setting up (api, 23 min, stalled)");
+    assert_eq!(
+        headline(&hung, at(23)),
+        "Setting up (kube-apiserver, 23 min, stalled)"
+    );
     let line = published(&hung, at(23));
-    assert_eq!(line.headline, "Setting up (api, 20+ min, stalled)");
+    assert_eq!(
+        line.headline,
+        "Setting up (kube-apiserver, 20+ min, stalled)"
+    );
     assert_eq!(line.next, Some(at(30)));
     let moving = node(Readiness::SettingUp, Phase::Api, Some(Pace::Moving));
-    assert_eq!(headline(&moving, at(0)), "Setting up (api)");
+    assert_eq!(headline(&moving, at(0)), "Setting up (kube-apiserver)");
     let stuck = node(Readiness::Failed, Phase::Rke2Installed, Some(Pace::Stuck));
     assert_eq!(
         headline(&stuck, at(2)),
-        "Failed (rke2-installed, 2 min, stuck)"
+        "Failed (install RKE2, 2 min, stuck)"
     );
     // A node that was lost after it was Ready is not in the bootstrap: nothing of it stalls.
     let lost = node(Readiness::Failed, Phase::Api, Some(Pace::Stalled));
-    assert_eq!(headline(&lost, at(63)), "NotReady (api, 1 h 3 min)");
+    assert_eq!(
+        headline(&lost, at(63)),
+        "Failed (kube-apiserver, 1 h 3 min)"
+    );
 }
 
 #[test]
@@ -233,4 +236,23 @@ fn a_node_on_its_way_is_as_it_is_since_it_came_to_its_phase_and_another_since_it
         one.phase_since = None;
         assert_eq!(since(&one), at(3), "{readiness:?}");
     }
+}
+
+#[test]
+fn the_bootstrap_began_with_its_first_phase() {
+    let mut booting = node(Readiness::SettingUp, Phase::Rancher, None);
+    (booting.since, booting.phase_since) = (at(9), Some(at(9)));
+    let mut first = PhaseStatus::current(Phase::Network);
+    first.began = Some(at(2));
+    booting.phases.insert(0, first);
+    assert_eq!((began(&booting), since(&booting)), (at(2), at(9)));
+    booting.first_ready = Some(at(5));
+    assert_eq!(began(&booting), at(9));
+}
+
+#[test]
+fn a_failed_node_may_recover_unless_it_is_stuck() {
+    let note = |pace| pace_note(&node(Readiness::Failed, Phase::Api, pace)).unwrap();
+    assert!(note(None).contains("may recover"));
+    assert!(!note(Some(Pace::Stuck)).contains("may recover"));
 }

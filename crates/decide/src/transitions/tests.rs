@@ -124,7 +124,7 @@ fn each_change_is_told_once_with_what_it_was_before_and_why() {
     let news = transitions.changes(&failed(), at(5)).node.unwrap();
     assert_eq!(
         news.message,
-        "the node is NotReady (was Ready), step \"kube-apiserver\": because"
+        "the node is Failed (was Ready), step \"kube-apiserver\": because"
     );
     assert_eq!((news.reason, news.generation), (Code::ApiNotReady, 7));
 }
@@ -199,8 +199,8 @@ fn the_journal_has_the_words_of_the_other_outlets() {
         said,
         [
             "the node is setting up, step \"kube-apiserver\": because",
-            "the node is Ready, degraded (was setting up): because",
-            "the node is Ready (was Ready, degraded): because",
+            "the node is Degraded (was setting up): because",
+            "the node is Ready (was Degraded): because",
         ]
     );
 }

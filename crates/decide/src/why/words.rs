@@ -13,7 +13,7 @@ const STATES: &[(&[&str], &str)] = &[
         "Every required check passes and every manifest is applied.",
     ),
     (
-        &["Ready, degraded", "Degraded"],
+        &["Degraded"],
         "The node works, and something is wrong that you should fix. It counts as ready for `windrow wait`, for \
          windrow-ready.target and for the exit code.",
     ),
@@ -28,7 +28,7 @@ const STATES: &[(&[&str], &str)] = &[
          an upgrade, a drain or a restart explains the failure.",
     ),
     (
-        &["Failed", "NotReady"],
+        &["Failed"],
         "A required check fails on a node that was Ready in this boot, or Windrow has proved that it will not pass \
          without help. For a file: RKE2 cannot apply it, and tries again every 15 s.",
     ),

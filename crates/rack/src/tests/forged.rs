@@ -31,7 +31,7 @@ fn a_forged_number_does_not_outlast_the_next_event_of_the_same_second() {
     assert!(!rack.view(at(70)).nodes[0].is_surely_ready());
     assert_eq!(rack.view(at(70)).worst(), Some(RackWord::Unknown));
     take(&mut rack, &says(&sender, 6, 60, "Failed"), 62);
-    assert_eq!(shown(&rack, 70), (RackWord::NotReady, true));
+    assert_eq!(shown(&rack, 70), (RackWord::Failed, true));
     take(&mut rack, &says(&sender, 7, 120, "Ready"), 120);
     assert!(!rack.view(at(130)).nodes[0].is_surely_ready());
 }
@@ -104,7 +104,7 @@ fn forged_boots_do_not_outlast_the_next_event_of_the_node() {
             let row = rack.view(at(130)).nodes.remove(0);
             assert_eq!(
                 (row.word, row.boot.as_str()),
-                (RackWord::NotReady, "boot-1"),
+                (RackWord::Failed, "boot-1"),
                 "{sequence}, {boots}"
             );
             // More boots than the rack stores look like reboots.

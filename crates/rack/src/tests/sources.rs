@@ -66,7 +66,11 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         ("0.1.0", "v1.33.1+rke2r1")
     );
     let hangs = read_node(
-        &node("True", "Setting up (api, 20+ min, stalled): refused", 1000),
+        &node(
+            "True",
+            "Setting up (kube-apiserver, 20+ min, stalled): refused",
+            1000,
+        ),
         at(1000),
         Heartbeat::ByItsClock,
     )
@@ -75,7 +79,10 @@ fn a_status_document_and_a_node_of_kubernetes_say_the_same_as_an_event() {
         (hangs.state.readiness, hangs.state.phase.as_str()),
         (Readiness::SettingUp, "api")
     );
-    for headline in ["Failed (rke2-installed, 1 h)", "NotReady (api, 63 min)"] {
+    for headline in [
+        "Failed (install RKE2, 1 h)",
+        "Failed (kube-apiserver, 63 min)",
+    ] {
         let lost = node("True", &format!("{headline}: it was Ready"), 1000);
         let lost = read_node(&lost, at(1000), Heartbeat::ByItsClock).unwrap();
         assert_eq!(lost.state.readiness, Readiness::Failed, "{headline}");
@@ -105,7 +112,7 @@ fn annotated(annotation: &str, heartbeat: i64) -> Value {
     json!({"metadata": {"name": "n1", "annotations": {ANNOTATION: annotation}}, "status": {
         "nodeInfo": {"bootID": "boot-1", "kubeletVersion": "v1.33.1+rke2r1"},
         "conditions": [{"type": CONDITION, "status": "True", "reason": "ApiNotReady",
-            "message": "Setting up (api, 20+ min, stalled): 127.0.0.1:6443 refuses connections",
+            "message": "Setting up (kube-apiserver, 20+ min, stalled): 127.0.0.1:6443 refuses connections",
             "lastHeartbeatTime": at(heartbeat).to_string(), "lastTransitionTime": at(10).to_string()}]}})
 }
 

@@ -137,7 +137,7 @@ mod tests {
         // Another sentence, another file or another number: the condition's message has them.
         let mut later = status.clone();
         later.generation += 1;
-        later.headline = "Setting up (api, 20+ min, stalled)".to_owned();
+        later.headline = "Setting up (kube-apiserver, 20+ min, stalled)".to_owned();
         later.reason.message = "2 of 7 pods are ready".to_owned();
         later.staging.total = 9;
         later.staging.held = vec![held("a.yaml", "waits for 2 of 7 pods")];

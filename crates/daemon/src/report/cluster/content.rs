@@ -321,7 +321,7 @@ mod tests {
         let pace = |pace| {
             let mut status = status(Readiness::SettingUp, Code::ApiNotReady);
             status.pace = Some(pace);
-            status.headline = "Setting up (api, 20+ min, stalled)".to_owned();
+            status.headline = "Setting up (kube-apiserver, 20+ min, stalled)".to_owned();
             status.phases = vec![PhaseStatus::current(status.phase)];
             status
         };
@@ -334,7 +334,7 @@ mod tests {
         );
         assert_eq!(
             told[0].message,
-            "Setting up (api, 20+ min, stalled): because of apiserver-not-ready"
+            "Setting up (kube-apiserver, 20+ min, stalled): because of apiserver-not-ready"
         );
         assert_eq!(notices(Some(&stalled), &stalled), []);
         assert_eq!(notices(Some(&stalled), &moving), []);

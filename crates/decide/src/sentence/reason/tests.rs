@@ -20,30 +20,30 @@ fn said_of(code: Code, headline: &str, without_step: &str, reason: &str) -> Stri
 #[test]
 fn for_how_long_is_left_out_where_the_reason_cannot_be_read_beside_it() {
     let headlines = Headlines {
-        whole: "Ready, degraded (23 min)".to_owned(),
-        without_step: "Ready, degraded (23 min)".to_owned(),
-        without_time: "Ready, degraded".to_owned(),
+        whole: "Setting up node (23 min)".to_owned(),
+        without_step: "Setting up node (23 min)".to_owned(),
+        without_time: "Setting up node".to_owned(),
     };
     let said = |reason: &str| fit(&headlines, Code::NodeNotReady, reason, ROOM);
     assert_eq!(
         said("system-upgrade-controller is not ready yet"),
-        "Ready, degraded: system-upgrade-controller is not ready yet"
+        "Setting up node: system-upgrade-controller is not ready yet"
     );
     assert_eq!(
         said("the Deployment shop/frontend-site1 is not ready yet"),
-        "Ready, degraded: the Deployment shop/frontend-site1 is not ready"
+        "Setting up node: the Deployment shop/frontend-site1 is not ready"
     );
     assert_eq!(
         said("rke2 is not ready yet"),
-        "Ready, degraded (23 min): rke2 is not ready yet"
+        "Setting up node (23 min): rke2 is not ready yet"
     );
 }
 
 #[test]
 fn of_an_incident_the_general_comes_first() {
     let reason = "the kubelet of node n1 is stuck: the certificate has run out";
-    let word = "Ready, degraded";
-    let general = "Ready, degraded: the kubelet of node n1 is stuck";
+    let word = "Setting up node";
+    let general = "Setting up node: the kubelet of node n1 is stuck";
     assert_eq!(said_of(Code::EtcdLearner, word, word, reason), general);
     assert_ne!(said_of(Code::NodeNotReady, word, word, reason), general);
 }
@@ -72,9 +72,9 @@ fn of_two_halves_the_first_says_enough() {
 fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
     for (headline, reason, line) in [
         (
-            "Ready, degraded",
+            "Setting up node",
             "a certificate runs out: server-ca.crt has run out",
-            "Ready, degraded: server-ca.crt has run out",
+            "Setting up node: server-ca.crt has run out",
         ),
         (
             "Setting up (api)",
@@ -82,9 +82,9 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
             "Setting up (api): rke2-server.service is starting",
         ),
         (
-            "NotReady (api)",
+            "Failed (api)",
             "kube-apiserver is not ready: 127.0.0.1:6443 refuses connections",
-            "NotReady (api): kube-apiserver (:6443) refuses connections",
+            "Failed (api): kube-apiserver (:6443) refuses connections",
         ),
         (
             "Setting up (api, 23 min, stalled)",
@@ -109,9 +109,9 @@ fn the_particular_stands_alone_where_both_do_not_fit_and_it_is_a_sentence() {
         ),
         // A reader without the context would have to ask: what does?
         (
-            "Ready, degraded (of a node with a long name)",
+            "Setting up node (of a node with a long name)",
             "this node has no vote in etcd: it has been a learner for 25 min",
-            "Ready, degraded: this node has no vote in etcd",
+            "Setting up node: this node has no vote in etcd",
         ),
         (
             "Setting up (harvester-chart, 20+ min, stalled)",

@@ -121,7 +121,7 @@ impl Phase {
             Phase::Node => "node",
             Phase::Rancher => "Rancher",
             Phase::HarvesterChart => "Harvester",
-            Phase::Settings => "Harvester's settings",
+            Phase::Settings => "settings",
             Phase::StorageNetwork => "storage network",
             Phase::Manifests => "manifests",
             Phase::Ready => "ready",

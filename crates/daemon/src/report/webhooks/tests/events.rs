@@ -67,7 +67,7 @@ impl Node {
         status.pace = Some(Pace::Stalled);
         status.pace_since = Some(Timestamp::UNIX_EPOCH);
         status.phase_since = Some(Timestamp::UNIX_EPOCH);
-        status.headline = "Setting up (api, 20+ min, stalled)".to_owned();
+        status.headline = "Setting up (kube-apiserver, 20+ min, stalled)".to_owned();
         status.phases = vec![PhaseStatus {
             name: Phase::Api,
             state: PhaseState::Current,
@@ -119,7 +119,10 @@ async fn a_console_hears_of_a_boot_that_hangs_where_for_how_long_and_what_is_usu
         ("phaseSince", json!("1970-01-01T00:00:00Z")),
         ("paceSince", json!("1970-01-01T00:00:00Z")),
         ("expected", json!({"seconds": 900, "from": "default"})),
-        ("headline", json!("Setting up (api, 20+ min, stalled)")),
+        (
+            "headline",
+            json!("Setting up (kube-apiserver, 20+ min, stalled)"),
+        ),
     ] {
         assert_eq!(data[field], expected, "{field}: {event:#}");
     }
