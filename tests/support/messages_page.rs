@@ -147,6 +147,7 @@ const FIELDS: &[&str] = &[
     "manifests",
     "marker",
     "mode",
+    "mount",
     "name",
     "near",
     "need",

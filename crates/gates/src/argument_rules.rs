@@ -299,18 +299,12 @@ fn broken(
         Demand::Not(this, that) => {
             let first = this.place(arguments)?;
             let Some(second) = that.place(arguments) else {
-                let why = format!(
-                    "RKE2 sets {} itself, which excludes {}: remove it",
-                    that.shown(),
-                    this.shown()
-                );
+                let (own, flag) = (that.shown(), this.shown());
+                let why = format!("RKE2 sets {own} itself, which excludes {flag}: remove {flag}");
                 return sets(that.flag()).then(|| (why, vec![first]));
             };
-            let why = format!(
-                "{} and {} exclude each other: remove one of them",
-                this.shown(),
-                that.shown()
-            );
+            let (flag, other) = (this.shown(), that.shown());
+            let why = format!("{flag} and {other} exclude each other: remove one of them");
             Some((why, vec![first, second]))
         }
         Demand::Pairs(flag, other) => {

@@ -60,10 +60,8 @@ pub(in crate::cli) fn judge_directory(
             findings.extend(one.faults(&text).into_iter().map(|fault| {
                 let at = |line| Location::line(&*file.source, file.lines.outer(line));
                 let at = fault.line.map_or_else(written, at);
-                let message = format!(
-                    "kube-apiserver does not start: it cannot use {}: {}",
-                    file.path, fault.why
-                );
+                let (path, why) = (&file.path, fault.why);
+                let message = format!("kube-apiserver does not start: it cannot use {path}: {why}");
                 finding(Code::ComponentArgumentInvalid, message, at)
             }));
             judged.named_at.extend(uses.map(|one| one.at.clone()));

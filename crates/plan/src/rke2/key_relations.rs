@@ -161,11 +161,9 @@ pub(super) fn arguments(
             continue;
         }
         let names: Vec<String> = lost.iter().map(|name| format!("`{name}`")).collect();
+        let (key, names) = (&replaced.key, names.join(" and "));
         let why = format!(
-            "this `{}` replaces that of an earlier file, and {} does not count: write `{}+`",
-            replaced.key,
-            names.join(" and "),
-            replaced.key
+            "this `{key}` replaces that of an earlier file, and {names} does not count: write `{key}+`"
         );
         found.push(unintended(&why, &replaced.by));
     }

@@ -49,9 +49,9 @@ impl Networks {
     fn of_one_family(&self) -> Option<Finding> {
         let (second, at) = self.all.get(1)?;
         let is_fine = self.all.len() == 2 && second.is_ipv6() != self.all[0].0.is_ipv6();
+        let (component, key) = (self.reader, self.key);
         let why = format!(
-            "{} does not start: `{}` takes one network, or one of IPv4 and one of IPv6",
-            self.reader, self.key
+            "{component} does not start: `{key}` takes one network, or one of IPv4 and one of IPv6"
         );
         (!is_fine).then(|| stops(&why, at))
     }
@@ -138,7 +138,7 @@ fn too_many_pods(
         && wanted > room
     {
         let why = format!(
-            "`max-pods` is {wanted}, and each node has {room} addresses for pods: write a smaller `node-cidr-mask-size` or less pods"
+            "`max-pods` is {wanted}, and each node has {room} addresses for pods: write a smaller `node-cidr-mask-size` or fewer pods"
         );
         found.push(unintended(&why, &item.at));
     }
