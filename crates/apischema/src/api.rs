@@ -83,6 +83,7 @@ impl ApiCheck {
     /// Also checks objects of the kinds that this release of Harvester defines.
     #[must_use]
     pub fn of_release(mut self, release: Option<String>) -> Self {
+        self.across.of_release(release.as_deref().and_then(minor));
         self.release = release;
         self
     }

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod charts;
+mod claims;
 mod duplicates;
 mod harvester;
 mod limits;
@@ -22,6 +23,7 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use claims::Claims;
 use duplicates::Duplicates;
 use harvester::Harvester;
 use limits::Limits;
@@ -31,7 +33,7 @@ use references::References;
 use refusals::{Refusals, in_cluster};
 use taken::Taken;
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, Object, ObjectRef};
+use windrow_model::manifest::{Object, ObjectRef};
 use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest;
 use windrow_model::unchecked::NotChecked;
@@ -52,8 +54,6 @@ pub(super) struct CrossCheck {
     /// ServiceAccounts by name: their namespaces, `None` if the manifest has none.
     accounts: BTreeMap<String, Vec<(Option<String>, Location)>>,
     charts: BTreeSet<String>,
-    classes: BTreeSet<String>,
-    has_default_class: bool,
     /// The first object of these files that may create objects which are not here.
     installer: Option<Location>,
     bindings: Vec<Binding>,
@@ -68,7 +68,9 @@ pub(super) struct CrossCheck {
     replaced: Vec<(String, Finding)>,
     /// RKE2's charts that its configuration disables.
     disabled: BTreeSet<String>,
-    claims: Vec<Claim>,
+    claims: Claims,
+    /// The release of Harvester.
+    release: Option<MinorRelease>,
     references: References,
     pod_security: PodSecurity,
     duplicates: Duplicates,
@@ -89,13 +91,6 @@ struct Binding {
     at: Location,
     /// Service accounts: namespace, name and line.
     subjects: Vec<(String, String, Location)>,
-}
-
-#[derive(Debug)]
-struct Claim {
-    object: String,
-    class: Option<String>,
-    at: Location,
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -131,6 +126,7 @@ impl CrossCheck {
         self.harvester.add(object, &namespace, shown);
         self.limits.add(object, &namespace, shown);
         self.policies.add(object, shown);
+        self.claims.add(object, shown);
         if object.is_name_generated() {
             let line = object.node.at(&["metadata", "generateName"]);
             let line = line.map_or(object.line, |node| node.line);
@@ -158,29 +154,6 @@ impl CrossCheck {
                 self.judge_chart(object, shown, None);
                 let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
                 self.configs.push((id.to_string(), name, shown.at(line)));
-            }
-            ("storage.k8s.io", "StorageClass") => {
-                const DEFAULT: [&str; 2] = [
-                    "storageclass.kubernetes.io/is-default-class",
-                    "storageclass.beta.kubernetes.io/is-default-class",
-                ];
-                let is_default = |key| {
-                    object
-                        .annotation(key)
-                        .is_some_and(|(value, _)| value == "true")
-                };
-                self.has_default_class |= DEFAULT.into_iter().any(is_default);
-                self.classes.insert(name);
-            }
-            ("", "PersistentVolumeClaim") => {
-                self.claims
-                    .extend(claim(id.to_string(), &object.node, shown));
-            }
-            ("apps", "StatefulSet") => {
-                let templates = object.node.at(&["spec", "volumeClaimTemplates"]);
-                for template in templates.map_or(&[][..], Node::items) {
-                    self.claims.extend(claim(id.to_string(), template, shown));
-                }
             }
             _ => {}
         }
@@ -256,9 +229,13 @@ impl CrossCheck {
         let (of_references, mut unjudged) = self.references.finish(self.installer.is_some());
         findings.extend(of_references);
         unjudged.extend(self.unjudged.iter().cloned());
-        if platform == Some(Platform::Rke2) {
-            findings.extend(self.claims_without_class());
-        }
+        findings.extend(self.claims.unusable(platform, self.release));
+        let without_class = self.claims.without_class(platform).into_iter();
+        findings.extend(without_class.map(|claim| {
+            let code = Code::ClaimWithoutClass;
+            let message = code.say(&[("object", claim.object), ("why", &claim.why)]);
+            self.missing(code, claim.object, &claim.what, message, claim.at)
+        }));
         (findings, unjudged)
     }
 
@@ -267,14 +244,14 @@ impl CrossCheck {
         self.disabled.extend(names);
     }
 
+    /// The files are for this release of Harvester.
+    pub(super) fn of_release(&mut self, release: Option<MinorRelease>) {
+        self.release = release;
+    }
+
     /// Adds the known objects of charts in these files.
     pub(super) fn add_brought(&mut self, brings: &Brings) {
-        for object in &brings.objects {
-            if object.group == "storage.k8s.io" && object.kind == "StorageClass" {
-                self.classes.insert(object.name.to_string());
-            }
-        }
-        self.has_default_class |= brings.classes.iter().any(|class| class.is_default);
+        self.claims.add_brought(brings);
     }
 
     /// A missing object: a warning, or unknown if an object of these files may create it.
@@ -384,31 +361,6 @@ impl CrossCheck {
             })
             .collect()
     }
-
-    fn claims_without_class(&self) -> Vec<Finding> {
-        let missing = |claim: &Claim| match &claim.class {
-            None if self.has_default_class => None,
-            None => Some((
-                "a default StorageClass".to_owned(),
-                "names no StorageClass, and RKE2 itself has no default".to_owned(),
-            )),
-            // A claim with an empty class is bound to a volume by hand.
-            Some(class) if class.is_empty() || self.classes.contains(class) => None,
-            Some(class) => Some((
-                format!("StorageClass {class}"),
-                format!("names StorageClass {class}, which nothing here creates"),
-            )),
-        };
-        let claims = self.claims.iter();
-        claims
-            .filter_map(|claim| {
-                let (what, why) = missing(claim)?;
-                let code = Code::ClaimWithoutClass;
-                let message = code.say(&[("object", &claim.object), ("why", &why)]);
-                Some(self.missing(code, &claim.object, &what, message, &claim.at))
-            })
-            .collect()
-    }
 }
 
 fn finding(code: Code, message: String, at: Vec<Location>) -> Finding {
@@ -440,20 +392,5 @@ fn binding(object: &Object, namespace: String, shown: &SourceMap) -> Option<Bind
         is_cluster_role: role.str_at(&["kind"]) == Some("ClusterRole"),
         at: shown.at(Some(name.line)),
         subjects: accounts.collect(),
-    })
-}
-
-fn claim(object: String, claim: &Node, shown: &SourceMap) -> Option<Claim> {
-    let spec = claim.get("spec")?;
-    // Bound to one volume by hand.
-    if spec.str_at(&["volumeName"]).is_some() {
-        return None;
-    }
-    let class = spec.get("storageClassName").filter(|node| !node.is_null());
-    let line = class.map_or(spec.line, |node| node.line);
-    Some(Claim {
-        object,
-        class: class.and_then(Node::as_str).map(str::to_owned),
-        at: shown.at(Some(line)),
     })
 }

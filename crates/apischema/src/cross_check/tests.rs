@@ -1,10 +1,10 @@
 mod charts;
 mod harvester;
+mod claims;
 mod nodes;
 mod refusals;
 
 use windrow_model::manifest::{self, FileContent, ReadLimits};
-use windrow_plan::knowledge::KnownStorageClass;
 
 use super::*;
 
@@ -99,49 +99,6 @@ fn a_chart_s_configuration_that_is_misspelt_is_named() {
     );
     for name in ["rke2-canal", "longhorn"] {
         assert_eq!(found(&config(name), None), [""; 0], "{name}");
-    }
-}
-
-#[test]
-fn a_claim_whose_class_nothing_brings_is_missed_on_rke2_alone() {
-    let claim = |class: &str| {
-        format!(
-            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: a}}\nspec: {{accessModes: [ReadWriteOnce]{class}}}\n"
-        )
-    };
-    let rke2 = Some(Platform::Rke2);
-    for class in ["", ", storageClassName: nowhere"] {
-        assert_eq!(found(&claim(class), rke2).len(), 1, "{class}");
-        assert_eq!(found(&claim(class), None), [""; 0], "{class}");
-        let with_chart = found(&(claim(class) + CHART), rke2);
-        assert!(
-            with_chart.len() == 1 && with_chart[0].starts_with("unknown: a.yaml:4: "),
-            "{with_chart:?}"
-        );
-    }
-    for class in [", storageClassName: \"\"", ", volumeName: a"] {
-        assert_eq!(found(&claim(class), rke2), [""; 0], "{class}");
-    }
-    let mut check = CrossCheck::default();
-    let content = FileContent::Bytes((claim("") + CHART).into_bytes());
-    let file = manifest::read("a.yaml", &content, &ReadLimits::default());
-    for object in file.objects() {
-        check.add(object, &SourceMap::itself("a.yaml"));
-    }
-    // The known results of the chart.
-    check.add_brought(&Brings {
-        classes: vec![KnownStorageClass {
-            name: "a".into(),
-            provisioner: "a".into(),
-            is_default: true,
-        }],
-        ..Brings::default()
-    });
-    assert_eq!(check.finish(rke2).0, []);
-    let default = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: a\n\
-                   metadata: {name: nowhere, annotations: {storageclass.kubernetes.io/is-default-class: \"true\"}}\n";
-    for class in ["", ", storageClassName: nowhere"] {
-        assert_eq!(found(&(claim(class) + default), rke2), [""; 0], "{class}");
     }
 }
 

@@ -179,6 +179,14 @@ reasons! {
             "a claim of {object} {why}: it stays Pending"
             "Name an existing StorageClass, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
             "d06e2b7f94c14a3e8f5d1a7b3c9e6058";
+        ImageClassUnknown "image-class-unknown" Error
+            "a claim of {object} names StorageClass {class}, which nothing creates: from v1.8.0 on, Harvester names the class of a new image `lh-` and its UID"
+            "Give the image `backend: cdi` and a `targetStorageClassName`, name that class in the claim, and clone the claim that has the image's name."
+            "7199c0b525d84ab7a7382737082c62d2";
+        VolumeNotMigratable "volume-not-migratable" Error
+            "a claim of {object} is ReadWriteMany and Block, and no pod can use its volume: StorageClass {class} is not migratable, and Longhorn exports such a volume over NFS"
+            "Set `migratable: \"true\"` in the parameters of the class, or `ReadWriteOnce` in the claim."
+            "1230a637aae442db8b3bb1dee693caa5";
         ReferenceWithoutObject "reference-without-object" Warning
             "{object} names {what}, which nothing here creates"
             "Add the object or correct the name. If the field supports it, `optional: true` lets pods start without the object."
