@@ -1,6 +1,6 @@
 mod charts;
-mod harvester;
 mod claims;
+mod harvester;
 mod nodes;
 mod refusals;
 

@@ -87,6 +87,12 @@ pub fn judge_keys(
     for (name, key) in &keys {
         match KNOWN.get(name.as_str()) {
             Some(known) if is_read(known, role) => {
+                let first = version.and_then(|version| known.comes_with(version));
+                if let (Some(first), Some(at)) = (first, &key.at) {
+                    let why = format!("this release does not have the key, RKE2 {first} does");
+                    found.push(not_read(name, &why, Severity::Warning, at));
+                    continue;
+                }
                 typed(name, known.value, key, &mut found);
                 found.extend(empty(name, known, key));
                 found.extend(deep(name, known, key));

@@ -194,6 +194,25 @@ fn arguments_that_a_later_file_takes_away_are_named() {
 }
 
 #[test]
+fn a_key_that_comes_with_a_later_release_is_not_read_before() {
+    let text = "secrets-encryption-provider: secretbox";
+    for (version, has) in [
+        ("v1.29.4", false),
+        ("v1.30.11", false),
+        ("v1.30.12", true),
+        ("v1.32.2", false),
+        ("v1.32.4", true),
+        ("v1.33.0", true),
+    ] {
+        let found = told(text, version);
+        assert_eq!(found.is_empty(), has, "{version}: {found:?}");
+    }
+    assert!(told(text, "v1.32.2")[0].contains("RKE2 1.32.4 does"));
+    let rows = KEYS.lines().filter(|line| line.contains("since="));
+    assert!(rows.count() > 10);
+}
+
+#[test]
 fn a_configuration_with_valid_values_has_no_findings() {
     for text in [
         "",
@@ -395,12 +414,17 @@ fn two_taints_of_one_name_and_effect_stop_the_kubelet() {
 
 #[test]
 fn every_form_of_a_key_is_read() {
-    for line in KEYS
-        .lines()
-        .filter(|line| line.contains(" form=") && !line.starts_with('#'))
-    {
+    for line in KEYS.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(' ').next().unwrap();
-        let (_, form) = line.split_once("form=").unwrap();
+        let written = |word: &str| line.split(' ').find_map(|one| one.strip_prefix(word));
+        assert_eq!(
+            KNOWN[name].meant.is_some(),
+            written("meant=").is_some(),
+            "{line}"
+        );
+        let Some(form) = written("form=") else {
+            continue;
+        };
         let expected = match KNOWN[name].text {
             TextRule::Own => form == "judged",
             TextRule::Form(_) => true,

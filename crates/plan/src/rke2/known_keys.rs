@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use windrow_model::manifest::{MapEntry, NodeValue, yaml};
 
 use super::value_form::ValueForm;
+use crate::version::Version;
 
 pub(super) const KEYS: &str = include_str!("../../data/rke2-keys.txt");
 
@@ -25,6 +26,23 @@ pub(super) struct Key {
     pub(super) text: TextRule,
     /// The form of texts that can be meant, where RKE2 takes others too.
     pub(super) meant: Option<ValueForm>,
+    /// The first release with the key, in each minor of which not all have it.
+    since: Vec<Version>,
+}
+
+impl Key {
+    /// The release from which on the key is read, if this one does not have it.
+    pub(super) fn comes_with(&self, version: Version) -> Option<Version> {
+        let of_minor = self.since.iter().find(|one| one.minor == version.minor);
+        match of_minor {
+            Some(first) => (version.patch? < first.patch?).then_some(*first),
+            None => self
+                .since
+                .first()
+                .copied()
+                .filter(|first| version.minor < first.minor),
+        }
+    }
 }
 
 /// What judges the texts of a key.
@@ -53,6 +71,8 @@ pub(super) static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|
         let named = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
         let meant = named("meant=").and_then(|form| ValueForm::read(form, None));
         let form = named("form=");
+        let since = named("since=").unwrap_or_default().split(',');
+        let since = since.filter_map(|version| version.parse().ok()).collect();
         let text = match form.map(|form| form.split_once(':').unwrap_or((form, ""))) {
             Some(("judged", _)) => TextRule::Own,
             Some((name, of)) => {
@@ -69,6 +89,7 @@ pub(super) static KNOWN: LazyLock<BTreeMap<&'static str, Key>> = LazyLock::new(|
             agent,
             text,
             meant,
+            since,
         };
         Some((name, key))
     });
