@@ -237,6 +237,21 @@ impl SharedValues {
         is_own.then_some(at)
     }
 
+    /// The places of this server's networks and of the other node's addresses, if the addresses do not have each IP version of the
+    /// networks: the node ends (k3s `pkg/agent/run.go`).
+    pub fn addresses_lack<'s>(&'s self, other: &'s Self) -> Option<(&'s Location, &'s Location)> {
+        let (networks, at) = self.critical.get("cluster-cidr")?;
+        let (_, their_at) = other.addresses.first()?;
+        let has = |is_ipv6: bool| {
+            let mut addresses = other.addresses.iter();
+            addresses.any(|(address, _)| address.contains(':') == is_ipv6)
+        };
+        let lacks = networks
+            .split(',')
+            .any(|network| !has(network.contains(':')));
+        lacks.then_some((at, their_at))
+    }
+
     /// Whether it joins with the token that this server has for agents.
     pub fn is_agent_by_token(&self, other: &Self) -> bool {
         let theirs = other.token.as_ref().map(|(token, _)| token);

@@ -33,6 +33,10 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
                 "their `token` differs, and a node joins only with the token of the first server";
             found.push(disagree(&names, why, own, theirs));
         }
+        if let Some((own, theirs)) = first.values.addresses_lack(node.values) {
+            let why = "`node-ip` of the second does not have each IP version of `cluster-cidr` of the first, and RKE2 ends there";
+            found.push(disagree(&names, why, own, theirs));
+        }
         if is_agent {
             continue;
         }
@@ -189,6 +193,28 @@ mod tests {
         assert_eq!(conflicts(&[first, server(fits)]), []);
         let ids = "server: https://10.0.0.1:9345\ntoken: t\nnode-name: a\nwith-node-id: true\n";
         assert_eq!(conflicts(&[first, server(ids)]), []);
+    }
+
+    #[test]
+    fn an_agent_has_an_address_of_each_ip_version_of_the_cluster() {
+        let first = (
+            "a",
+            Rke2Role::Server,
+            "token: t\ncluster-cidr: '10.42.0.0/16,fd00:42::/56'\n",
+        );
+        let agent = |address: &'static str| ("b", Rke2Role::Agent, address);
+        let lacks = agent("server: https://a:9345\ntoken: t\nnode-ip: 10.0.0.5\n");
+        let expected = ["a:2", "b:3"].map(str::to_owned).to_vec();
+        assert_eq!(
+            conflicts(&[first, lacks]),
+            [(Code::NodesDisagree, expected)]
+        );
+        let has = agent("server: https://a:9345\ntoken: t\nnode-ip: '10.0.0.5,fd00::5'\n");
+        assert_eq!(conflicts(&[first, has]), []);
+        assert_eq!(
+            conflicts(&[first, agent("server: https://a:9345\ntoken: t\n")]),
+            []
+        );
     }
 
     #[test]
