@@ -111,11 +111,9 @@ impl ApiCheck {
             self.across.add(object, shown);
             if is_built_in_group(&object.id.group) {
                 let mut problems = check(object, self.minors);
-                let release = self.minor_release();
-                add_new(
-                    &mut problems,
-                    harvester_kinds::judge(object, self.platform, release),
-                );
+                let release = self.release.as_deref();
+                let of_kind = harvester_kinds::judge(object, self.platform, release);
+                add_new(&mut problems, of_kind);
                 self.take(object, problems, shown, before);
             } else {
                 self.custom.push((object.clone(), shown.clone()));
@@ -200,7 +198,7 @@ impl ApiCheck {
             let release = self.minor_release();
             let of_machine = virtual_machine::judge(&object, self.platform, release);
             add_new(&mut problems, of_machine);
-            let of_kind = harvester_kinds::judge(&object, self.platform, release);
+            let of_kind = harvester_kinds::judge(&object, self.platform, self.release.as_deref());
             add_new(&mut problems, of_kind);
             if self.platform == Some(Platform::Harvester) {
                 problems.extend(harvester_network::judge(&object, release));

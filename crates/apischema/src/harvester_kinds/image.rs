@@ -1,5 +1,6 @@
 //! VirtualMachineImages.
 
+use windrow_model::grammars::label_value_error;
 use windrow_model::manifest::{Node, Object};
 
 use super::{Judged, field, line_of, text};
@@ -8,8 +9,15 @@ const CLASS: &str = "harvesterhci.io/storageClassName";
 
 impl Judged {
     pub(super) fn image(&mut self, object: &Object, spec: &Node) {
-        if text(spec, "displayName").is_empty() && spec.get("displayName").is_some() {
-            let why = "an image needs a name for users";
+        let name = text(spec, "displayName");
+        let why = match label_value_error(name) {
+            _ if spec.get("displayName").is_none() => None,
+            _ if name.is_empty() => Some("an image needs a name for users"),
+            // Its mutator writes a label with it, before kube-apiserver validates the image.
+            Some(why) if self.is_since_patch((1, 8), 2) => Some(why),
+            _ => None,
+        };
+        if let Some(why) = why {
             self.add(line_of(spec, "displayName"), "spec.displayName", why);
         }
         let source = text(spec, "sourceType");

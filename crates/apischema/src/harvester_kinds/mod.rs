@@ -20,17 +20,18 @@ use windrow_model::manifest::{Node, Object};
 use windrow_plan::rules::Platform;
 
 use crate::problem::{Problem, ProblemKind};
-use crate::release::MinorRelease;
+use crate::release::{MinorRelease, minor};
 
 /// The problems of an object of these kinds; none for others.
 pub(crate) fn judge(
     object: &Object,
     platform: Option<Platform>,
-    release: Option<MinorRelease>,
+    release: Option<&str>,
 ) -> Vec<Problem> {
     let mut judged = Judged {
         problems: Vec::new(),
-        release,
+        release: release.and_then(minor),
+        patch: release.and_then(|release| release.rsplit('.').next()?.parse().ok()),
     };
     let kind = (object.id.group.as_str(), object.id.kind.as_str());
     match (kind, object.node.get("spec")) {
@@ -50,6 +51,7 @@ pub(crate) fn judge(
         }
         _ => {}
     }
+    judged.problems.sort_by_key(|problem| problem.line);
     judged.problems
 }
 
@@ -115,12 +117,20 @@ struct Judged {
     problems: Vec<Problem>,
     /// Harvester's.
     release: Option<MinorRelease>,
+    /// The last number of the release.
+    patch: Option<u32>,
 }
 
 impl Judged {
     /// Whether it may be this release of Harvester or a newer one.
     fn is_since(&self, release: MinorRelease) -> bool {
         self.release.is_none_or(|own| own >= release)
+    }
+
+    /// Whether it may be this patch of a release or a newer one.
+    fn is_since_patch(&self, release: MinorRelease, patch: u32) -> bool {
+        self.is_since(release)
+            && (self.release != Some(release) || self.patch.is_none_or(|own| own >= patch))
     }
 
     fn add(&mut self, line: u32, field: &str, why: &str) {

@@ -1,7 +1,6 @@
 use windrow_model::manifest::{self, FileContent, ReadLimits};
 
 use super::*;
-use crate::release::minor;
 
 fn fields_on(text: &str, platform: Option<Platform>, release: Option<&str>) -> Vec<String> {
     let content = FileContent::Bytes(text.as_bytes().to_vec());
@@ -10,7 +9,7 @@ fn fields_on(text: &str, platform: Option<Platform>, release: Option<&str>) -> V
     let [object] = objects[..] else {
         panic!("{text}: {:?}", file.problems);
     };
-    let problems = judge(object, platform, release.and_then(minor));
+    let problems = judge(object, platform, release);
     problems.into_iter().map(|one| one.field).collect()
 }
 
@@ -200,6 +199,20 @@ fn an_image_has_an_address_exactly_if_it_is_downloaded() {
                 "spec.url",
             ),
             ("displayName: a", "displayName: ''", "", "spec.displayName"),
+            (
+                "displayName: a",
+                "displayName: Leap 15.6",
+                "v1.8.2",
+                "spec.displayName",
+            ),
+            (
+                "displayName: a",
+                "displayName: Leap 15.6",
+                "v1.9.0",
+                "spec.displayName",
+            ),
+            ("displayName: a", "displayName: Leap 15.6", "v1.8.1", ""),
+            ("displayName: a", "displayName: Leap-15.6", "v1.8.2", ""),
             (
                 "displayName: a",
                 "displayName: a\n  targetStorageClassName: fast",
@@ -653,4 +666,39 @@ fn what_a_webhook_checks_beyond_these_rules_is_listed() {
     }
     assert!(why("longhorn.io", "Volume", "{}", None).is_some());
     assert!(why("cdi.kubevirt.io", "DataImportCron", "{}", None).is_some());
+}
+
+#[test]
+fn files_for_harvester_are_held_to_these_rules_and_others_are_not() {
+    let second = IMAGE
+        .replace("name: a", "name: b")
+        .replace("displayName: b", "displayName: a");
+    let upgrade = "apiVersion: harvesterhci.io/v1beta1\nkind: Upgrade\nmetadata: {name: a, namespace: default}\nspec: {version: v1}\n";
+    let files = [
+        CLASS.replace("best-effort", "strict-local"),
+        IMAGE.to_owned(),
+        second,
+        upgrade.to_owned(),
+    ]
+    .join("---\n");
+    let verdict = |platform| {
+        let mut check =
+            crate::ApiCheck::new(None, Some(platform)).of_release(Some("v1.8.2".to_owned()));
+        let content = FileContent::Bytes(files.clone().into_bytes());
+        let file = manifest::read("a.yaml", &content, &ReadLimits::default());
+        check.add(&file, &windrow_plan::SourceMap::itself("a.yaml"));
+        let verdict = check.finish();
+        let codes = verdict
+            .findings
+            .iter()
+            .map(|one| (one.code.as_str(), one.at[0].line));
+        let listed = verdict
+            .unjudged
+            .iter()
+            .filter(|one| one.why == HARVESTER_CHECKS_MORE);
+        (codes.collect::<Vec<_>>(), listed.count())
+    };
+    let expected = vec![("api-invalid", Some(9)), ("taken-twice", Some(23))];
+    assert_eq!(verdict(Platform::Harvester), (expected, 1));
+    assert_eq!(verdict(Platform::Rke2), (Vec::new(), 0));
 }
