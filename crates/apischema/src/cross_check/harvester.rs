@@ -202,6 +202,10 @@ impl Harvester {
             .is_some_and(|word| ["1", "t", "T", "true", "TRUE", "True"].contains(&word));
         let [name, namespace] = ENCRYPTION_SECRETS[0];
         if let (true, Some(secret), Some(of)) = (is_encrypted, text(name), text(namespace)) {
+            // `harvester_kinds` judges these.
+            if [of, secret].iter().any(|name| name.contains("${")) {
+                return;
+            }
             let secret = (of.to_owned(), secret.to_owned());
             self.encrypted.push((holder(parameter(name)), secret));
         }

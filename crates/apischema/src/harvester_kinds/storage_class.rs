@@ -119,6 +119,9 @@ impl Judged {
         } else if named[0].contains(&"") {
             let why = "the Secret of a class that encrypts needs a name and a namespace";
             self.add(line_of(parameters, SECRETS[0][0]), PARAMETERS, why);
+        } else if named[0].iter().any(|name| name.contains("${")) {
+            let why = "Harvester looks up the Secret when the class is made, and does not replace `${...}`";
+            self.add(line_of(parameters, SECRETS[0][0]), PARAMETERS, why);
         }
     }
 

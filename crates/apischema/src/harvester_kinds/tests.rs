@@ -83,6 +83,7 @@ fn an_encrypted_class_names_one_secret_three_times() {
                 "parameters",
             ),
             ("keys", "''", "", "parameters"),
+            ("keys", "${pvc.name}", "v1.4.0", "parameters"),
         ],
     );
     let plain = whole.replace("encrypted: 'true'", "encrypted: 'f'");

@@ -242,6 +242,8 @@ fn a_secret_of_an_encrypted_class_has_longhorn_s_fields() {
         (found, looked_up),
         (Vec::new(), vec!["Secret default/keys".to_owned()])
     );
+    let of_volume = class.replace("name: keys", "name: ${pvc.name}");
+    assert_eq!(found_on(&of_volume, None), (Vec::new(), Vec::new()));
     let plain = class.replace("'true'", "'false'");
     assert_eq!(found_on(&plain, None), (Vec::new(), Vec::new()));
 }
