@@ -315,7 +315,7 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__check)
-            opts="-o -q -h --node --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --details --output --write --fail-on --accept --quiet --help"
+            opts="-o -q -h --node --platform --harvester --rke2 --hardware --reboot --rules --images --fix --runs --timeout --quick --details --output --write --fail-on --accept --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -323,6 +323,10 @@ _windrow() {
             case "${prev}" in
                 --node)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --platform)
+                    COMPREPLY=($(compgen -W "harvester rke2" -- "${cur}"))
                     return 0
                     ;;
                 --harvester)

@@ -58,6 +58,8 @@ complete -c windrow -n "__fish_windrow_using_subcommand installer" -l host -d 'T
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -l image -d 'The image\'s directory with `install` and `tree`' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand installer" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l node -d 'One of several nodes of a cluster with its configuration; repeat it for each file of the node' -r
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l platform -d 'The platform of the manifests, if neither a Harvester configuration nor --harvester names it' -r -f -a "harvester\t''
+rke2\t''"
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l harvester -d 'Harvester\'s version [default: the one of the ISO that the inputs name, or else the newest one that Windrow models, if a Harvester configuration is among the inputs]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l rke2 -d 'RKE2\'s version. It decides which objects kube-apiserver accepts, which kinds RKE2 provides, which feature gates are valid, and whether RKE2 rewrites HelmCharts (up to 1.35) [default: the version of the definition or of --harvester]' -r
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l hardware -d 'The server\'s hardware class, as in `windrow preflight` and `windrow knowledge show` (16cpu-64g-nvme), or the saved output of `windrow preflight -o json`: times that Windrow learned on this class take precedence' -r
@@ -79,6 +81,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand check" -l fail-on -d 'Th
 unknown\t'Fail also if something could not be judged'
 warning\t'Fail also on warnings'"
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l accept -d 'A file with accepted findings and their reasons [default: .windrow-accept.yaml in the directory of the first input]' -r -F
+complete -c windrow -n "__fish_windrow_using_subcommand check" -l quick -d 'Simulate no boot: only check the configuration, the order of the files and the feature gates'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -l details -d 'Show the whole boot: files, timeline, and the results with other versions. With -o json and yaml, the document of the simulation'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s q -l quiet -d 'Print only errors: the exit code has the verdict'
 complete -c windrow -n "__fish_windrow_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -15,7 +15,7 @@ pub(super) use self::args::Args;
 use self::args::FailOn;
 use super::out::print_whole;
 use super::output::Output;
-use super::rehearse::{FoundOnNode, Rehearsed, rehearse};
+use super::rehearse::{FoundOnNode, Rehearsed, SimulatedBoots, rehearse};
 use super::{Context, Exit, complain, style};
 use crate::files::{Durability, replace};
 use crate::render;
@@ -32,7 +32,7 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
         rehearsal,
         nodes,
         cut_short,
-    } = match rehearse(&args.setup, !args.details) {
+    } = match rehearse(&args.setup, boots(&args)) {
         Ok(rehearsed) => rehearsed,
         Err((exit, errors)) => {
             complain(&errors);
@@ -66,6 +66,14 @@ pub(super) fn run(args: Args, _context: &Context) -> anyhow::Result<Exit> {
     }
     print_whole(&rendered(&report, &rehearsal, args.output, &args)?)?;
     Ok(exit_of(&report, args.fail_on))
+}
+
+fn boots(args: &Args) -> SimulatedBoots {
+    match (args.quick, args.details) {
+        (true, _) => SimulatedBoots::None,
+        (_, true) => SimulatedBoots::All,
+        _ => SimulatedBoots::FewIfDecided,
+    }
 }
 
 fn checked_node(node: FoundOnNode) -> CheckedNode {

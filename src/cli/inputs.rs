@@ -111,7 +111,7 @@ fn named_directory(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
     }
     let is_read = |name: &str| is_manifest_name(name) || name.ends_with(MARKER_SUFFIX);
     for (path, bytes) in other_configurations(path, is_read) {
-        let shown = path.display().to_string();
+        let shown = name_of(&path);
         carried::text(inputs, &shown, shown.clone(), bytes, limits);
     }
 }
@@ -132,7 +132,7 @@ fn manifests_in(
             let files = found.files.into_iter();
             let read = files.filter_map(|file| match file.state {
                 ScannedContent::Read(content) => {
-                    let shown = path.join(file.path.as_str()).display().to_string();
+                    let shown = name_of(&path.join(file.path.as_str()));
                     Some((file.path.to_string(), shown, content))
                 }
                 // Nothing was scanned before, so nothing is unchanged.
@@ -151,7 +151,7 @@ fn manifests_in(
 }
 
 fn one_file(inputs: &mut Inputs, path: &Path, limits: &ReadLimits) {
-    let shown = path.display().to_string();
+    let shown = name_of(path);
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         inputs
             .errors

@@ -13,4 +13,4 @@ mod unjudged;
 
 pub(super) use self::args::SetupArgs;
 pub(super) use self::findings::FoundOnNode;
-pub(super) use self::rehearsed::{Rehearsed, rehearse};
+pub(super) use self::rehearsed::{Rehearsed, SimulatedBoots, rehearse};

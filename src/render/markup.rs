@@ -46,3 +46,37 @@ pub(super) fn escaped(text: &str) -> String {
     let _ = OneLineMarkup.write_escaped_str(&mut out, text);
     out
 }
+
+/// A text on one line, with what is between backticks as code.
+pub(super) fn with_code(text: &str) -> String {
+    let mut parts = text.split('`');
+    let mut out = escaped(parts.next().unwrap_or_default());
+    while let Some(code) = parts.next() {
+        let (code, after) = (escaped(code), parts.next());
+        match after {
+            Some(after) => out.extend(["<code>", &code, "</code>", &escaped(after)]),
+            None => out.extend(["`", &code]),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_pair_of_backticks_is_code() {
+        for (text, html) in [
+            (
+                "set `a<b>` to `c`",
+                "set <code>a&lt;b&gt;</code> to <code>c</code>",
+            ),
+            ("plain & simple", "plain &amp; simple"),
+            ("a lone ` stays", "a lone ` stays"),
+            ("`a` and ` <", "<code>a</code> and ` &lt;"),
+        ] {
+            assert_eq!(with_code(text), html);
+        }
+    }
+}

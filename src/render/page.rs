@@ -12,6 +12,8 @@ use windrow_simulate::rehearse::{
     VersionOutcome, Weight,
 };
 
+use super::check::summary;
+use super::markup::with_code;
 use super::rehearsal::{
     RECOGNISED, clock, describe_end_on_node, describe_fate, in_seeds, platform, span,
 };
@@ -38,16 +40,13 @@ pub fn check_page(check: &CheckReport, rehearsal: &Rehearsal) -> String {
     // A node that never boots has no boot to show.
     let mut rehearsal = rehearsal.clone();
     let mut nodes = check.nodes.iter();
-    rehearsal
-        .nodes
-        .retain(|_| nodes.next().is_none_or(|node| node.stopped_by.is_none()));
-    let names: Vec<&str> = rehearsal
-        .nodes
-        .iter()
-        .take(NAMED)
-        .map(|node| node.name.as_str())
-        .collect();
-    let more = match rehearsal.nodes.len() - names.len() {
+    rehearsal.nodes.retain(|_| {
+        let boots = nodes.next().is_none_or(|node| node.stopped_by.is_none());
+        boots && check.is_simulated()
+    });
+    let names = check.nodes.iter().take(NAMED);
+    let names: Vec<&str> = names.map(|node| node.name.as_str()).collect();
+    let more = match check.nodes.len() - names.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -13,7 +13,10 @@ const FIRST_VM: &str = "examples/first-vm/harvester-config.yaml";
 const TWICE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n";
 
 fn windrow(arguments: &[&str]) -> Output {
-    let seeds: &[&str] = match arguments.contains(&"--runs") {
+    let is_counted = ["--runs", "--quick"]
+        .iter()
+        .any(|option| arguments.contains(option));
+    let seeds: &[&str] = match is_counted {
         true => &[],
         false => &["--runs", "2"],
     };
@@ -46,6 +49,10 @@ fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
         fs::write(directory.path().join(name), text).unwrap();
     }
     directory
+}
+
+fn text_of(directory: &tempfile::TempDir) -> &str {
+    text(directory.path())
 }
 
 fn text(path: &Path) -> &str {
@@ -575,4 +582,52 @@ fn a_kind_that_an_unread_release_may_bring_is_unknown_and_never_cannot_work() {
             .unwrap();
         assert_eq!(plan.status.code(), Some(exit), "{version}: {plan:?}");
     }
+}
+
+#[test]
+fn a_quick_check_simulates_no_boot_and_says_so() {
+    let (quick, code) = report(&[FIRST_VM, "--quick"]);
+    assert_eq!(code, Some(0), "{quick:?}");
+    assert!(quick.nodes.iter().all(|node| node.seeds == 0));
+    assert!(!quick.is_simulated());
+    let text = said(&windrow(&[FIRST_VM, "--quick"]));
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("pass; no boot was simulated"), "{text}");
+    assert!(text.contains("rehearsal: skipped"), "{text}");
+    assert!(!text.contains("simulated boots"), "{text}");
+    let page = said(&windrow(&[FIRST_VM, "--quick", "-o", "html"]));
+    assert!(page.contains("No boot was simulated."), "{page}");
+    let bad = INSTALLED.replace("10.10.0.19", "10.10.0.300");
+    let given = directory(&[("node.yaml", &bad)]);
+    let output = windrow(&[text_of(&given), "--quick"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let both = windrow(&[FIRST_VM, "--quick", "--details"]);
+    assert_eq!(both.status.code(), Some(64), "{both:?}");
+}
+
+#[test]
+fn no_format_names_a_file_with_a_point_and_a_slash_in_front() {
+    let wrong = TWICE.replace("metadata", "metdata");
+    let given = directory(&[("app.yaml", &wrong)]);
+    for path in [".", "./app.yaml", "app.yaml"] {
+        for format in ["table", "json", "github", "sarif", "junit", "html"] {
+            let output = Command::new(env!("CARGO_BIN_EXE_windrow"))
+                .args(["check", "--quick", path, "-o", format])
+                .current_dir(given.path())
+                .output()
+                .unwrap();
+            let text = said(&output);
+            assert!(text.contains("app.yaml"), "{format}: {text}");
+            assert!(!text.contains("./app.yaml"), "{format}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_platform_of_manifests_can_be_named() {
+    let given = directory(&[("app.yaml", TWICE)]);
+    let (named, _) = report(&[text_of(&given), "--platform", "harvester"]);
+    assert_eq!(named.nodes[0].harvester.as_deref(), Some("v1.8.2"));
+    let (plain, _) = report(&[text_of(&given), "--platform", "rke2"]);
+    assert_eq!(plain.nodes[0].harvester, None);
 }

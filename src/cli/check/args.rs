@@ -15,6 +15,9 @@ use crate::cli::output::Output;
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     pub(super) setup: SetupArgs,
+    /// Simulate no boot: only check the configuration, the order of the files and the feature gates
+    #[arg(long, conflicts_with_all = ["details", "runs", "timeout", "reboot", "fix"])]
+    pub(super) quick: bool,
     /// Show the whole boot: files, timeline, and the results with other versions. With -o json and yaml, the document of
     /// the simulation
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use windrow_inputs::extract::{FileBeside, FileKind, FilesBeside, kind_of};
 use windrow_model::manifest::ReadLimits;
 
-use super::sources::STANDARD_INPUT;
+use super::sources::{STANDARD_INPUT, name_of};
 use crate::files::read_bytes;
 use crate::fs;
 
@@ -58,7 +58,7 @@ impl FilesBeside for DirectoryBeside {
             return Err(format!("it has {size} bytes, the limit is {limit}"));
         }
         let bytes = read_bytes(&path).map_err(|error| format!("cannot be read: {error}"))?;
-        let shown = path.display().to_string();
+        let shown = name_of(&path);
         Ok(Some(FileBeside { shown, bytes }))
     }
 

@@ -11,10 +11,11 @@ use crate::fs;
 
 pub(in crate::cli) const STANDARD_INPUT: &str = "standard input";
 
+/// The name of an input in messages: the same in all formats, and without a `./` in front.
 pub(in crate::cli) fn name_of(path: &Path) -> String {
     match is_standard_input(path) {
         true => STANDARD_INPUT.to_owned(),
-        false => path.display().to_string(),
+        false => path.strip_prefix(".").unwrap_or(path).display().to_string(),
     }
 }
 

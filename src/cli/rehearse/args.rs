@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windrow_plan::rules::parse_duration;
+use windrow_plan::rules::{Platform, parse_duration};
 
 use crate::cli::Exit;
-use crate::cli::inputs::NamedVersions;
+use crate::cli::inputs::{NamedVersions, platform};
 
 /// The exit code and the messages on wrong use or an unreadable file.
 pub(super) type UnusableInput = (Exit, Vec<String>);
@@ -25,6 +25,9 @@ pub(in crate::cli) struct SetupArgs {
     /// One of several nodes of a cluster with its configuration; repeat it for each file of the node
     #[arg(long, value_name = "NAME=CONFIG", value_parser = node, conflicts_with = "paths")]
     pub(in crate::cli) node: Vec<(String, PathBuf)>,
+    /// The platform of the manifests, if neither a Harvester configuration nor --harvester names it
+    #[arg(long, value_parser = platform(), conflicts_with = "harvester")]
+    pub(super) platform: Option<Platform>,
     #[command(flatten)]
     pub(super) versions: NamedVersions,
     /// Restart a node (default: the first one) this long after power-on; can be repeated

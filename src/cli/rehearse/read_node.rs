@@ -65,7 +65,8 @@ pub(super) fn read_node(
     let (loaded, in_force) = configuration(args, &inputs);
     let rules = in_force.rules;
     let (named, other_releases) = with_installed(&args.versions, &inputs);
-    let versions = Versions::new(&named, &inputs, loaded.settings.platform);
+    let named_platform = args.platform.or(loaded.settings.platform);
+    let versions = Versions::new(&named, &inputs, named_platform);
     let platform = match versions.harvester {
         Some(_) => Platform::Harvester,
         None => Platform::Rke2,
@@ -74,7 +75,7 @@ pub(super) fn read_node(
     let facts = versions.facts(&inputs, Some(platform));
     // A configuration that writes RKE2's and is not Harvester's is only for RKE2.
     let is_said = platform == Platform::Harvester
-        || loaded.settings.platform.is_some()
+        || named_platform.is_some()
         || inputs.rke2.is_some()
         || args.versions.rke2.is_some()
         || !rke2_files(&inputs.configuration).is_empty();

@@ -24,12 +24,19 @@ pub(in crate::cli) struct Rehearsed {
     pub(in crate::cli) cut_short: Option<CutShort>,
 }
 
+/// How many boots are simulated if the command line names no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum SimulatedBoots {
+    All,
+    /// Few are enough if an error in the files decides the verdict.
+    FewIfDecided,
+    None,
+}
+
 /// Reads every node that the command line names, and rehearses them as one cluster.
-///
-/// `proofs_decide`: an error in the files decides the verdict, so few boots are enough.
 pub(in crate::cli) fn rehearse(
     args: &SetupArgs,
-    proofs_decide: bool,
+    boots: SimulatedBoots,
 ) -> Result<Rehearsed, UnusableInput> {
     // The limit is for all of it: reading, the seeds, and the checks after them.
     let began = Instant::now();
@@ -41,18 +48,22 @@ pub(in crate::cli) fn rehearse(
     }
     let mut fleet = join_nodes(read, &args.reboot).map_err(|error| (Exit::Usage, vec![error]))?;
     let known = PreparedSetup::read(&fleet.setup);
-    let is_decided = proofs_decide
+    let is_decided = boots == SimulatedBoots::FewIfDecided
         && fleet
             .nodes
             .iter()
             .any(|node| node.found.findings.has_error());
-    let wanted = args.runs.unwrap_or(match is_decided {
-        true => SEEDS_AFTER_AN_ERROR,
-        false => SEEDS,
-    });
+    let wanted = match (boots, is_decided) {
+        (SimulatedBoots::None, _) => 0,
+        (_, true) => args.runs.unwrap_or(SEEDS_AFTER_AN_ERROR),
+        (_, false) => args.runs.unwrap_or(SEEDS),
+    };
     let played = play(&fleet.setup, &known, wanted, left());
     let seeds = played.played();
-    let layout = improve(&mut fleet, &known, (args, wanted), began);
+    let layout = match wanted {
+        0 => Vec::new(),
+        _ => improve(&mut fleet, &known, (args, wanted), began),
+    };
     let Fleet {
         setup,
         packs,
@@ -88,7 +99,7 @@ pub(in crate::cli) fn rehearse(
         rehearsal: Rehearsal::new(rehearsed, findings),
         nodes: nodes.into_iter().map(|node| node.found).collect(),
         // When the time is over, the checks after the seeds were not made, or not all of them.
-        cut_short: (seeds < wanted || left().is_zero()).then(|| CutShort {
+        cut_short: (seeds < wanted || (wanted > 0 && left().is_zero())).then(|| CutShort {
             played: seeds,
             seeds: wanted,
             time: lasted(i64::try_from(args.timeout.as_secs()).unwrap_or(i64::MAX)),

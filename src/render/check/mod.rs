@@ -10,6 +10,7 @@ mod words;
 pub use github::check_github;
 pub use junit::check_junit;
 pub use sarif::check_sarif;
+pub(super) use table::summary;
 pub use table::{check_details, check_table};
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl<'a> SourcePlace<'a> {
             },
             (None, Some(file)) => Self { file, line: None },
             (None, None) => Self {
-                file: at.file.strip_prefix("./").unwrap_or(&at.file),
+                file: &at.file,
                 line: at.line,
             },
         }
@@ -40,7 +40,6 @@ mod tests {
     fn a_part_of_a_wrapped_file_is_shown_where_it_begins_in_the_file() {
         for (at, file, line) in [
             (Location::line("a/b.yaml", 3), "a/b.yaml", Some(3)),
-            (Location::line("./b.yaml", 3), "b.yaml", Some(3)),
             (Location::file("a.yaml"), "a.yaml", None),
             (Location::line("u:7: part", 2), "u", Some(7)),
             (Location::line("u (unpacked)", 2), "u", None),

@@ -23,6 +23,10 @@ const NAMED: usize = 8;
 
 pub fn check_table(report: &CheckReport, style: Style) -> String {
     let mut out = judged(report, style);
+    if !report.is_simulated() {
+        let _ = writeln!(out, "\n{}", summary(report));
+        return out;
+    }
     nodes(&mut out, &report.nodes, style);
     let modelled = "Times and Harvester's controllers are simulated. `--details` shows the whole boot, `windrow plan` the order.";
     for line in wrap(modelled, style.width) {
@@ -111,7 +115,11 @@ fn paint(verdict: CheckVerdict, text: &str, style: Style) -> String {
 
 fn head(out: &mut String, report: &CheckReport, style: Style) {
     let verdict = report.verdict;
-    let _ = writeln!(out, "{}", paint(verdict, verdict.as_str(), style));
+    let word = paint(verdict, verdict.as_str(), style);
+    let _ = match report.is_simulated() {
+        true => writeln!(out, "{word}"),
+        false => writeln!(out, "{word}; no boot was simulated"),
+    };
     if let Some(gain) = gain(report) {
         paragraph(out, &gain, 0, style.width);
     }
@@ -123,7 +131,7 @@ fn head(out: &mut String, report: &CheckReport, style: Style) {
             format!("{}: {word}", part.part.as_str())
         })
         .collect();
-    if all_stopped(report) {
+    if all_stopped(report) || !report.is_simulated() {
         parts.push(format!("{}: skipped", CheckPart::Rehearsal.as_str()));
     }
     let length: usize = report
@@ -253,7 +261,7 @@ fn describe(end: &EndCount, node: &NodeVerdict) -> String {
 }
 
 /// The numbers behind the verdict: the last line.
-fn summary(report: &CheckReport) -> String {
+pub(in crate::render) fn summary(report: &CheckReport) -> String {
     let counts = &report.counts;
     let read = [
         (counts.files, "file"),

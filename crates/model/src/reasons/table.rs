@@ -417,7 +417,7 @@ reasons! {
             "5c1f0b7a9d3e4f62a8b4c7d01e9f3a56";
         PlatformUnknown "platform-unknown" Notice
             "Windrow cannot tell whether the target is Harvester or plain RKE2"
-            "Set it with `--harvester VERSION`, with `--platform` of `windrow plan`, or with `platform:` in windrow.yaml."
+            "Set it with `--harvester VERSION`, with `--platform`, or with `platform:` in windrow.yaml."
             "cecd4580ff484516af4700a5120a299d";
     }
     "What a check comes to" {

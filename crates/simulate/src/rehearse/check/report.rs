@@ -35,7 +35,7 @@ pub struct CheckReport {
     /// First reason; absent if the verdict is pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<CheckedFinding>,
-    /// Verdict of each part; without the simulation if no node boots.
+    /// Verdict of each part; without the simulation if no node boots, or none was simulated.
     pub parts: Vec<PartVerdict>,
     /// How many requirements of the files are known from earlier boots; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +150,7 @@ impl CheckReport {
         let mut acceptances = accepted;
         let mut merged = MergedFindings::default();
         let several = rehearsal.nodes.len() > 1;
+        let is_simulated = cut.is_some() || rehearsal.nodes.iter().any(|node| node.seeds > 0);
         let mut verdicts: Vec<Vec<usize>> = Vec::new();
         let mut learned = LearnedShare::default();
         let mut not_checked: Vec<NotChecked> = Vec::new();
@@ -161,7 +162,10 @@ impl CheckReport {
             // Several nodes may have the same file.
             inputs.extend(node.inputs);
             acceptances.entries.extend(node.accepted);
-            let ends = outcome::findings(played, &node.files, &node.machines);
+            let ends = match is_simulated {
+                true => outcome::findings(played, &node.files, &node.machines),
+                false => Vec::new(),
+            };
             let ends = ends.into_iter().map(|one| (CheckPart::Rehearsal, one));
             let name = several.then_some(played.name.as_str());
             let unjudged = node
@@ -224,8 +228,9 @@ impl CheckReport {
             own.map(CheckedFinding::counts).max()
         };
         // A simulation that shows no node is no part of the verdict.
-        let is_shown =
-            |part: &CheckPart| *part != CheckPart::Rehearsal || stopped.iter().any(Option::is_none);
+        let is_shown = |part: &CheckPart| {
+            *part != CheckPart::Rehearsal || is_simulated && stopped.iter().any(Option::is_none)
+        };
         let parts = CheckPart::ALL.into_iter().filter(is_shown);
         let parts = parts.map(|part| PartVerdict {
             part,
@@ -249,6 +254,12 @@ impl CheckReport {
             findings,
             not_checked,
         }
+    }
+
+    /// Whether boots were simulated, as far as the nodes boot.
+    pub fn is_simulated(&self) -> bool {
+        let is_part = |part: &PartVerdict| part.part == CheckPart::Rehearsal;
+        self.parts.iter().any(is_part) || self.nodes.iter().all(|node| node.stopped_by.is_some())
     }
 
     /// Whether all fatal findings concern Windrow's own configuration.
