@@ -15,6 +15,7 @@
 mod budget;
 mod engines;
 mod evict;
+mod host_model;
 mod kubevirt;
 mod longhorn;
 #[cfg(test)]

@@ -11,11 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::DrainedCluster;
 use super::budget::{Count, DisruptionBudget, Uncounted};
 use super::evict::{Eviction, eviction};
+use super::host_model;
 use super::kubevirt::{Evacuation, evacuation};
 use super::longhorn::{Release, keeper, release};
-use super::report::{DrainCheck, PodDrain, PodFate};
+use super::report::{DrainCheck, PodDrain, PodFate, lines};
 use crate::objects::text;
-use crate::schedule::{NodeRefusal, Placement, SchedulerNode, SchedulerPod, SchedulerView};
+use crate::schedule::{Placement, SchedulerNode, SchedulerPod, SchedulerView};
 
 /// Index of a pod in the cluster's list. A replacement takes the slot of the pod that it replaces.
 type PodSlot = usize;
@@ -152,7 +153,10 @@ impl<'c> Play<'c> {
                 true
             }
             Evacuation::Migrates => {
-                let place = self.now.find(pod, Some(self.node));
+                let Ok(target) = self.target(slot, machine) else {
+                    return false;
+                };
+                let place = self.now.find(&target, Some(self.node));
                 let place = place.somewhere().map(str::to_owned);
                 let found = place.is_some();
                 if found {
@@ -162,6 +166,12 @@ impl<'c> Play<'c> {
             }
             Evacuation::Refused(_) | Evacuation::Unknown(_) => false,
         }
+    }
+
+    /// The pod to which a VM would move.
+    fn target(&self, slot: PodSlot, machine: &str) -> Result<SchedulerPod, String> {
+        let (objects, places) = (self.cluster.objects, &self.cluster.places);
+        host_model::target(objects, &places.nodes, &places.pods[slot], machine)
     }
 
     fn budgets(&self, slot: PodSlot) -> Vec<&'c DisruptionBudget> {
@@ -347,7 +357,7 @@ impl<'c> Play<'c> {
                 (fate.fate, fate.why) = (PodFate::Goes, "the VM is migrated".to_owned());
                 fate.place = self.now.pods[slot].node.clone();
             }
-            Evacuation::Migrates => match self.alone(slot, true) {
+            Evacuation::Migrates => match self.alone_as_target(slot, name) {
                 Placement::Nowhere(refusals) => {
                     fate.fate = PodFate::Blocked;
                     fate.why = "no other node takes the VM, so it is not migrated".to_owned();
@@ -421,7 +431,7 @@ impl<'c> Play<'c> {
                 true => format!("the replacement of {}", self.now.pods[slot].id()),
                 false => self.now.pods[slot].id(),
             };
-            match self.alone(slot, false) {
+            match self.alone(slot, &self.cluster.places.pods[slot], false) {
                 Placement::Nowhere(refusals) => {
                     proof.push(format!("no other node takes {who}:"));
                     proof.extend(lines(&refusals));
@@ -444,11 +454,17 @@ impl<'c> Play<'c> {
         fate.because.extend(proof);
     }
 
+    fn alone_as_target(&self, slot: PodSlot, machine: &str) -> Placement {
+        match self.target(slot, machine) {
+            Ok(target) => self.alone(slot, &target, true),
+            Err(why) => Placement::Unknown(why),
+        }
+    }
+
     /// The placement of a pod in the best case: only this pod has left the node, or every pod has. A pod that is rejected in both
     /// cases is rejected forever: pods elsewhere stay, and each filter's answer changes in one direction only as the node
     /// empties.
-    fn alone(&self, slot: PodSlot, stays: bool) -> Placement {
-        let pod = &self.cluster.places.pods[slot];
+    fn alone(&self, slot: PodSlot, pod: &SchedulerPod, stays: bool) -> Placement {
         let mut first = self.cluster.places.clone();
         if !stays {
             first.pods[slot].node = None;
@@ -478,11 +494,4 @@ impl<'c> Play<'c> {
             _ => alone,
         }
     }
-}
-
-fn lines(refusals: &[NodeRefusal]) -> Vec<String> {
-    refusals
-        .iter()
-        .map(|refusal| format!("  {}: {}", refusal.node, refusal.why))
-        .collect()
 }

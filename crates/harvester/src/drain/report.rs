@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schedule::NodeRefusal;
+
 /// Would the drain finish?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -176,4 +178,12 @@ impl DrainCheckList {
             nodes,
         }
     }
+}
+
+/// A line for each node that refuses a pod.
+pub(super) fn lines(refusals: &[NodeRefusal]) -> Vec<String> {
+    refusals
+        .iter()
+        .map(|refusal| format!("  {}: {}", refusal.node, refusal.why))
+        .collect()
 }

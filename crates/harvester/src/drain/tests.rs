@@ -383,3 +383,42 @@ fn a_pod_that_should_have_ended_keeps_the_drain_from_an_answer_with_its_name() {
     );
     assert_eq!(drain(hours_ago, "DaemonSet").drain, Drain::Finishes);
 }
+
+#[test]
+fn a_machine_with_the_cpu_model_of_its_host_moves_only_to_a_node_that_can_imitate_it() {
+    let here = json!({"kubevirt.io/schedulable": "true", "host-model-cpu.node.kubevirt.io/Icelake": "true",
+        "host-model-required-features.node.kubevirt.io/vmx": "true"});
+    let able = |labels: &[&str]| {
+        let mut node = json!({"kubevirt.io/schedulable": "true"});
+        labels.iter().for_each(|label| node[*label] = json!("true"));
+        node
+    };
+    let model = "cpu-model-migration.node.kubevirt.io/Icelake";
+    let feature = "cpu-feature.node.kubevirt.io/vmx";
+    let cases = [
+        (here.clone(), able(&[model, feature]), Drain::Finishes),
+        (here.clone(), able(&[model]), Drain::Blocked),
+        (here, able(&[feature]), Drain::Blocked),
+        (able(&[]), able(&[model, feature]), Drain::Unknown),
+    ];
+    for (own, other, expected) in cases {
+        let mut build = Build::new(&[("n1", own.clone()), ("n2", other.clone())]);
+        machine(&mut build, "LiveMigrate", "True");
+        let mut machines = build.0.all(ObjectKind::VMI).unwrap().to_vec();
+        machines[0]["spec"]["domain"] = json!({"cpu": {"model": "host-model"}});
+        let listed = KindListing::Objects(machines);
+        build.0.insert(ObjectKind::VMI.group_kind(), listed);
+        let checked = build.check("n1");
+        assert_eq!(checked.drain, expected, "{other} {:?}", checked.pods);
+        // After a migration, the pod has the labels that its first node asked for.
+        let mut pods = build.0.all(ObjectKind::POD).unwrap().to_vec();
+        pods[0]["spec"]["nodeSelector"] = json!({feature: "true"});
+        let listed = KindListing::Objects(pods);
+        build.0.insert(ObjectKind::POD.group_kind(), listed);
+        let expected = match other.get(feature).is_some() {
+            true => Drain::Finishes,
+            false => Drain::Blocked,
+        };
+        assert_eq!(build.check("n1").drain, expected, "{own} {other}");
+    }
+}
