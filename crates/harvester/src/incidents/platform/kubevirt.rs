@@ -14,7 +14,8 @@ use crate::upgrade::label;
 
 /// virt-operator replaces all parts of KubeVirt in half of this time.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(1);
-const NAMESPACE: &str = "harvester-system";
+/// The namespaces of Harvester's KubeVirt, and of KubeVirt's own manifests.
+const NAMESPACES: [&str; 2] = ["harvester-system", "kubevirt"];
 /// virt-operator adds this annotation to its objects (Harvester's documentation of the upgrade from v1.7 to v1.8, known issue 1).
 const MARK: &str = "kubevirt.io/install-strategy-identifier";
 
@@ -24,18 +25,20 @@ pub(in crate::incidents) fn find(
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
     let kubevirts = objects.all(ObjectKind::KUBEVIRT)?.iter();
-    for kubevirt in kubevirts.filter(|one| text(one, "/metadata/namespace") == NAMESPACE) {
+    for kubevirt in kubevirts.filter(|one| NAMESPACES.contains(&text(one, "/metadata/namespace"))) {
+        let namespace = text(kubevirt, "/metadata/namespace");
         let Some(available) = Condition::of(kubevirt, "Available") else {
             continue;
         };
         let since = false_since(available);
         let is_late = since.is_some_and(|since| now.duration_since(since) > PATIENCE);
         let is_unavailable = KubeVirtState::of(kubevirt).is_unavailable() && !available.is_true();
-        if !is_unavailable || !is_late || is_upgrading(objects)? {
+        let is_harvesters = namespace == NAMESPACES[0];
+        if !is_unavailable || !is_late || is_harvesters && is_upgrading(objects)? {
             continue;
         }
         let handlers = objects.all(ObjectKind::POD)?.iter().filter(|pod| {
-            text(pod, "/metadata/namespace") == NAMESPACE
+            text(pod, "/metadata/namespace") == namespace
                 && label(pod, "kubevirt.io") == "virt-handler"
         });
         findings.push(unavailable(

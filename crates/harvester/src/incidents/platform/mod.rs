@@ -18,7 +18,8 @@ use windrow_model::text::{cut, one_line};
 use crate::objects::{ObjectKind, Objects, Unlisted, text};
 use crate::upgrade::{plans_under_way, under_way};
 
-/// The namespaces of RKE2, Rancher, Longhorn and Harvester.
+/// The namespaces of RKE2, Rancher, Longhorn and Harvester, and those that KubeVirt, CDI and cert-manager (which Rancher requires) have
+/// where Harvester did not install them.
 const NAMESPACES: &[&str] = &[
     "kube-system",
     "harvester-system",
@@ -33,6 +34,9 @@ const NAMESPACES: &[&str] = &[
     "cattle-turtles-system",
     "calico-system",
     "tigera-operator",
+    "cert-manager",
+    "kubevirt",
+    "cdi",
 ];
 /// Longest quotation, in characters.
 const LONGEST: usize = 200;

@@ -31,6 +31,8 @@ const EFFECTS: [(Code, &[&str]); 2] = [
         &[
             "Deployment harvester-system/virt-",
             "DaemonSet harvester-system/virt-handler",
+            "Deployment kubevirt/virt-",
+            "DaemonSet kubevirt/virt-handler",
         ],
     ),
 ];

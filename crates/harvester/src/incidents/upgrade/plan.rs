@@ -14,9 +14,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::object::LabelSelector;
-use windrow_model::reasons::Code;
+use windrow_model::reasons::{Code, Severity};
 
 use super::super::finding::IncidentFinding;
+use super::super::platform::{is_platforms, quoted};
 use super::machine::MACHINE_OF;
 use super::{cures, seen_condition};
 use crate::objects::{
@@ -28,6 +29,8 @@ use crate::upgrade::{has_ended, is_of_plan, label, minutes_since, time};
 pub(super) const AGENT_PLAN: &str = "cattle-system/system-agent-upgrader";
 /// The controller reacts within seconds.
 const PATIENCE: i64 = 5;
+/// As long as a failed Job of the platform is no symptom, in minutes.
+const FAILED: i64 = 15;
 
 pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFinding>, Unlisted> {
     let mut findings = Vec::new();
@@ -40,7 +43,8 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
             continue;
         }
         let jobs = jobs_of(plan, objects.all(ObjectKind::JOB)?);
-        if is_held_by_a_failed_job(plan, &jobs) {
+        if let Some((job, failed)) = failed_job(plan, &jobs) {
+            findings.extend(held(plan, (&left, job), failed, now));
             continue;
         }
         if let Some(hang) = hang(plan, &left, &jobs, now) {
@@ -65,10 +69,50 @@ fn may_hang(plan: &Value, now: Timestamp) -> bool {
     !(is_new || is_true(plan, "Complete") || is_held || is_refused)
 }
 
-/// The controller keeps a failed Job until its TTL expires.
-fn is_held_by_a_failed_job(plan: &Value, jobs: &[&Value]) -> bool {
+/// The failed Job because of which the controller starts no other one, and its condition. The controller keeps it until its TTL expires.
+fn failed_job<'o>(plan: &Value, jobs: &[&'o Value]) -> Option<(&'o Value, Condition<'o>)> {
     let complete = Condition::of(plan, "Complete").map_or("", |complete| complete.reason);
-    complete == "JobFailed" && jobs.iter().any(|job| is_true(job, "Failed"))
+    let mut failed = jobs.iter().filter_map(|job| {
+        let failed = Condition::of(job, "Failed").filter(Condition::is_true)?;
+        Some((*job, failed))
+    });
+    failed.next().filter(|_| complete == "JobFailed")
+}
+
+/// A Plan that waits for its failed Job to be deleted. Jobs of the platform's namespaces are a symptom.
+fn held(
+    plan: &Value,
+    (left, job): (&[&Value], &Value),
+    failed: Condition<'_>,
+    now: Timestamp,
+) -> Option<IncidentFinding> {
+    let is_late = failed
+        .since()
+        .is_some_and(|since| minutes_since(since, now) >= FAILED);
+    if !is_late || is_platforms(job) {
+        return None;
+    }
+    let subject = format!("Plan {}", named(plan));
+    let why = format!(
+        "its Job {} failed ({}), and {} nodes are left",
+        named(job),
+        quoted(&failed.words()),
+        left.len()
+    );
+    let mut finding = IncidentFinding::new(Code::PlanStuck, &subject, &why);
+    let complete = Condition::of(plan, "Complete");
+    let complete = complete.map(|condition| seen_condition(&subject, condition));
+    finding.evidence.extend(complete);
+    let job_subject = format!("Job {}", named(job));
+    finding.evidence.push(seen_condition(&job_subject, failed));
+    finding.severity = Severity::Warning;
+    finding.proof = vec![
+        "system-upgrade-controller begins no other Job of this Plan while the failed Job exists"
+            .to_owned(),
+    ];
+    "Read the log of the Job's pods, and fix the cause. Then delete the failed Job."
+        .clone_into(&mut finding.advice);
+    Some(finding)
 }
 
 /// The selected nodes that do not have the newest hash of the Plan.
