@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use windrow_harvester::incidents::{
-    DetectorResult, OwnNode, add_own, kinds_of, look_at_own, look_by_rules, look_for_symptoms,
-    rules_for, summed_up, upgrade_in_words,
+    DetectorResult, OwnNode, add_own, kinds_of, look_at_own, look_at_saved, look_by_rules, look_for_symptoms,
+    rules_for, summed_up, unread_kinds, upgrade_in_words,
 };
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
@@ -66,14 +66,21 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     let mut notes = Vec::new();
     let (objects, mut looked, at, unasked) = match seen {
         Ok(ClusterObjects {
-            objects,
+            mut objects,
             at,
             own,
             partial,
             unread,
         }) => {
             notes.extend(unread.into_iter().chain(partial));
-            let looked = judge(&objects, live.as_ref().or(own.as_ref()), at);
+            if !args.from.is_live() {
+                objects.fill_absent_kinds();
+                notes.extend(unread_kinds(&objects));
+            }
+            let mut looked = judge(&objects, live.as_ref().or(own.as_ref()), at);
+            if !args.from.is_live() {
+                looked.extend(look_at_saved(&objects, at));
+            }
             (objects, looked, at, None)
         }
         Err(NoObjects::Unreadable) => return Ok(Exit::Usage),

@@ -11,6 +11,7 @@ use windrow_model::checks::NoFacts;
 use windrow_model::manifest::{GroupKind, group_of};
 use windrow_model::object::pods::container_statuses;
 
+mod absent;
 mod kinds;
 mod metadata;
 mod scope;
@@ -248,6 +249,15 @@ impl Objects {
         self.warnings(ObjectKind::POD_WARNING, "Pod")
     }
 
+    /// As [`Objects::pod_warnings`], about volume claims.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no list.
+    pub fn claim_warnings(&self) -> Result<Vec<&Value>, Unlisted> {
+        self.warnings(ObjectKind::CLAIM_WARNING, "PersistentVolumeClaim")
+    }
+
     /// As [`Objects::pod_warnings`], about nodes.
     ///
     /// # Errors
@@ -286,6 +296,16 @@ impl Objects {
                 wanted: false,
             }),
             KindListing::Objects(_) => None,
+        })
+    }
+
+    /// The kinds with objects that no check reads: saved lists can contain any kind.
+    pub fn unread(&self) -> impl Iterator<Item = (&GroupKind, &[Value])> {
+        self.kinds.iter().filter_map(|(kind, listed)| match listed {
+            KindListing::Objects(objects) if !objects.is_empty() && !ObjectKind::is_named(kind) => {
+                Some((kind, &objects[..]))
+            }
+            _ => None,
         })
     }
 

@@ -26,7 +26,9 @@ impl DetectorId {
 
     /// What it looks for.
     pub fn title(&self) -> &str {
-        let mut detectors = super::detectors().chain(super::detectors_of_commands());
+        let mut detectors = super::detectors()
+            .chain(super::detectors_of_commands())
+            .chain(super::symptoms::OF_SAVED);
         let detector = detectors.find(|one| one.id == self.0);
         detector.map_or(&self.0, |detector| detector.name)
     }
@@ -40,6 +42,7 @@ impl DetectorId {
     pub(super) fn is_of_symptoms(&self) -> bool {
         super::symptoms::DETECTORS
             .iter()
+            .chain(super::symptoms::OF_SAVED)
             .any(|one| one.id == self.0)
     }
 

@@ -35,6 +35,7 @@ pub use cure::{
 pub use finding::{DetectorId, DetectorResult, Diagnosis, IncidentFinding};
 pub use own::{GateRefused, OwnManifest, OwnNode, UnfinishedRepair, add_own};
 pub use site::{kinds_of, look_by_rules, rules_for};
+pub use symptoms::unread_kinds;
 
 use std::collections::BTreeMap;
 
@@ -222,6 +223,14 @@ fn detectors() -> impl Iterator<Item = &'static Detector> {
 /// The detectors for a command only.
 fn detectors_of_commands() -> impl Iterator<Item = &'static Detector> {
     OF_COMMANDS.iter().chain(symptoms::DETECTORS)
+}
+
+/// The symptoms in kinds that Windrow never requests, and that saved lists may contain.
+pub fn look_at_saved(objects: &Objects, now: Timestamp) -> Vec<DetectorResult> {
+    let detectors = symptoms::OF_SAVED.iter();
+    detectors
+        .filter_map(|one| one.look(None, objects, now))
+        .collect()
 }
 
 /// Kinds whose absence from saved lists makes no verdict unknown: the lists of the documentation did not have them before. It is said.

@@ -3,6 +3,8 @@
 
 mod addresses;
 
+pub(super) use addresses::NO_FREE;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;

@@ -101,6 +101,12 @@ kinds! {
     LONGHORN_NODE "longhorn.io" "v1beta2" "nodes" "Node" in LONGHORN;
     /// Longhorn's processes on a node, each kept by a disruption budget.
     INSTANCE_MANAGER "longhorn.io" "v1beta2" "instancemanagers" "InstanceManager" in LONGHORN;
+    /// Longhorn's engine images: where each can run.
+    ENGINE_IMAGE "longhorn.io" "v1beta2" "engineimages" "EngineImage" in LONGHORN;
+    /// Who asks Longhorn to attach a volume, and where.
+    LONGHORN_ATTACHMENT "longhorn.io" "v1beta2" "volumeattachments" "VolumeAttachment" in LONGHORN;
+    /// Where Longhorn keeps backups.
+    BACKUP_TARGET "longhorn.io" "v1beta2" "backuptargets" "BackupTarget" in LONGHORN;
     /// Data on Longhorn's disks that nothing uses any more.
     ORPHAN "longhorn.io" "v1beta2" "orphans" "Orphan" in LONGHORN;
     /// The server of a volume that several pods share.
@@ -141,6 +147,8 @@ kinds! {
     API_SERVICE "apiregistration.k8s.io" "v1" "apiservices" "APIService" in CLUSTER;
     /// The links of Harvester's nodes, with their hardware addresses.
     LINK_MONITOR "network.harvesterhci.io" "v1beta1" "linkmonitors" "LinkMonitor" in CLUSTER;
+    /// The networks of Harvester's VMs on each node.
+    VLAN_STATUS "network.harvesterhci.io" "v1beta1" "vlanstatuses" "VlanStatus" in CLUSTER;
     /// Addresses that whereabouts has given to pods.
     IP_POOL "whereabouts.cni.cncf.io" "v1alpha1" "ippools" "IPPool" in only(&["kube-system"], "harvester v1.8.2 pkg/controller/master/storagenetwork/storage_network.go:491; deploy/charts/harvester/dependency_charts/whereabouts");
     /// Leases: they name the leader.
@@ -151,6 +159,8 @@ kinds! {
     EVENT "" "v1" "events" "Event" in only(&["kube-system"], "k3s 0301210f pkg/deploy/controller.go, start and getOrCreateAddon (Kubernetes keeps the Events of an object in its namespace)");
     /// Warnings about pods.
     POD_WARNING "" "v1" "events" "Event" with "warnings of pods" in any("Kubernetes keeps the Events of a pod in its namespace");
+    /// Warnings about volume claims.
+    CLAIM_WARNING "" "v1" "events" "Event" with "warnings of volume claims" in any("Kubernetes keeps the Events of a claim in its namespace");
     /// Warnings about nodes.
     NODE_WARNING "" "v1" "events" "Event" with "warnings of nodes" in only(&["default"], "k3s 037a0b6a pkg/certmonitor/certmonitor.go, Setup");
     /// The releases of a chart in Helm, one per revision: names and labels of the Secrets, without their content.
@@ -201,6 +211,16 @@ impl ObjectKind {
     pub(super) fn of(kind: &GroupKind) -> Option<Self> {
         let mut all = Self::ALL.iter().copied();
         all.find(|known| known.group == kind.group && *kind.kind == *known.name())
+    }
+
+    /// Is the kind in one of the tables?
+    pub(super) fn is_named(kind: &GroupKind) -> bool {
+        let mut all = [Self::ALL, Self::FOR_PEOPLE, Self::OTHERS]
+            .into_iter()
+            .flatten();
+        all.any(|known| {
+            known.group == kind.group && (kind.kind == known.kind || *kind.kind == *known.name())
+        })
     }
 
     pub fn group_kind(self) -> GroupKind {
@@ -263,6 +283,9 @@ impl ObjectKind {
             }
             ObjectKind::EVENT => &["&fieldSelector=involvedObject.kind%3DAddon"],
             ObjectKind::POD_WARNING => &["&fieldSelector=type%3DWarning,involvedObject.kind%3DPod"],
+            ObjectKind::CLAIM_WARNING => {
+                &["&fieldSelector=type%3DWarning,involvedObject.kind%3DPersistentVolumeClaim"]
+            }
             ObjectKind::NODE_WARNING => {
                 &["&fieldSelector=type%3DWarning,involvedObject.kind%3DNode"]
             }

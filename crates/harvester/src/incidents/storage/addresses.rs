@@ -18,7 +18,7 @@ use crate::upgrade::label;
 pub(super) const NO_ADDRESS: &str = "IP allocation failure for Longhorn Pods";
 const WITNESS: &str = "node-role.harvesterhci.io~1witness";
 /// Whereabouts' message (`pkg/allocate/allocate.go`, `AssignmentError`).
-const NO_FREE: &str = "Could not allocate IP in range";
+pub(in crate::incidents) const NO_FREE: &str = "Could not allocate IP in range";
 const LONGHORN: &str = "longhorn-system";
 /// At most this many objects of a kind are shown.
 const MOST: usize = 10;

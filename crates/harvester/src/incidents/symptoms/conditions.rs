@@ -9,23 +9,13 @@ use windrow_model::reasons::{Code, Severity};
 
 use super::{
     CONDITION_FALSE, Clock, VOLUME_DEGRADED, VOLUME_FAULTED, condition_seen, known, nodes,
-    state_of, subject,
+    of_condition, subject,
 };
 use crate::incidents::finding::IncidentFinding;
-use crate::incidents::platform::{MOST, is_platforms};
-use crate::objects::{Condition, ObjectKind, Objects, Unlisted, items, named, text};
+use crate::incidents::platform::MOST;
+use crate::objects::{Condition, ObjectKind, Objects, Unlisted, is_true, items, text};
 use crate::upgrade::time;
 
-/// The status of a VM that does not start without a change (kubevirt d923fdb `staging/src/kubevirt.io/api/core/v1/types.go`,
-/// `VirtualMachinePrintableStatus`).
-const VM_PROBLEMS: [&str; 6] = [
-    "CrashLoopBackOff",
-    "ErrorUnschedulable",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "ErrorPvcNotFound",
-    "DataVolumeError",
-];
 /// Harvester v1.8.2 `pkg/util/constants.go:81`.
 const OF_UPGRADE: &str = "/metadata/annotations/harvesterhci.io~1os-upgrade-image";
 
@@ -54,13 +44,17 @@ pub(super) fn find_settings(
         .collect())
 }
 
+pub(super) fn is_of_upgrade(image: &Value) -> bool {
+    text(image, OF_UPGRADE) == "True"
+}
+
 pub(super) fn find_upgrade_images(
     objects: &Objects,
     now: Timestamp,
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
     let images = objects.all(ObjectKind::VM_IMAGE)?.iter();
     let failed: Vec<_> = images
-        .filter(|image| text(image, OF_UPGRADE) == "True")
+        .filter(|image| is_of_upgrade(image))
         .filter_map(|image| Some((image, Condition::of(image, "Imported")?)))
         .filter(|(_, imported)| imported.is_false())
         .collect();
@@ -74,14 +68,6 @@ pub(super) fn find_upgrade_images(
     Ok(late
         .map(|(image, imported)| of_condition("VirtualMachineImage", image, imported))
         .collect())
-}
-
-fn of_condition(kind: &str, object: &Value, condition: Condition<'_>) -> IncidentFinding {
-    let about = subject(object, kind);
-    let since = condition.since();
-    let why = format!("{} is {}", condition.name, state_of(&condition, since));
-    let seen = condition_seen(&about, &condition, since);
-    IncidentFinding::new(Code::ProblemStays, about, &why).seen([seen])
 }
 
 /// Volumes without a healthy replica, or with too few of them.
@@ -108,6 +94,13 @@ pub(super) fn find_volumes(
             *newest = at.max(*newest);
         }
     }
+    // A node that is out of service comes back, and its replicas with it.
+    let nodes = known(objects.all(ObjectKind::NODE))?.unwrap_or_default();
+    let is_out = nodes.iter().any(|node| !is_true(node, "Ready"));
+    let places = match is_out || !set_aside.is_empty() {
+        true => 0,
+        false => nodes.len(),
+    };
     let (faulted, degraded): (Vec<&Value>, Vec<&Value>) = bad
         .into_iter()
         .partition(|volume| robustness(volume) == "faulted");
@@ -139,10 +132,19 @@ pub(super) fn find_volumes(
         }
     }
     // On a cluster with fewer nodes than replicas, this is every volume.
-    let degraded: Vec<&Value> = degraded
+    let degraded: Vec<(&Value, bool)> = degraded
         .into_iter()
-        .filter(|volume| clock.is_late(time(volume, "/status/lastDegradedAt"), &VOLUME_DEGRADED))
+        .map(|volume| (volume, unplaced(volume, places)))
+        .filter(|(volume, unplaced)| {
+            let patience = match unplaced {
+                true => &CONDITION_FALSE,
+                false => &VOLUME_DEGRADED,
+            };
+            clock.is_late(time(volume, "/status/lastDegradedAt"), patience)
+        })
         .collect();
+    let full = degraded.iter().any(|(_, unplaced)| *unplaced);
+    let degraded: Vec<&Value> = degraded.into_iter().map(|(volume, _)| volume).collect();
     if !degraded.is_empty() {
         let why = match degraded.len() {
             1 => "it has too few healthy replicas".to_owned(),
@@ -151,9 +153,35 @@ pub(super) fn find_volumes(
                 many - 1
             ),
         };
-        found.push(of_volumes(&degraded, &why));
+        let mut finding = of_volumes(&degraded, &why);
+        if full {
+            let scheduled = degraded.iter().filter_map(|volume| {
+                let scheduled = Condition::of(volume, "Scheduled").filter(Condition::is_false)?;
+                let about = subject(volume, "Volume");
+                Some(condition_seen(&about, &scheduled, scheduled.since()))
+            });
+            finding.evidence.extend(scheduled.take(MOST));
+            let disks = known(objects.all(ObjectKind::LONGHORN_NODE))?.unwrap_or_default();
+            finding
+                .evidence
+                .extend(super::longhorn::full_disks(disks).take(MOST));
+            "Longhorn finds no disk for a replica. Free or add space on the disks that are not Schedulable, or lower the number of \
+             replicas of these volumes."
+                .clone_into(&mut finding.advice);
+        }
+        found.push(finding);
     }
     Ok(found)
+}
+
+/// Does Longhorn find no disk for a replica, although there are enough nodes?
+fn unplaced(volume: &Value, places: usize) -> bool {
+    let scheduled = Condition::of(volume, "Scheduled").filter(Condition::is_false);
+    let replicas = volume
+        .pointer("/spec/numberOfReplicas")
+        .and_then(Value::as_u64);
+    let is_room = replicas.is_some_and(|replicas| replicas <= places as u64);
+    is_room && scheduled.is_some_and(|one| one.reason == "ReplicaSchedulingFailure")
 }
 
 /// Does a pod need the volume? Longhorn keeps the names of former pods, and the time of their end (longhorn-manager
@@ -182,79 +210,4 @@ fn of_volumes(volumes: &[&Value], why: &str) -> IncidentFinding {
      node and a disk with enough space are back."
         .clone_into(&mut finding.advice);
     finding
-}
-
-/// A claim whose volume is gone.
-pub(super) fn find_claims(
-    objects: &Objects,
-    _: Timestamp,
-) -> Result<Vec<IncidentFinding>, Unlisted> {
-    let claims = objects.all(ObjectKind::CLAIM)?.iter();
-    let lost = claims.filter(|claim| text(claim, "/status/phase") == "Lost");
-    Ok(lost
-        .map(|claim| {
-            let about = subject(claim, "PersistentVolumeClaim");
-            let volume = text(claim, "/spec/volumeName");
-            let why = format!("its PersistentVolume {volume} does not exist");
-            let seen = Evidence::new(&about, "status.phase", "Lost");
-            let mut finding = IncidentFinding::new(Code::ProblemStays, about, &why).seen([seen]);
-            if is_platforms(claim) {
-                finding.severity = Severity::Error;
-            }
-            "Restore the volume from a backup, or delete the claim and let its controller create it again."
-                .clone_into(&mut finding.advice);
-            finding
-        })
-        .collect())
-}
-
-/// VMs that should run and whose status is an error. They are yours: one finding for all.
-pub(super) fn find_machines(
-    objects: &Objects,
-    now: Timestamp,
-) -> Result<Vec<IncidentFinding>, Unlisted> {
-    let machines = objects.all(ObjectKind::VM)?.iter();
-    let status = |vm: &'_ Value| text(vm, "/status/printableStatus").to_owned();
-    let bad: Vec<&Value> = machines
-        .filter(|vm| VM_PROBLEMS.contains(&&*status(vm)))
-        .collect();
-    if bad.is_empty() {
-        return Ok(Vec::new());
-    }
-    let clock = Clock::read(objects, now)?;
-    // KubeVirt's condition Ready has no transition time of its own in some versions: the newest of all conditions counts.
-    let since = |vm: &Value| {
-        let conditions = Condition::all(vm).filter_map(|condition| condition.since());
-        conditions.max()
-    };
-    let late: Vec<&Value> = bad
-        .into_iter()
-        .filter(|vm| clock.is_late(since(vm), &CONDITION_FALSE))
-        .collect();
-    let Some(first) = late.first() else {
-        return Ok(Vec::new());
-    };
-    let why = match late.len() {
-        1 => format!("its status is {}", status(first)),
-        many => format!(
-            "its status is {}; {} more VMs do not run",
-            status(first),
-            many - 1
-        ),
-    };
-    let evidence = late.iter().take(MOST).map(|vm| {
-        let words = Condition::all(vm).find(|condition| !condition.message.is_empty());
-        let words = words.map_or(String::new(), |words| format!(": {}", words.words()));
-        let value = crate::incidents::platform::quoted(&format!("{}{words}", status(vm)));
-        Evidence::new(
-            subject(vm, "VirtualMachine"),
-            "status.printableStatus",
-            value,
-        )
-    });
-    let about = format!("VirtualMachine {}", named(first));
-    let mut finding = IncidentFinding::new(Code::ProblemStays, about, &why).seen(evidence);
-    "`kubectl describe vm` and `kubectl describe vmi` show why the VM does not start."
-        .clone_into(&mut finding.advice);
-    Ok(vec![finding])
 }

@@ -8,23 +8,35 @@
 //!
 //! Only a command looks for them: it reads all pods. The daemon has its probes for the node instead.
 
+mod addresses;
 mod certificates;
+mod claims;
 mod conditions;
+mod evacuations;
 mod explain;
+mod longhorn;
+mod members;
 mod nodes;
+mod others;
 mod parts;
 mod pods;
+mod statuses;
 mod terminating;
 mod vip;
+mod vms;
+mod webhooks;
 mod workloads;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use windrow_model::findings::Evidence;
+use windrow_model::reasons::Code;
 
 pub(super) use explain::explain;
+pub use others::unread_kinds;
 
 use super::Detector;
+use super::finding::IncidentFinding;
 use super::platform::is_upgrading;
 use crate::objects::{Condition, ObjectKind, Objects, Unlisted};
 use crate::upgrade::time;
@@ -58,8 +70,8 @@ pub(super) const DETECTORS: &[Detector] = &[
         conditions::find_settings,
     ),
     Detector::new("volumes", "volumes of Longhorn", conditions::find_volumes),
-    Detector::new("claims", "lost volume claims", conditions::find_claims),
-    Detector::new("vms", "VMs that do not run", conditions::find_machines),
+    Detector::new("claims", "lost volume claims", claims::find_lost),
+    Detector::new("vms", "VMs that do not run", vms::find),
     Detector::new(
         "upgrade-images",
         "images for an upgrade",
@@ -86,10 +98,109 @@ pub(super) const DETECTORS: &[Detector] = &[
         "certificates of RKE2 that end soon",
         certificates::find,
     ),
+    Detector::new(
+        "claims-pending",
+        "volume claims that get no volume",
+        claims::find_pending,
+    ),
+    Detector::new(
+        "maintenance",
+        "maintenance mode that a node does not reach",
+        evacuations::find_maintenance,
+    ),
+    Detector::new(
+        "evacuations",
+        "VMs whose evacuation keeps failing",
+        evacuations::find_evacuations,
+    ),
+    Detector::new(
+        "longhorn-nodes",
+        "nodes and disks of Longhorn",
+        longhorn::find_nodes,
+    ),
+    Detector::new(
+        "longhorn-managers",
+        "instance managers of Longhorn",
+        longhorn::find_managers,
+    ),
+    Detector::new(
+        "longhorn-images",
+        "engine images of Longhorn",
+        longhorn::find_engine_images,
+    ),
+    Detector::new(
+        "longhorn-attaching",
+        "volumes that Longhorn does not attach",
+        longhorn::find_attaching,
+    ),
+    Detector::new(
+        "backup-targets",
+        "backup targets of Longhorn",
+        longhorn::find_backup_targets,
+    ),
+    Detector::new(
+        "etcd-members",
+        "servers without a vote in etcd",
+        members::find_etcd,
+    ),
+    Detector::new(
+        "unmanaged-nodes",
+        "nodes without Harvester's label",
+        members::find_unmanaged,
+    ),
+    Detector::new(
+        "namespaces-terminating",
+        "namespaces that do not end",
+        statuses::find_namespaces,
+    ),
+    Detector::new("vm-backups", "backups of VMs", statuses::find_backups),
+    Detector::new("vm-images", "images of VMs", statuses::find_images),
+    Detector::new(
+        "chart-jobs",
+        "charts whose Job failed and is gone",
+        statuses::find_charts,
+    ),
+    Detector::new(
+        "vlans",
+        "networks of VMs on the nodes",
+        statuses::find_vlans,
+    ),
+    Detector::new(
+        "guest-clusters",
+        "clusters that Rancher makes",
+        statuses::find_guests,
+    ),
+    Detector::new(
+        "address-pools",
+        "pods without an address of whereabouts",
+        addresses::find,
+    ),
+];
+
+/// Symptoms in kinds that only saved lists contain.
+pub(super) const OF_SAVED: &[Detector] = &[
+    Detector::new("webhooks", "webhooks without their Service", webhooks::find),
+    Detector::new("other-kinds", "objects of other kinds", others::find),
 ];
 
 /// The detectors that no verdict needs: the lists of the documentation did not have their kinds before.
-const OPTIONAL: [&str; 3] = ["api-services", "machine-conditions", "node-certificates"];
+const OPTIONAL: [&str; 15] = [
+    "address-pools",
+    "api-services",
+    "machine-conditions",
+    "node-certificates",
+    "claims-pending",
+    "evacuations",
+    "longhorn-nodes",
+    "longhorn-managers",
+    "longhorn-images",
+    "longhorn-attaching",
+    "backup-targets",
+    "namespaces-terminating",
+    "vm-backups",
+    "vlans",
+    "guest-clusters",
+];
 
 pub(super) fn is_optional(detector: &str) -> bool {
     OPTIONAL.contains(&detector)
@@ -163,6 +274,18 @@ const API_NOT_AVAILABLE: Patience = patience(
 );
 /// Rancher waits without a limit, and the incidents of an upgrade describe its reasons.
 const MACHINE_NOT_READY: Patience = patience(60, 12 * 60, "ours: longer than any step of Rancher");
+/// The longest that KubeVirt and Longhorn take to attach the volumes of a VM, several times over.
+const VM_CHANGES: Patience = patience(60, 120, "ours: a VM starts or stops in minutes");
+const MAINTENANCE: Patience = patience(60, 60, "ours: as for a node that an upgrade drains");
+const ETCD_MEMBER: Patience = patience(30, 60, "as for a learner (`upgrade/learner.rs`: `JOINS`)");
+const BACKUP_TARGET_UNAVAILABLE: Patience = patience(
+    60,
+    60,
+    "ours; longhorn-manager polls a backup target every 5 minutes",
+);
+const STATUS_FAILED: Patience = patience(60, 60, "ours: you may be at work on it");
+const OTHER_NOT_READY: Patience = patience(60, 12 * 60, "ours: as for a Machine");
+const NAMESPACE_TERMINATING: Patience = patience(60, 60, "ours: as for a pod");
 const POD_TERMINATING: Patience =
     patience(60, 60, "as for platform pods (`platform/terminating.rs`)");
 
@@ -180,6 +303,13 @@ pub(super) const ALL: &[&Patience] = &[
     &VOLUME_FAULTED,
     &API_NOT_AVAILABLE,
     &MACHINE_NOT_READY,
+    &VM_CHANGES,
+    &MAINTENANCE,
+    &ETCD_MEMBER,
+    &BACKUP_TARGET_UNAVAILABLE,
+    &STATUS_FAILED,
+    &OTHER_NOT_READY,
+    &NAMESPACE_TERMINATING,
     &POD_TERMINATING,
 ];
 
@@ -200,8 +330,8 @@ impl Clock {
             .iter()
             .filter_map(|node| time(node, "/metadata/creationTimestamp"))
             .min();
-        // An upgrade may run if that is unknown.
-        let is_upgrading = known(is_upgrading(objects))?.unwrap_or(true);
+        // An upgrade of Harvester may run if that is unknown, and if there may be a Harvester.
+        let is_upgrading = known(is_upgrading(objects))?.unwrap_or_else(|| may_be_harvester(nodes));
         Ok(Self {
             now,
             changing: is_upgrading || first.is_none_or(|first| now.duration_since(first) < YOUNG),
@@ -216,6 +346,11 @@ impl Clock {
         };
         since.is_some_and(|since| self.now.duration_since(since) > limit)
     }
+}
+
+/// Harvester's nodes have its label. Without nodes there is no answer.
+fn may_be_harvester(nodes: &[Value]) -> bool {
+    nodes.is_empty() || nodes.iter().any(members::is_managed)
 }
 
 /// What a symptom uses and does not need: `None` if it cannot be listed.
@@ -246,6 +381,14 @@ fn condition_seen(subject: &str, condition: &Condition<'_>, since: Option<Timest
         format!("condition {}", condition.name),
         state_of(condition, since),
     )
+}
+
+fn of_condition(kind: &str, object: &Value, condition: Condition<'_>) -> IncidentFinding {
+    let about = subject(object, kind);
+    let since = condition.since();
+    let why = format!("{} is {}", condition.name, state_of(&condition, since));
+    let seen = condition_seen(&about, &condition, since);
+    IncidentFinding::new(Code::ProblemStays, about, &why).seen([seen])
 }
 
 fn subject(object: &Value, kind: &str) -> String {

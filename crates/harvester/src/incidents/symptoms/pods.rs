@@ -96,7 +96,7 @@ pub(super) fn fault(pod: &Value) -> Option<PodFault<'_>> {
 }
 
 /// Why its containers wait, how often they were restarted, and when one last ended.
-fn waiting(pod: &Value) -> Option<String> {
+pub(super) fn waiting(pod: &Value) -> Option<String> {
     let mut reasons = container_statuses(pod).map(|one| text(one, "/state/waiting/reason"));
     let reason = reasons.find(|reason| !reason.is_empty())?;
     let times = match restarts(pod) {
