@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use windrow_harvester::incidents::{
-    DetectorResult, OwnNode, add_own, kinds_of, look_at_own, look_at_saved, look_by_rules, look_for_symptoms,
-    rules_for, summed_up, unread_kinds, upgrade_in_words,
+    DetectorResult, OwnNode, add_own, kinds_of, look_at_own, look_at_saved, look_by_rules,
+    look_for_symptoms, rules_for, summed_up, unread_kinds, upgrade_in_words,
 };
 use windrow_harvester::objects::{ObjectKind, Objects};
 use windrow_model::reasons::Severity;
