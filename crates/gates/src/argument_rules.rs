@@ -1,5 +1,6 @@
 //! What a component demands of the values of its arguments, alone and together: `data/argument-rules.txt`.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use windrow_model::findings::Location;
@@ -20,6 +21,10 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
 struct Rule {
     component: &'static str,
     demand: Demand,
+    /// It does not hold beside this one.
+    unless: Option<Use>,
+    /// The first minor with it.
+    from: u16,
 }
 
 enum Demand {
@@ -27,8 +32,10 @@ enum Demand {
         flag: &'static str,
         low: &'static str,
         high: &'static str,
-        /// It is judged beside this flag only.
-        with: Option<&'static str>,
+        /// It is judged beside this one only.
+        with: Option<Use>,
+        /// 0 is the default.
+        takes_zero: bool,
     },
     /// The first value, this many times, is less than the second (or as much).
     Below {
@@ -59,20 +66,25 @@ struct Use(&'static str);
 
 impl Rule {
     fn read(line: &'static str) -> Option<Self> {
-        let words: Vec<&'static str> = line.split(' ').collect();
+        let mut words: Vec<&'static str> = line.split(' ').collect();
+        let mut after = |word: &str| {
+            let place = words.iter().position(|one| *one == word)?;
+            let value = words.get(place + 1).copied();
+            words.drain(place..(place + 2).min(words.len()));
+            value
+        };
+        let (unless, with) = (after("unless").map(Use), after("with").map(Use));
+        let from = after("from")
+            .and_then(|minor| minor.parse().ok())
+            .unwrap_or(0);
         let defaulted = |flag, default| Defaulted { flag, default };
         let demand = match words[..] {
-            ["range", _, flag, low, high] => Demand::Range {
+            ["range", _, flag, low, high, ref rest @ ..] => Demand::Range {
                 flag,
                 low,
                 high,
-                with: None,
-            },
-            ["range", _, flag, low, high, "with", other] => Demand::Range {
-                flag,
-                low,
-                high,
-                with: Some(other),
+                with,
+                takes_zero: rest.contains(&"zero"),
             },
             [
                 kind @ ("below" | "upto"),
@@ -99,7 +111,24 @@ impl Rule {
             _ => return None,
         };
         let component = words[1];
-        Some(Self { component, demand })
+        Some(Self {
+            component,
+            demand,
+            unless,
+            from,
+        })
+    }
+
+    /// Every flag that it names.
+    fn all_flags(&self) -> Vec<&'static str> {
+        let mut flags = self.flags();
+        match &self.demand {
+            Demand::Needs(_, that) => flags.extend(that.split('|').map(|that| Use(that).flag())),
+            Demand::Range { with, .. } => flags.extend(with.map(Use::flag)),
+            _ => {}
+        }
+        flags.extend(self.unless.map(Use::flag));
+        flags
     }
 
     fn flags(&self) -> Vec<&'static str> {
@@ -188,6 +217,7 @@ pub(super) fn judge(
     list: &str,
     config: &MergedConfig,
     versions: &[Version],
+    refused: &BTreeSet<Location>,
     findings: &mut Findings,
 ) {
     let arguments = Given { config, list };
@@ -208,13 +238,42 @@ pub(super) fn judge(
         })
     };
     for rule in rules() {
-        if !rule.flags().into_iter().all(have) {
+        let holds = rule.flags().into_iter().all(have)
+            && versions.iter().all(|one| one.minor.minor >= rule.from)
+            && !rule
+                .unless
+                .is_some_and(|unless| unless.place(&arguments).is_some());
+        // A value that its type or form refuses has its finding.
+        let is_refused = || {
+            let mut items = rule
+                .all_flags()
+                .into_iter()
+                .flat_map(|flag| arguments.all(flag));
+            items.any(|item| refused.contains(&item.at))
+        };
+        // Its partner may be in the file that is not given.
+        let may_be_elsewhere = config.lacks_kubelet_file
+            && component == "kubelet"
+            && matches!(
+                rule.demand,
+                Demand::Needs(..) | Demand::Pairs(..) | Demand::Below { .. }
+            );
+        if !holds || may_be_elsewhere || is_refused() {
             continue;
         }
         let Some((why, at)) = broken(&rule.demand, &arguments, &sets) else {
             continue;
         };
-        let message = format!("`{list}`: {component} does not start: {why}");
+        let is_of_files = component == "kubelet"
+            && rule
+                .flags()
+                .into_iter()
+                .all(|flag| config.flag(list, flag).is_empty());
+        let place = match is_of_files {
+            true => "the kubelet's configuration".to_owned(),
+            false => format!("`{list}`"),
+        };
+        let message = format!("{place}: {component} does not start: {why}");
         findings.push(Code::ComponentArgumentInvalid, message, at);
     }
 }
@@ -236,11 +295,15 @@ fn broken(
 ) -> Option<(String, Vec<Location>)> {
     match demand {
         Demand::Rke2Sets(..) => None,
-        Demand::Range { with, .. } if with.is_some_and(|with| arguments.all(with).is_empty()) => {
+        Demand::Range { with, .. } if with.is_some_and(|with| with.place(arguments).is_none()) => {
             None
         }
         Demand::Range {
-            flag, low, high, ..
+            flag,
+            low,
+            high,
+            takes_zero,
+            ..
         } => {
             let (item, value) = arguments.amount(flag)?;
             let is_low = amount(low).is_some_and(|low| value < low);
@@ -249,7 +312,8 @@ fn broken(
                 (low, "-") => format!("must be at least {low}"),
                 (low, high) => format!("must be from {low} to {high}"),
             };
-            (is_low || is_high).then(|| {
+            let is_default = *takes_zero && value == 0.0;
+            ((is_low || is_high) && !is_default).then(|| {
                 (
                     format!("`{flag}` is {} and {limits}", item.text),
                     vec![item.at],
@@ -273,10 +337,14 @@ fn broken(
                 Some((item, _)) => format!("`{}` ({})", row.flag, item.text),
                 None => format!("`{}` ({}, the default)", row.flag, row.default),
             };
-            let than = match (*times > 1.0, *or_equal) {
-                (true, _) => format!("{times} times {} must be less than", said(&first, less)),
-                (false, true) => format!("{} must not be more than", said(&first, less)),
-                (false, false) => format!("{} must be less than", said(&first, less)),
+            let value = said(&first, less);
+            let value = match *times > 1.0 {
+                true => format!("{times} times {value}"),
+                false => value,
+            };
+            let than = match *or_equal {
+                true => format!("{value} must not be more than"),
+                false => format!("{value} must be less than"),
             };
             let why = format!("{than} {}", said(&second, more));
             let at: Vec<Location> = [first, second]
@@ -327,12 +395,13 @@ fn broken(
             Some((why, vec![at]))
         }
         Demand::Once(flag) => {
-            let item = arguments.all(flag).pop()?;
-            let mut words: Vec<&str> = item.text.split(',').map(str::trim).collect();
+            let items = arguments.all(flag);
+            let words = items.iter().flat_map(|item| item.text.split(','));
+            let mut words: Vec<&str> = words.map(str::trim).collect();
             words.sort_unstable();
             let twice = words.windows(2).find(|pair| pair[0] == pair[1])?[0];
             let why = format!("`{twice}` is in `{flag}` twice: remove one of them");
-            Some((why, vec![item.at]))
+            Some((why, items.into_iter().map(|item| item.at).collect()))
         }
     }
 }

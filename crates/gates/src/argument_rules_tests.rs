@@ -18,13 +18,7 @@ fn every_line_of_the_rules_is_read_and_names_flags_that_its_component_has() {
     let written = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     assert_eq!(written.count(), RULES.len());
     for rule in RULES.iter() {
-        let mut flags = rule.flags();
-        match &rule.demand {
-            Demand::Needs(_, that) => flags.extend(that.split('|').map(|that| Use(that).flag())),
-            Demand::Range { with, .. } => flags.extend(*with),
-            _ => {}
-        }
-        for flag in flags {
+        for flag in rule.all_flags() {
             assert!(
                 KNOWN.flags.contains_key(&(rule.component, flag))
                     || KNOWN.fields.contains_key(flag),
@@ -129,4 +123,55 @@ fn a_rule_is_not_applied_to_a_version_without_its_flags() {
         found.len() == 1 && found[0].contains("has no argument"),
         "{found:?}"
     );
+}
+
+#[test]
+fn what_the_programs_take_all_the_same_is_no_finding() {
+    for (list, taken) in [
+        (
+            "kube-apiserver",
+            "encryption-provider-config-automatic-reload=true",
+        ),
+        (
+            "kube-apiserver",
+            "tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, disable-http2-serving=true",
+        ),
+        ("kube-apiserver", "service-account-max-token-expiration=0s"),
+        ("kube-apiserver", "service-account-jwks-uri="),
+        (
+            "kube-controller-manager",
+            "leader-elect=false, leader-elect-renew-deadline=30s",
+        ),
+        ("kube-controller-manager", "controllers="),
+        ("kube-proxy", "proxy-mode=iptables, ipvs-sync-period=0s"),
+        ("kubelet", "minimum-image-ttl-duration=-1s"),
+        (
+            "etcd",
+            "tls-min-version=TLS1.2, log-level=INFO, -election-timeout=5000",
+        ),
+    ] {
+        assert_eq!(told(&format!("{list}-arg"), taken), [""; 0], "{taken}");
+    }
+}
+
+#[test]
+fn one_fault_is_said_once_and_its_value_is_not_shown() {
+    for (list, wrong) in [
+        ("kube-apiserver", "'authorization-mode=SECRET,SECRET'"),
+        ("kubelet", "'eviction-soft=SECRET<1'"),
+        ("kubelet", "event-qps=-99999999999"),
+        ("etcd", "election-timeout=5000ms"),
+        ("kube-controller-manager", "controllers=SECRET"),
+    ] {
+        let found = told(&format!("{list}-arg"), wrong);
+        assert!(
+            found.len() == 1 && !found[0].contains("SECRET"),
+            "{found:?}"
+        );
+    }
+    let twice = told(
+        "kubelet-arg",
+        "enforce-node-allocatable=pods, enforce-node-allocatable=pods",
+    );
+    assert!(twice.len() == 1 && twice[0].contains("twice"), "{twice:?}");
 }

@@ -77,6 +77,7 @@ pub struct JudgedArguments {
 pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedArguments {
     let mut findings = Findings::default();
     let mut unchecked = Vec::new();
+    let mut refused = BTreeSet::new();
     let versions = target.plausible(Catalogue::builtin());
     let covered: Vec<Version> = versions
         .iter()
@@ -86,11 +87,15 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
     for (list, component) in LISTS {
         for item in config.list(list) {
             let is_unknown = *target == TargetVersion::Unknown;
+            let before = findings.count();
             let judged = if is_unknown || covered.len() == versions.len() {
                 judge(component, list, item, &covered, &mut findings)
             } else {
                 Judged::No("Windrow does not know the arguments of this Kubernetes version")
             };
+            if findings.count() > before {
+                refused.insert(item.at.clone());
+            }
             unchecked.extend(match judged {
                 Judged::Yes => None,
                 Judged::AsText => Some(NotChecked {
@@ -101,14 +106,20 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
             });
         }
     }
+    let mut of_files = Vec::new();
+    unchecked.extend(kubelet_fields::judge(config, &mut of_files));
+    let errors = of_files
+        .iter()
+        .filter(|one| one.severity == Severity::Error);
+    refused.extend(errors.flat_map(|one| one.at.clone()));
     for (list, component) in LISTS {
-        argument_rules::judge(component, list, config, &covered, &mut findings);
+        argument_rules::judge(component, list, config, &covered, &refused, &mut findings);
     }
     judge_plugins(config, &covered, &mut findings);
     judge_cloud_gates(config, &covered, &mut findings);
     gated_fields::judge(config, &covered, &mut findings);
     let mut findings = findings.done();
-    unchecked.extend(kubelet_fields::judge(config, &mut findings));
+    findings.extend(of_files);
     JudgedArguments {
         findings,
         unchecked,
@@ -145,7 +156,11 @@ fn judge(
     versions: &[Version],
     findings: &mut Findings,
 ) -> Judged {
-    let name = name_of(item);
+    let name = match component {
+        // RKE2 takes the leading dashes away (k3s `ToConfigFile`).
+        ETCD => name_of(item).trim_start_matches('-').to_owned(),
+        _ => name_of(item),
+    };
     let (_, value) = split(&item.text);
     let mut refuse = |severity: Severity, why: String| {
         let code = Code::ComponentArgumentInvalid;
@@ -253,7 +268,14 @@ fn judge(
         return Judged::Yes;
     }
     let form = TEXTS.get(&(component, name.as_str()));
-    match form.or_else(|| TEXTS.get(&("*", name.as_str()))) {
+    let common = || {
+        TEXTS
+            .get(&("*", name.as_str()))
+            .filter(|_| component != ETCD)
+    };
+    match form.or_else(common) {
+        // The same as without the argument.
+        _ if value.is_empty() => Judged::Yes,
         None => Judged::No("Windrow has no rule for this text"),
         Some(ValueForm::File) => Judged::No("Windrow does not read this file"),
         Some(ValueForm::Any) => Judged::AsText,

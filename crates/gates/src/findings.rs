@@ -60,6 +60,10 @@ pub(super) struct Findings {
 }
 
 impl Findings {
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     pub(super) fn push(&mut self, code: Code, message: String, at: Vec<Location>) {
         self.push_as(code, code.severity(), message, at);
     }

@@ -51,6 +51,11 @@ pub(super) fn judge(config: &MergedConfig, findings: &mut Vec<Finding>) -> Vec<N
         if !matches!(kind, FieldKind::Text | FieldKind::List | FieldKind::Map) {
             continue;
         }
+        let is_overruled = flag.is_some_and(|flag| !config.flag("kubelet-arg", flag).is_empty());
+        let is_empty = scalar(&field.value).is_empty() && field.value.entries().is_empty();
+        if is_overruled || is_empty {
+            continue;
+        }
         let form = flag.and_then(|flag| {
             TEXTS
                 .get(&(KUBELET, flag))
@@ -130,6 +135,12 @@ fn scalar(node: &Node) -> String {
     }
 }
 
+fn is_number_in_words(text: Option<&str>) -> bool {
+    let text = text.filter(|text| text.parse::<i64>().is_err());
+    text.and_then(|text| text.parse::<f64>().ok())
+        .is_some_and(|number| number.fract() == 0.0)
+}
+
 impl FieldKind {
     /// What the kubelet expects instead of this value (encoding/json into the Go type).
     fn refusal(self, node: &Node) -> Option<&'static str> {
@@ -141,9 +152,13 @@ impl FieldKind {
         let text = node.as_str();
         let (fits, expected) = match self {
             Self::Bool => (node.as_bool().is_some(), "true or false, without quotes"),
-            Self::Int => (whole.is_some(), "a whole number, without quotes"),
+            // A number with a fraction or an exponent is read as a text.
+            Self::Int => (
+                whole.is_some() || is_number_in_words(text),
+                "a whole number, without quotes",
+            ),
             Self::Int32 => (
-                whole.is_some_and(|whole| i32::try_from(whole).is_ok()),
+                whole.is_some_and(|whole| i32::try_from(whole).is_ok()) || is_number_in_words(text),
                 "a whole number up to 2147483647, without quotes",
             ),
             // A fraction is read as a text.
@@ -245,6 +260,44 @@ mod tests {
         assert_eq!(judged.unchecked, []);
         let listed = super::tests::judged("showHiddenMetricsForVersion: '1.30'").unchecked;
         assert_eq!(listed[0].what, "`showHiddenMetricsForVersion` of kubelet");
+    }
+
+    #[test]
+    fn a_later_file_and_a_flag_count_instead_of_an_earlier_file() {
+        let directory = "/var/lib/rancher/rke2/agent/etc/kubelet.conf.d";
+        let file = |name: &str, text: &str| {
+            Rke2ConfigFile::new(ConfigLayer::Kubelet, format!("{directory}/{name}"), text)
+        };
+        let target = TargetVersion::Known("v1.33.5".parse().unwrap());
+        for (first, second) in [
+            ("cpuManagerPolicy: statik", "cpuManagerPolicy: none"),
+            ("maxPods: \"1\"", "maxPods: 100"),
+            (
+                "enforceNodeAllocatable: [pods, kube-reserved]",
+                "enforceNodeAllocatable: [pods]",
+            ),
+            ("evictionSoft: {memory.available: 5%}", "evictionSoft: null"),
+            (
+                "evictionSoft: {memory.available: 5%}",
+                "evictionSoft: {memory.available: null}",
+            ),
+        ] {
+            let files = [file("50-a.conf", first), file("60-b.conf", second)];
+            assert_eq!(
+                judge_arguments(&merge(&files), &target).findings,
+                [],
+                "{first}"
+            );
+        }
+        let main = "kubelet-arg: [cpu-manager-policy=none]";
+        let files = [
+            Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", main),
+            file("50-a.conf", "cpuManagerPolicy: statik"),
+        ];
+        assert_eq!(judge_arguments(&merge(&files), &target).findings, []);
+        let main = "kubelet-arg: [config=/etc/kubelet.yaml, cpu-manager-policy=static]";
+        let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", main);
+        assert_eq!(judge_arguments(&merge(&[file]), &target).findings, []);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::reasons::Code;
 use windrow_model::unchecked::{CanStop, NotChecked};
 use windrow_plan::rke2::config::{layer, merge};
-use windrow_plan::rke2::{KubeletFiles, is_rke2_config, named_files};
+use windrow_plan::rke2::{KubeletFiles, NamedFile, is_rke2_config, named_files};
 
 use super::destinations::rke2_files;
 
@@ -55,16 +55,19 @@ pub(in crate::cli) fn judge_directory(
             continue;
         }
         let text = String::from_utf8_lossy(&file.content);
-        let mut uses = named.iter().filter(|one| one.path == file.path).peekable();
-        if let Some(one) = uses.peek() {
-            findings.extend(one.faults(&text).into_iter().map(|fault| {
+        let uses: Vec<&NamedFile> = named.iter().filter(|one| one.path == file.path).collect();
+        let faults = uses.first().and_then(|one| one.faults(&text));
+        if let Some(faults) = faults {
+            findings.extend(faults.into_iter().map(|fault| {
                 let at = |line| Location::line(&*file.source, file.lines.outer(line));
                 let at = fault.line.map_or_else(written, at);
                 let (path, why) = (&file.path, fault.why);
                 let message = format!("kube-apiserver does not start: it cannot use {path}: {why}");
                 finding(Code::ComponentArgumentInvalid, message, at)
             }));
-            judged.named_at.extend(uses.map(|one| one.at.clone()));
+            judged
+                .named_at
+                .extend(uses.iter().map(|one| one.at.clone()));
         } else if file.path == REGISTRIES {
             findings.extend(registries(&text).into_iter().map(|problem| {
                 let at = |line| Location::line(&*file.source, file.lines.outer(line));

@@ -129,6 +129,8 @@ pub struct MergedConfig {
     pub kubelet_gates: Vec<ConfigItem>,
     /// The other fields of the kubelet's own files, in the order in which they count.
     pub kubelet_fields: Vec<KubeletField>,
+    /// Whether its arguments name a file of the kubelet that is not among the files.
+    pub lacks_kubelet_file: bool,
     /// Problems for which RKE2 or a component will refuse the configuration.
     pub findings: Vec<Finding>,
 }

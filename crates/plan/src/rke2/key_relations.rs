@@ -127,8 +127,10 @@ pub(super) fn arguments(
         let key = keys.get(name);
         key.is_some_and(|key| key.values.iter().any(|value| !value.item.text.is_empty()))
     };
-    let plugins = flag("enable-admission-plugins");
-    let plugins = plugins.filter(|item| {
+    let mut plugins = config
+        .flag("kube-apiserver-arg", "enable-admission-plugins")
+        .into_iter();
+    let plugins = plugins.find(|item| {
         item.text
             .split(',')
             .any(|name| name.trim() == "EventRateLimit")
@@ -140,8 +142,12 @@ pub(super) fn arguments(
         let why = "kube-apiserver does not start: the admission plugin EventRateLimit needs a configuration in the file of `pod-security-admission-config-file`";
         found.push(stops(why, &item.at));
     }
-    let has_policy =
-        flag("audit-policy-file").is_some() || is_set("audit-policy-file") || is_set("profile");
+    let has_policy = flag("audit-policy-file").is_some()
+        || is_set("audit-policy-file")
+        || keys.get("profile").is_some_and(|key| {
+            let mut values = key.values.iter();
+            values.any(|value| value.item.text.starts_with("cis"))
+        });
     if let Some(item) = flag("audit-log-path").filter(|_| !has_policy) {
         // k8s.io/apiserver `pkg/server/options/audit.go`.
         let why = "kube-apiserver records nothing in `audit-log-path` without a policy: write `audit-policy-file`";
@@ -163,7 +169,7 @@ pub(super) fn arguments(
         let names: Vec<String> = lost.iter().map(|name| format!("`{name}`")).collect();
         let (key, names) = (&replaced.key, names.join(" and "));
         let why = format!(
-            "this `{key}` replaces that of an earlier file, and {names} does not count: write `{key}+`"
+            "this `{key}` replaces that of an earlier file, which loses {names}: write `{key}+`"
         );
         found.push(unintended(&why, &replaced.by));
     }

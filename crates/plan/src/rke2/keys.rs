@@ -515,7 +515,6 @@ pub(super) fn fatal(message: &str, at: &Location) -> Finding {
     }
 }
 
-/// RKE2 takes this value, and probably not as it is meant.
 /// A component of Kubernetes ends at this.
 pub(super) fn stops(why: &str, at: &Location) -> Finding {
     let code = Code::ComponentArgumentInvalid;
@@ -528,6 +527,7 @@ pub(super) fn stops(why: &str, at: &Location) -> Finding {
     }
 }
 
+/// RKE2 takes this value, and probably not as it is meant.
 pub(super) fn unintended(why: &str, at: &Location) -> Finding {
     let code = Code::Rke2ValueUnintended;
     Finding {

@@ -83,6 +83,8 @@ fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned
             "cluster-cidr: 10.42.0.0/16\nnode-ip: 10.42.0.5",
             "`node-ip` is in the network of pods",
         ),
+        ("service-cidr: 10.43.0.0/30", "fewer than 8 addresses"),
+        ("service-cidr: 10.43.0.0/29", "no tenth address"),
         (
             "kubelet-arg: [max-pods=500]",
             "each node has 253 addresses for pods",
@@ -96,6 +98,10 @@ fn networks_that_no_component_takes_stop_it_and_others_that_miss_pods_are_warned
     }
     for text in [
         "cluster-cidr: 10.42.0.0/24",
+        "cluster-cidr: 10.42.0.0/25\nkube-controller-manager-arg: [allocate-node-cidrs=false]",
+        "cluster-cidr: 10.42.0.0/25\nkube-controller-manager-arg: ['controllers=*,-nodeipam']",
+        "server: https://a:9345\nkubelet-arg: [max-pods=300]",
+        "service-cidr: 10.43.0.0/29\ncluster-dns: 10.43.0.5",
         "cluster-cidr: 10.42.0.0/26\nkube-controller-manager-arg: [node-cidr-mask-size=27]",
         "cluster-cidr: [10.42.0.0/16, 'fd00:42::/56']\nservice-cidr: '10.43.0.0/16,fd00:43::/112'\nkube-controller-manager-arg: [node-cidr-mask-size-ipv6=72]",
         "service-cidr: 10.96.0.0/12",
@@ -140,7 +146,7 @@ fn snapshots_that_are_never_taken_or_sent_are_warned_of() {
 #[test]
 fn a_text_that_does_not_do_what_it_looks_like_is_warned_of() {
     for (text, part) in [
-        ("write-kubeconfig-mode: 0644", "for example \"0644\""),
+        ("write-kubeconfig-mode: 0644", "such as \"0644\""),
         (
             "tls-san: [rke2.lab, 'https://rke2.lab']",
             "without https://",
@@ -187,7 +193,7 @@ fn arguments_that_a_later_file_takes_away_are_named() {
     };
     let found = judged("kubelet-arg");
     assert!(
-        found.len() == 1 && found[0].message.contains("`max-pods` does not count"),
+        found.len() == 1 && found[0].message.contains("which loses `max-pods`"),
         "{found:?}"
     );
     assert_eq!(judged("kubelet-arg+"), []);

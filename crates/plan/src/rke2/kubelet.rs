@@ -6,7 +6,7 @@
 //! `cmd/kubelet/app/server.go`).
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::manifest::{Node, NodeValue};
+use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::reasons::Code;
 
 use super::config::{ConfigItem, ConfigLayer, MergedConfig, Rke2ConfigFile, merge, pairs, text};
@@ -184,6 +184,7 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
         .into_iter()
         .filter_map(|(item, copy)| item.filter(|_| !copied(copy)))
     {
+        config.lacks_kubelet_file = true;
         config.findings.push(Finding {
             incident: None,
             code: Code::GateUndecided,
@@ -200,20 +201,11 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
                     of_file(file, &entry.value, config);
                 }
                 let others = ["apiVersion", "kind", "featureGates"];
-                let fields = entries
-                    .into_iter()
-                    .filter(|entry| !others.contains(&&*entry.key) && !entry.value.is_null());
-                config.kubelet_fields.extend(fields.map(|entry| KubeletField {
-                    name: entry.key,
-                    at: file.at(entry.line),
-                    inner: entry
-                        .value
-                        .entries()
-                        .iter()
-                        .map(|inner| file.at(inner.line))
-                        .collect(),
-                    value: entry.value,
-                }));
+                for entry in entries {
+                    if !others.contains(&&*entry.key) {
+                        add_field(file, entry, &mut config.kubelet_fields);
+                    }
+                }
             }
             Err(refused) => config.findings.push(Finding {
                 message: "kubelet cannot read this KubeletConfiguration and does not start. Fix this line, or remove the file".to_owned(),
@@ -221,6 +213,40 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
             }),
         }
     }
+}
+
+/// Adds a field as a merge patch does: a null takes it away, maps are merged key by key, and other values replaced.
+fn add_field(file: &Rke2ConfigFile, entry: MapEntry, fields: &mut Vec<KubeletField>) {
+    let place = fields.iter().position(|field| field.name == entry.key);
+    let earlier = place.map(|place| fields.remove(place));
+    if entry.value.is_null() {
+        return;
+    }
+    let mut field = KubeletField {
+        name: entry.key,
+        at: file.at(entry.line),
+        inner: Vec::new(),
+        value: entry.value,
+    };
+    if let NodeValue::Mapping(entries) = &mut field.value.value {
+        let mut inner: Vec<Location> = entries.iter().map(|inner| file.at(inner.line)).collect();
+        for (old, at) in earlier
+            .iter()
+            .flat_map(|earlier| earlier.value.entries().iter().zip(&earlier.inner))
+        {
+            if !entries.iter().any(|entry| entry.key == old.key) {
+                entries.push(old.clone());
+                inner.push(at.clone());
+            }
+        }
+        let kept = entries.iter().map(|entry| !entry.value.is_null());
+        let kept: Vec<bool> = kept.collect();
+        let mut keep = kept.iter();
+        inner.retain(|_| keep.next() != Some(&false));
+        entries.retain(|entry| !entry.value.is_null());
+        field.inner = inner;
+    }
+    fields.push(field);
 }
 
 fn of_file(file: &Rke2ConfigFile, map: &Node, config: &mut MergedConfig) {

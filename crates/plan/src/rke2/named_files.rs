@@ -40,6 +40,12 @@ const ARGUMENTS: [(&str, Kind); 2] = [
 ];
 /// k8s.io/apiserver `pkg/apis/audit/v1/types.go`, v0.30 to v0.37.
 const AUDIT_LEVELS: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
+const STAGES: [&str; 4] = [
+    "RequestReceived",
+    "ResponseStarted",
+    "ResponseComplete",
+    "Panic",
+];
 /// k8s.io/pod-security-admission `admission/api/{v1,v1beta1,v1alpha1}`, and `api/constants.go`.
 const POD_SECURITY: [&str; 3] = [
     "pod-security.admission.config.k8s.io/v1",
@@ -51,8 +57,13 @@ const POD_LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
 /// The files that these files of RKE2 name.
 pub fn named_files(files: &[Rke2ConfigFile]) -> Vec<NamedFile> {
     let (keys, config) = (written(files), merge(files));
+    // An argument counts instead of RKE2's own, which comes from the key.
+    let is_overruled = |kind: &Kind| {
+        let mut rows = ARGUMENTS.iter().filter(|(_, own)| own == kind);
+        rows.any(|(name, _)| !config.flag("kube-apiserver-arg", name).is_empty())
+    };
     let of_keys = KEYS.iter().filter_map(|(name, kind)| {
-        let key = keys.get(*name)?;
+        let key = keys.get(*name).filter(|_| !is_overruled(kind))?;
         let path = &key.values.last()?.item.text;
         Some((path.clone(), key.at.clone()?, *kind))
     });
@@ -68,30 +79,26 @@ pub fn named_files(files: &[Rke2ConfigFile]) -> Vec<NamedFile> {
 }
 
 impl NamedFile {
-    /// Why kube-apiserver does not start with this file.
-    pub fn faults(&self, text: &str) -> Vec<FileFault> {
-        let root = match yaml::parse_configuration(text) {
-            Ok(root) => root,
-            Err(problems) => {
-                let faults = problems.into_iter().map(|problem| FileFault {
-                    line: problem.line,
-                    why: problem.message,
-                });
-                return faults.collect();
-            }
-        };
-        let Some(root) = root else {
-            return vec![FileFault {
+    /// Why kube-apiserver does not start with this file; `None` if that is not judged.
+    pub fn faults(&self, text: &str) -> Option<Vec<FileFault>> {
+        // kube-apiserver takes some texts that this reader refuses, and reads the first document only.
+        let first = text.split("\n---").next().unwrap_or(text);
+        let Some(root) = yaml::parse_configuration(first).ok()? else {
+            return Some(vec![FileFault {
                 line: None,
                 why: "it is empty".to_owned(),
-            }];
+            }]);
         };
+        let others = root.list("plugins").iter().any(|plugin| {
+            plugin.str_at(&["name"]) != Some("PodSecurity") || plugin.get("path").is_some()
+        });
         let mut faults = Vec::new();
         match self.kind {
             Kind::Audit => audit(&root, &mut faults),
             Kind::Admission => admission(&root, &mut faults),
         }
-        faults
+        // The configurations of other plugins are not judged.
+        (!faults.is_empty() || !others).then_some(faults)
     }
 }
 
@@ -140,6 +147,21 @@ fn audit(root: &Node, faults: &mut Vec<FileFault>) {
             );
             fault(faults, line, why);
         }
+        let stages = rule.list("omitStages").iter();
+        for stage in stages.chain(root.list("omitStages")) {
+            if !stage.as_str().is_some_and(|text| STAGES.contains(&text)) {
+                let why = format!("a stage in `omitStages` is one of {}", STAGES.join(", "));
+                fault(faults, stage.line, why);
+            }
+        }
+        for url in rule.list("nonResourceURLs") {
+            let text = url.as_str().unwrap_or_default();
+            let before = text.strip_suffix('*').unwrap_or(text);
+            if text != "*" && (!text.starts_with('/') || before.contains('*')) {
+                let why = "a path in `nonResourceURLs` begins with / and has `*` only at its end";
+                fault(faults, url.line, why.to_owned());
+            }
+        }
     }
 }
 
@@ -165,10 +187,11 @@ fn admission(root: &Node, faults: &mut Vec<FileFault>) {
         let defaults = configuration.get("defaults").map_or(&[][..], Node::entries);
         for entry in defaults {
             let text = entry.value.as_str().unwrap_or_default();
-            let fits = match entry.key.strip_suffix("-version") {
-                Some(_) => is_version(text),
-                None => POD_LEVELS.contains(&text),
-            };
+            let fits = entry.value.as_str() == Some("")
+                || match entry.key.strip_suffix("-version") {
+                    Some(_) => is_version(text),
+                    None => POD_LEVELS.contains(&text),
+                };
             if !fits {
                 let expected = match entry.key.ends_with("-version") {
                     true => "`latest` or a version such as v1.33".to_owned(),
@@ -199,7 +222,8 @@ mod tests {
     }
 
     fn lines(file: &NamedFile, text: &str) -> Vec<Option<u32>> {
-        file.faults(text).into_iter().map(|one| one.line).collect()
+        let faults = file.faults(text).unwrap();
+        faults.into_iter().map(|one| one.line).collect()
     }
 
     #[test]
@@ -232,7 +256,13 @@ mod tests {
             assert_eq!(lines(file, &AUDIT.replace(from, to)), [Some(line)], "{to}");
         }
         assert_eq!(lines(file, ""), [None]);
-        assert_eq!(lines(file, "a: [").len(), 1);
+        assert_eq!(file.faults("a: ["), None);
+        for wrong in ["omitStages: [foo]", "nonResourceURLs: ['/a*b']"] {
+            let text = format!("{AUDIT}  {wrong}\n");
+            assert_eq!(lines(file, &text), [Some(5)], "{wrong}");
+        }
+        let second = format!("{AUDIT}---\na: b\n");
+        assert_eq!(lines(file, &second), []);
     }
 
     #[test]

@@ -71,8 +71,16 @@ pub(super) fn judge(
         found.extend(wrong);
         return;
     }
+    // The arguments count instead of the keys.
+    let has = |list: &str, flag: &str| !config.flag(list, flag).is_empty();
+    if has("kube-apiserver-arg", "service-cluster-ip-range")
+        || has("kube-controller-manager-arg", "cluster-cidr")
+    {
+        return;
+    }
     if let Some(services) = &services {
         too_large(services, version, found);
+        too_small(services, keys, found);
     }
     if let Some(pods) = &pods {
         node_masks(pods, config, found);
@@ -115,6 +123,10 @@ fn too_many_pods(
     // The network, its broadcast address, and that of the bridge.
     const TAKEN: u32 = 3;
     let cni = keys.get("cni").map_or(&[][..], |key| &key.values);
+    // The network of the cluster is in the configuration of another server.
+    if keys.contains_key("server") {
+        return;
+    }
     let has_other = words(cni).any(|(word, _)| ["calico", "none"].contains(&word.trim()));
     let has_ipv4 = pods.is_none_or(|pods| pods.has(false));
     let Some(item) = config.flag("kubelet-arg", "max-pods").pop() else {
@@ -233,9 +245,35 @@ fn too_large(services: &Networks, version: Option<Version>, found: &mut Vec<Find
     }
 }
 
+/// Services that have no room (`pkg/controlplane/apiserver/apis.go`, `ServiceIPRange`), or none for the tenth address, which RKE2 gives to
+/// its DNS (k3s `pkg/cli/server/server.go`).
+fn too_small(services: &Networks, keys: &BTreeMap<String, WrittenKey>, found: &mut Vec<Finding>) {
+    for (network, at) in &services.all {
+        let why = match network.host_bits() {
+            0..=2 => "kube-apiserver does not start: `service-cidr` has fewer than 8 addresses",
+            3 if !keys.contains_key("cluster-dns") => {
+                "RKE2 does not start: `service-cidr` has no tenth address for `cluster-dns`"
+            }
+            _ => continue,
+        };
+        found.push(stops(why, at));
+    }
+}
+
 /// What each node gets of the network.
 fn node_masks(pods: &Networks, config: &MergedConfig, found: &mut Vec<Finding>) {
     let list = "kube-controller-manager-arg";
+    // Without its controller nothing divides the network.
+    let is_off = |flag: &str, words: &[&str]| {
+        let items = config.flag(list, flag);
+        let mut texts = items.iter().flat_map(|item| item.text.split(','));
+        texts.any(|text| words.contains(&text.trim()))
+    };
+    if is_off("allocate-node-cidrs", &["false"])
+        || is_off("controllers", &["-nodeipam", "-node-ipam-controller"])
+    {
+        return;
+    }
     let mask = |flag: &str| {
         let item = config.flag(list, flag).pop()?;
         let mask: u8 = item.text.parse().ok().filter(|mask| *mask > 0)?;

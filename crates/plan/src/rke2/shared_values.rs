@@ -59,6 +59,8 @@ pub struct SharedValues {
     token: Option<(JoinToken, Location)>,
     agent_token: Option<JoinToken>,
     place: Location,
+    /// Whether the cluster keeps its data outside of the nodes.
+    pub has_datastore: bool,
     charts: BTreeMap<&'static str, (String, Location)>,
     /// Its own name and addresses, as far as they are written.
     name: Option<(String, Location)>,
@@ -173,6 +175,7 @@ impl SharedValues {
         let charts = charts.collect();
         Some(Self {
             place: whole.clone(),
+            has_datastore: text("datastore-endpoint").is_some(),
             charts,
             name: text("node-name").filter(|_| !is_true(keys.get("with-node-id"))),
             addresses: addresses.collect(),

@@ -51,6 +51,8 @@ pub enum ValueForm {
     Quantity,
     Reclaims,
     Sysctls,
+    /// A variable and its value, which may have commas.
+    Variable,
 }
 
 /// Signals of evictions (Kubernetes `pkg/kubelet/eviction/api/types.go`, v1.30 to v1.37).
@@ -100,6 +102,7 @@ impl ValueForm {
             ("quantity", None) => Self::Quantity,
             ("reclaims", None) => Self::Reclaims,
             ("sysctls", None) => Self::Sysctls,
+            ("variable", None) => Self::Variable,
             _ => return None,
         })
     }
@@ -139,13 +142,12 @@ impl ValueForm {
                 let is_known =
                     |item: &str| item == "*" || known.contains(&item.trim_start_matches('-'));
                 let wrong = text.split(',').find(|item| !is_known(item))?;
-                let name = wrong.trim_start_matches('-');
-                let near = nearest(name, known.iter().copied());
+                let near = nearest(wrong.trim_start_matches('-'), known.iter().copied());
                 return Some(match near {
                     Some(near) => {
-                        format!("there is no controller `{name}`; did you mean `{near}`?")
+                        format!("one of its words is no controller; did you mean `{near}`?")
                     }
-                    None => format!("there is no controller `{name}`"),
+                    None => "one of its words is no controller".to_owned(),
                 });
             }
             Self::Cpus => (exact(&is_cpus), "CPUs such as 0-3,8"),
@@ -159,7 +161,7 @@ impl ValueForm {
                 "the memory of each NUMA node such as 0:memory=1Gi;1:memory=1Gi",
             ),
             Self::Modules => (
-                named('=', &[], &|value| value.parse::<i32>().is_ok()),
+                named('=', &[], &|value| value.parse::<u32>().is_ok()),
                 "files and levels such as kubelet*=4",
             ),
             Self::Options(words) => {
@@ -205,13 +207,14 @@ impl ValueForm {
                 let mode = u32::from_str_radix(text, 8);
                 (
                     mode.is_ok_and(|mode| mode & 0o600 == 0o600),
-                    "the mode as a text, for example \"0644\": YAML reads 0644 as the number 420",
+                    "a mode with which its owner can read and write it, as a text such as \"0644\"; without quotes, YAML reads 0644 as 420",
                 )
             }
             Self::Mounts => (
-                all(&|item| (2..=3).contains(&item.split(':').count())),
-                "paths such as /etc/ssl:/etc/ssl:ro",
+                (2..=4).contains(&text.split(':').count()) && !text.contains(','),
+                "one mount in an item, such as /etc/ssl:/etc/ssl:ro",
             ),
+            Self::Variable => (text.contains('='), "NAME=value"),
             Self::IpPort => (
                 text.parse::<SocketAddr>().is_ok() || text.parse::<IpAddr>().is_ok(),
                 "an address, with or without a port",
@@ -462,6 +465,8 @@ mod tests {
             (ValueForm::Hosts, "rke2.lab", "https://rke2.lab"),
             (ValueForm::Mode, "0644", "420"),
             (ValueForm::Mounts, "/a:/b:ro", "/a"),
+            (ValueForm::Mounts, "/a:/b", "/a:/b,/c:/d"),
+            (ValueForm::Variable, "NO_PROXY=10.0.0.0/8,.svc", "NO_PROXY"),
             (ValueForm::Ip, "fd00::1", "10.0.0.256"),
             (ValueForm::Ips, "10.0.0.1, fd00::1", "10.0.0.1;fd00::1"),
             (ValueForm::List("Node|RBAC"), "Node,RBAC", "Node, RBAC"),

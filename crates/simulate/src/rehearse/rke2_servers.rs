@@ -40,7 +40,8 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
         if is_agent {
             continue;
         }
-        if !node.values.joins {
+        let share_data = first.values.has_datastore && node.values.has_datastore;
+        if !node.values.joins && !share_data {
             let why = "both have no `server`, and each begins a cluster of its own. Write the address of the first server into the others";
             found.push(disagree(
                 &names,
@@ -88,7 +89,8 @@ fn identities(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
         }
         if let Some(at) = node.values.joins_itself() {
             let why = "its `server` is this node itself, so it never joins. Write the address of another server";
-            found.push(disagree(node.name, why, at, at));
+            let names = format!("{} and the cluster", node.name);
+            found.push(disagree(&names, why, at, at));
         }
     }
     found
