@@ -141,6 +141,7 @@ facts! {
     UpgradeCleanup "upgrade-cleanup";
     RepositoryIsDeployment "repository-is-deployment";
     RepositoryClassStatic "repository-class-static";
+    ImageClassByUid "image-class-by-uid";
     UpgradeHeartbeat "upgrade-heartbeat";
     CosStateSmall "cos-state-small";
     UpgradeImage4300 "upgrade-image-4300";

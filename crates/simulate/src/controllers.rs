@@ -7,7 +7,7 @@ use windrow_model::manifest::ObjectRef;
 use windrow_plan::knowledge::is_kubernetes_group;
 
 use super::addresses;
-use super::claims::{claims_are_bound, is_used, make_claim_of_data_volume};
+use super::claims::{claims_are_bound, is_bound, is_used, make_claim, make_claim_of_data_volume};
 use super::cluster::{SimulatedCluster, Stored};
 use super::lacking;
 use super::literals::{self, named, static_json};
@@ -199,7 +199,15 @@ fn is_able(
             operators::switches_off(cluster, object)
         }
         ("", "PersistentVolumeClaim", ControllerStage::Done) => {
+            // A clone waits until its source is bound (kubernetes/website `concepts/storage/volume-pvc-datasource.md`).
+            let source = &object.spec()["dataSource"];
+            let source =
+                (source["kind"] == "PersistentVolumeClaim").then(|| source["name"].as_str());
+            let has_source = source
+                .flatten()
+                .is_none_or(|name| is_bound(cluster, id.namespace_or_default(), name));
             match object.spec()["storageClassName"].as_str() {
+                _ if !has_source => false,
                 None | Some("") => true,
                 Some(class) => cluster
                     .stored(&named("storage.k8s.io", "StorageClass", None, class))
@@ -357,9 +365,19 @@ fn created_namespace(cluster: &SimulatedCluster, chart: &ObjectRef) -> Option<Sm
     creates.then(|| target.into())
 }
 
-/// The import has ended, and the image's storage class appears (Longhorn's backing images).
+/// The import has ended. Of a backing image of Longhorn, the StorageClass appears; CDI's backend has imported into a claim with the
+/// name of the image (harvester v1.8.0 `pkg/image/cdi/cdi.go`, initializeDownload).
 fn image_imported(cluster: &mut SimulatedCluster, id: &ObjectRef) {
-    let class = format_smolstr!("longhorn-{}", id.name);
+    let spec = cluster.stored(id).map(|image| image.spec());
+    let by_cdi = spec.filter(|spec| spec["backend"] == "cdi");
+    let target = by_cdi
+        .map(|spec| SmolStr::from(spec["targetStorageClassName"].as_str().unwrap_or_default()));
+    let class = target
+        .clone()
+        .unwrap_or_else(|| match cluster.image_class_by_uid {
+            true => format_smolstr!("lh-uid-of-{}-{}", id.namespace_or_default(), id.name),
+            false => format_smolstr!("longhorn-{}", id.name),
+        });
     let status = json!({"progress": 100, "storageClassName": class,
         "conditions": [{"type": "Initialized", "status": "True"},
             {"type": "Imported", "status": "True"}]});
@@ -368,6 +386,9 @@ fn image_imported(cluster: &mut SimulatedCluster, id: &ObjectRef) {
         object: id.clone(),
         state: "Imported".into(),
     });
+    if target.is_some() {
+        return make_claim(cluster, id.namespace_or_default(), &id.name, Some(&class));
+    }
     let class = named("storage.k8s.io", "StorageClass", None, class);
     cluster.put(
         class,

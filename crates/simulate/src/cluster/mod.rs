@@ -72,6 +72,8 @@ pub struct SimulatedCluster {
     objects: BTreeMap<ObjectRef, Stored>,
     /// Does the platform assign addresses to Services of type LoadBalancer?
     pub(super) addresses: bool,
+    /// Does Harvester name the class of a new image after its UID?
+    pub(super) image_class_by_uid: bool,
     /// Objects whose pods never run, and why.
     pub(super) cannot_run: Arc<BTreeMap<ObjectRef, String>>,
     /// What may create namespaces besides the manifests.
@@ -146,6 +148,7 @@ impl SimulatedCluster {
             moves: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: false,
+            image_class_by_uid: false,
             cannot_run: Arc::default(),
             makes_namespaces: None,
             asked: Arc::default(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
+use windrow_harvester::versions::Fact;
 
 use super::chance::Chance;
 use super::cluster::SimulatedCluster;
@@ -80,6 +81,9 @@ impl SimulatedNode {
     pub fn fleet(mut scenario: Scenario, joins: &[(&str, JoinRole)], seed: u64) -> Self {
         let mut cluster = SimulatedCluster::new(scenario.start, Chance::new(seed).branch(1));
         cluster.addresses = scenario.harvester.is_some();
+        cluster.image_class_by_uid = scenario
+            .harvester
+            .is_some_and(|version| Fact::ImageClassByUid.holds(version).assumed());
         cluster.cannot_run = Arc::new(std::mem::take(&mut scenario.cannot_run));
         cluster.makes_namespaces = scenario.makes_namespaces.as_deref().map(Arc::from);
         cluster.asked = Arc::new(std::mem::take(&mut scenario.asked));

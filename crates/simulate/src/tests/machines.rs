@@ -116,3 +116,35 @@ fn what_keeps_a_machine_from_running_is_named_and_sure_only_where_nothing_can_br
         assert_eq!(guesses, [format!("{lacks}, unless {name} brings it")]);
     }
 }
+
+/// harvester v1.7.1 `pkg/util/image.go`, v1.8.0 `pkg/image/common/operator.go` and `pkg/image/cdi/cdi.go`.
+#[test]
+fn a_disk_of_an_image_names_its_class_before_v1_8_and_clones_the_claim_of_the_image_from_then_on() {
+    let verdict = |version: (u32, u32, u32), by_cdi: bool| {
+        let [machine, mut claim] = machine_with_a_disk("RerunOnFailure");
+        let mut image = json!({"apiVersion": "harvesterhci.io/v1beta1", "kind": "VirtualMachineImage",
+            "metadata": {"name": "noble"}, "spec": {"displayName": "noble"}});
+        if by_cdi {
+            image["spec"]["backend"] = json!("cdi");
+            image["spec"]["targetStorageClassName"] = json!("harvester-longhorn");
+            claim["spec"]["dataSource"] = json!({"kind": "PersistentVolumeClaim", "name": "noble"});
+        } else {
+            claim["spec"]["storageClassName"] = json!("longhorn-noble");
+        }
+        let mut files = SimulatedDirectory::new();
+        file(&mut files, "vm.yaml", &[machine, claim]);
+        file(&mut files, "image.yaml", &[image]);
+        let (major, minor, patch) = version;
+        let version = HarvesterVersion::new(major, minor, patch);
+        let mut node = SimulatedNode::new(Scenario::harvester(version, None, start()), 3);
+        run(&mut node, &files).verdict
+    };
+    let complete = BootstrapVerdict::Complete;
+    for version in [(1, 6, 0), (1, 7, 1), (1, 8, 2)] {
+        assert_eq!(verdict(version, true), complete, "{version:?}");
+    }
+    assert_eq!(verdict((1, 7, 1), false), complete);
+    for version in [(1, 8, 0), (1, 8, 2)] {
+        assert_ne!(verdict(version, false), complete, "{version:?}");
+    }
+}
