@@ -109,6 +109,8 @@ struct KeyElsewhere {
     of: String,
     key: String,
     instead: String,
+    /// What this value requests happens anyway.
+    unneeded: Option<bool>,
 }
 
 /// A name that only some releases recognize.
@@ -195,9 +197,19 @@ impl KnownConfiguration {
 
     /// The right key for one that the installer does not read in this place.
     pub(super) fn instead(&self, of: &ConfigurationType, written: &str) -> Option<&str> {
+        self.elsewhere(of, written).map(|key| key.instead.as_str())
+    }
+
+    /// Does the installer do what this key with this value requests, although it does not read the key?
+    pub(super) fn is_unneeded(&self, of: &ConfigurationType, written: &MapEntry) -> bool {
+        let value = written.value.as_bool();
+        let key = self.elsewhere(of, &written.key);
+        value.is_some() && key.is_some_and(|key| key.unneeded == value)
+    }
+
+    fn elsewhere(&self, of: &ConfigurationType, written: &str) -> Option<&KeyElsewhere> {
         let mut keys = self.elsewhere.iter();
-        let found = keys.find(|key| key.of == of.name && installer_reads(written, &key.key));
-        found.map(|key| key.instead.as_str())
+        keys.find(|key| key.of == of.name && installer_reads(written, &key.key))
     }
 
     /// The releases in which something changes, starting with the oldest release that was read.

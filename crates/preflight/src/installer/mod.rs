@@ -11,6 +11,7 @@
 mod addresses;
 mod arguments;
 mod bond;
+mod chart_values;
 mod cluster;
 mod disks;
 mod embedded;

@@ -20,6 +20,8 @@ pub(super) enum RemarkKind {
     Unintended,
     /// The installer does not read this key.
     Ignored(String),
+    /// The same, but what the key requests happens anyway.
+    Unneeded(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +74,11 @@ pub(super) fn findings(
             RemarkKind::Unintended => {
                 let code = Code::InstallerUnintended;
                 (code, code.severity(), code.say(&[("why", &remark.why)]))
+            }
+            RemarkKind::Unneeded(key) => {
+                let code = Code::InstallerIgnores;
+                let message = code.say(&[("key", &key), ("why", &remark.why)]);
+                (code, Severity::Notice, message)
             }
             RemarkKind::Ignored(key) => {
                 let code = Code::InstallerIgnores;

@@ -13,6 +13,7 @@ use windrow_plan::rke2::kubelet_flag_fault;
 
 use super::arguments::KernelArguments;
 use super::bond;
+use super::chart_values;
 use super::disks;
 use super::remark::{Remark, RemarkKind, Remarks};
 use super::values;
@@ -59,6 +60,7 @@ pub(super) fn check(
     webhooks::check(install, checker.remarks);
     if checker.mode != Mode::Other {
         checker.remarks.extend(disks::remarks(install, release));
+        chart_values::check(install, checker.remarks);
         checker.witness();
         checker.network(release);
         checker.token();

@@ -11,7 +11,7 @@ use windrow_model::manifest::{MapEntry, Node, NodeValue};
 use windrow_model::suggest::nearest;
 
 use super::known::{ConfigurationType, KnownConfiguration, Spelling, ValueKind, is_renamed};
-use super::remark::{Remark, Remarks};
+use super::remark::{Remark, RemarkKind, Remarks};
 
 pub(super) struct Shape<'r> {
     pub(super) release: HarvesterVersion,
@@ -277,7 +277,14 @@ impl Shape<'_> {
                 }
             }
         };
-        self.remarks.push(Remark::ignored(entry.line, path, why));
+        self.remarks.push(match known.is_unneeded(of, entry) {
+            true => Remark {
+                line: entry.line,
+                kind: RemarkKind::Unneeded(path.to_owned()),
+                why,
+            },
+            false => Remark::ignored(entry.line, path, why),
+        });
     }
 
     /// Unknown addons. An addon with a known name is reported where the file is read.

@@ -714,3 +714,58 @@ fn no_secret_stands_in_a_message() {
         assert!(!one.message.contains("cret"), "{}", one.message);
     }
 }
+
+#[test]
+fn the_partition_of_the_system_has_a_size_in_mi_or_gi_of_at_least_150_gi() {
+    let with = |keys: &str| GOOD.replace("install:\n", &format!("install:\n{keys}"));
+    let size = |size: &str| with(&format!("  persistent_partition_size: {size}\n"));
+    for right in ["150Gi", "153600Mi", "1000Gi", "''"] {
+        assert_eq!(said(&size(right), ""), [], "{right}");
+    }
+    for wrong in [
+        "200G", "149Gi", "153599Mi", "1.5Gi", "-200Gi", "Gi", "200 Gi", "'200'",
+    ] {
+        assert_eq!(refused(&size(wrong), "").len(), 1, "{wrong}");
+    }
+    let skips = with("  skipchecks: true\n  persistent_partition_size: 50Gi\n");
+    assert_eq!(refused(&skips, "v1.7.1").len(), 1);
+    assert_eq!(refused(&skips, "v1.8.1").len(), 0);
+    let separate = with("  data_disk: /dev/sdb\n  persistent_partition_size: 50Gi\n");
+    assert_eq!(said(&separate, ""), []);
+}
+
+#[test]
+fn longhorns_share_of_the_cpus_is_passed_on_under_one_name_and_up_to_a_limit() {
+    let codes = |key: &str| {
+        let keys = format!("  harvester: {{longhorn: {{default_settings: {{{key}}}}}}}\n");
+        let text = GOOD.replace("install:\n", &format!("install:\n{keys}"));
+        let found = said(&text, "").into_iter();
+        found
+            .map(|(code, severity, _)| (code, severity))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(codes("guaranteedInstanceManagerCPU: 12"), []);
+    let more = codes("guaranteedInstanceManagerCPU: 13");
+    assert_eq!(more, [(Code::InstallerUnintended, Severity::Warning)]);
+    for key in ["guaranteedEngineManagerCPU", "guaranteedReplicaManagerCPU"] {
+        let found = codes(&format!("{key}: 6"));
+        assert_eq!(
+            found,
+            [(Code::InstallerIgnores, Severity::Warning)],
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_requests_what_happens_anyway_is_only_a_notice() {
+    let severity = |value: &str| {
+        let keys = format!("  management_interface:\n    default_route: {value}\n");
+        let text = GOOD.replace("  management_interface:\n", &keys);
+        let found = said(&text, "").into_iter();
+        let found = found.filter(|(code, _, _)| *code == Code::InstallerIgnores);
+        found.map(|(_, severity, _)| severity).collect::<Vec<_>>()
+    };
+    assert_eq!(severity("true"), [Severity::Notice]);
+    assert_eq!(severity("false"), [Severity::Warning]);
+}
