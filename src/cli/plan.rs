@@ -130,6 +130,7 @@ fn plan_inputs(
     let api = ApiCheck::new(versions.kubernetes(), platform);
     let mut api = api
         .of_release(versions.release())
+        .on(facts.clone())
         .without(disabled.iter().map(|(name, _)| name.clone()))
         .within(inputs::ranges(&inputs, platform));
     for file in &inputs.files {

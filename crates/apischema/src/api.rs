@@ -12,6 +12,7 @@ use windrow_model::findings::{Finding, Location};
 use windrow_model::manifest::{GroupKind, ManifestFile, Object, ObjectRef};
 use windrow_model::reasons::Code;
 use windrow_model::unchecked::{CanStop, NotChecked};
+use windrow_plan::knowledge::NodeFacts;
 use windrow_plan::kubernetes::{Minors, is_built_in_group};
 use windrow_plan::rke2::ServiceRanges;
 use windrow_plan::rules::Platform;
@@ -85,6 +86,13 @@ impl ApiCheck {
     pub fn of_release(mut self, release: Option<String>) -> Self {
         self.across.of_release(release.as_deref().and_then(minor));
         self.release = release;
+        self
+    }
+
+    /// Also checks against the charts that RKE2 installs on this node.
+    #[must_use]
+    pub fn on(mut self, facts: NodeFacts) -> Self {
+        self.across.of_node(facts);
         self
     }
 

@@ -38,7 +38,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_model::suggest;
 use windrow_model::unchecked::NotChecked;
 use windrow_plan::SourceMap;
-use windrow_plan::knowledge::Brings;
+use windrow_plan::knowledge::{Brings, NodeFacts};
 use windrow_plan::kubernetes::is_default_cluster_role;
 use windrow_plan::rke2::{PACKAGED, ServiceRanges};
 use windrow_plan::rules::Platform;
@@ -69,6 +69,8 @@ pub(super) struct CrossCheck {
     /// RKE2's charts that its configuration disables.
     disabled: BTreeSet<String>,
     claims: Claims,
+    /// The facts of the node, by which RKE2 installs its charts.
+    facts: Option<NodeFacts>,
     /// The release of Harvester.
     release: Option<MinorRelease>,
     references: References,
@@ -217,6 +219,7 @@ impl CrossCheck {
             findings.extend(self.missing_roles());
         }
         findings.extend(self.configs_without_chart());
+        findings.extend(self.configs_of_charts_left_out());
         findings.extend(self.values.iter().cloned());
         let replaced = self.replaced.iter();
         let replaced = replaced.filter(|(name, _)| !self.disabled.contains(name));
@@ -242,6 +245,11 @@ impl CrossCheck {
     /// RKE2 does not install these packaged charts.
     pub(super) fn disable(&mut self, names: impl IntoIterator<Item = String>) {
         self.disabled.extend(names);
+    }
+
+    /// The files are for this node.
+    pub(super) fn of_node(&mut self, facts: NodeFacts) {
+        self.facts = Some(facts);
     }
 
     /// The files are for this release of Harvester.
@@ -329,6 +337,20 @@ impl CrossCheck {
                 self.missing(code, &binding.object, &role, code.say(&words), &binding.at)
             })
             .collect()
+    }
+
+    /// Configurations of packaged charts that this RKE2 does not install, and that no file does.
+    fn configs_of_charts_left_out(&self) -> Vec<Finding> {
+        let configs = self.configs.iter();
+        let left_out = configs.filter_map(|(object, name, at)| {
+            let is_packaged = PACKAGED.contains(&name.as_str()) && !self.charts.contains(name);
+            let facts = self.facts.as_ref().filter(|_| is_packaged)?;
+            let why = facts.leaves_out(name)?;
+            let words = [("object", &**object), ("name", &**name), ("why", why)];
+            let code = Code::ChartConfigUnused;
+            Some(finding(code, code.say(&words), vec![at.clone()]))
+        });
+        left_out.collect()
     }
 
     /// Only if the name is similar to that of a chart: a chart with any other name may come later.

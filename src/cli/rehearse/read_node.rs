@@ -108,6 +108,7 @@ pub(super) fn read_node(
     let api = ApiCheck::new(versions.kubernetes(), Some(platform));
     let mut api = api
         .of_release(versions.release())
+        .on(facts.clone())
         .without(disabled.iter().map(|(name, _)| name.clone()))
         .within(inputs::ranges(&inputs, Some(platform)));
     for (manifest, shown) in &read {

@@ -175,6 +175,10 @@ reasons! {
             "{object} has no effect: there is no chart {name}; did you mean {near}?"
             "Give it the name of the chart: RKE2 finds a HelmChartConfig by that name."
             "8ad3517c0e9b4f62971cb0e4d5f3a68b";
+        ChartConfigUnused "chart-config-unused" Warning
+            "{object} has no effect: RKE2 does not install {name}, because {why}"
+            "Select the chart in RKE2's configuration (`cni`, `ingress-controller`), or remove the HelmChartConfig."
+            "625d7b19d5c94e12b5fb7b3e85d6c0c5";
         ClaimWithoutClass "claim-without-class" Warning
             "a claim of {object} {why}: it stays Pending"
             "Name an existing StorageClass, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::range::{Numbers, numbers};
 use super::{Presence, Selection};
-use crate::rke2::chart_selections;
 use crate::rke2::config::{ConfigItem, Rke2ConfigFile};
+use crate::rke2::{CNI, INGRESS, chart_selections};
 use crate::rules::Platform;
 use crate::version::Version;
 
@@ -164,6 +164,33 @@ impl NodeFacts {
 
     pub fn is_disabled(&self, component: &str) -> bool {
         self.disabled.iter().any(|one| one == component)
+    }
+
+    /// Why this RKE2 does not install one of its packaged charts; `None` if it does, or if that is unknown. Only a cluster that
+    /// ran an older RKE2 has an ingress controller that is not the default.
+    pub fn leaves_out(&self, chart: &str) -> Option<&'static str> {
+        if self.platform != Some(Platform::Rke2) || self.is_assumed {
+            return None;
+        }
+        if self.is_disabled(chart) {
+            return Some("`disable` has it");
+        }
+        let word = chart.strip_prefix("rke2-")?;
+        let word = word.strip_suffix("-crd").unwrap_or(word);
+        let is_network = CNI.contains(&word) || word == "multus";
+        let is_written = |rke2: &Rke2Selections| !rke2.ingress_controller.is_empty();
+        let keeps = word == "ingress-nginx" && !self.rke2.as_ref().is_some_and(is_written);
+        let (setting, why) = if is_network {
+            (Selection::Cni, "`cni` does not select it")
+        } else if INGRESS.contains(&word) && !keeps {
+            (
+                Selection::IngressController,
+                "`ingress-controller` does not select it",
+            )
+        } else {
+            return None;
+        };
+        (self.selects(setting, word) == Presence::Absent).then_some(why)
     }
 
     pub(super) fn may_be_another(&self) -> bool {

@@ -22,9 +22,9 @@ use super::written_keys::{WrittenKey, WrittenValue, written};
 use crate::version::Version;
 
 /// `CNIItems` (rke2 `pkg/cli/types.go`; up to 1.30 `pkg/rke2/rke2.go`).
-pub(super) const CNI: [&str; 4] = ["calico", "canal", "cilium", "flannel"];
+pub(crate) const CNI: [&str; 4] = ["calico", "canal", "cilium", "flannel"];
 /// `IngressItems`, there.
-pub(super) const INGRESS: [&str; 2] = ["ingress-nginx", "traefik"];
+pub(crate) const INGRESS: [&str; 2] = ["ingress-nginx", "traefik"];
 /// k3s `pkg/cli/server/server.go`, `validateNetworkConfiguration`.
 const EGRESS: [&str; 4] = ["agent", "cluster", "disabled", "pod"];
 /// Profiles of RKE2 up to 1.29: from 1.30 on each of them is fatal.

@@ -17,6 +17,7 @@ pub mod value_form;
 mod written_keys;
 
 pub use chart_selections::{ChartSelections, DeletedNames, chart_selections};
+pub(crate) use keys::{CNI, INGRESS};
 pub use keys::{Rke2Role, judge_keys, unjudged_keys};
 pub use known_keys::is_rke2_config;
 pub use kubelet::{KubeletField, KubeletFiles, KubeletHealth};
