@@ -18,7 +18,9 @@
 mod objects;
 mod rules;
 
-use windrow_model::manifest::{APPLIED_BY_IMAGE_BUILDER, is_manifest_name};
+use windrow_model::manifest::{
+    APPLIED_BY_IMAGE_BUILDER, FileContent, Object, ReadLimits, is_manifest_name, read,
+};
 use windrow_model::reasons::Code;
 
 use super::put::{ContentError, FoundContent, WrittenTo};
@@ -229,7 +231,11 @@ impl Extractor<'_> {
                 self.not_looked_at(line, &what);
             } else {
                 match self.lying_beside(&path, line) {
-                    Ok(found) => self.applied(&name, line, found),
+                    Ok(found) => {
+                        let late = late_configs(&path, &found.bytes, line, self.limits);
+                        self.extraction.problems.extend(late);
+                        self.applied(&name, line, found);
+                    }
                     Err(ContentError::Wrong { line, message }) => self.problem(line, message),
                     Err(ContentError::Unknown(problem)) => self.extraction.problems.push(problem),
                 }
@@ -365,6 +371,28 @@ fn version_of(root: &Node) -> String {
 /// Whether the keys of this definition's version are known.
 pub(super) fn is_known_version(root: &Node) -> bool {
     VERSIONS.contains(&version_of(root).as_str())
+}
+
+/// The HelmChartConfigs of RKE2's own charts in a manifest of the cluster. kubectl applies it when the cluster is up, after RKE2 has
+/// installed these charts (edge-image-builder v1.3.3, `docs/building-images.md`, Kubernetes; issue 734).
+fn late_configs(path: &str, content: &[u8], line: u32, limits: &ReadLimits) -> Vec<Problem> {
+    let content = FileContent::Bytes(content.to_vec());
+    let file = read(path, &content, limits);
+    let is_packaged = |object: &&Object| {
+        let id = &object.id;
+        (id.group.as_str(), id.kind.as_str()) == ("helm.cattle.io", "HelmChartConfig")
+            && id.name.starts_with("rke2-")
+    };
+    let configs = file.objects().filter(is_packaged);
+    let late = configs.map(|config| {
+        let code = Code::ChartConfigLate;
+        Problem {
+            code,
+            line: Some(line),
+            message: code.say(&[("file", path), ("name", &config.id.name)]),
+        }
+    });
+    late.collect()
 }
 
 /// Adds Cilium if RKE2's configuration has no other CNI (`setClusterCNI`).

@@ -282,3 +282,18 @@ fn the_node_that_begins_the_cluster_is_the_one_that_is_read() {
     );
     assert!(note.contains("agent.yaml, which is for agents"), "{note}");
 }
+
+#[test]
+fn a_configuration_of_one_of_rke2s_charts_is_late_unless_rke2_reads_it() {
+    const CONFIG: &str = "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: rke2-cilium, namespace: kube-system}\n";
+    const OTHER: &str = "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: metallb, namespace: kube-system}\n";
+    let codes = |path: &'static str, text: &'static str| {
+        let problems = take(DEFINITION, &[(path, text)]).problems.into_iter();
+        problems.map(|problem| problem.code).collect::<Vec<_>>()
+    };
+    let manifest = "kubernetes/manifests/a.yaml";
+    assert_eq!(codes(manifest, CONFIG), [Code::ChartConfigLate]);
+    assert_eq!(codes(manifest, OTHER), []);
+    let own = "os-files/var/lib/rancher/rke2/server/manifests/a.yaml";
+    assert_eq!(codes(own, CONFIG), []);
+}

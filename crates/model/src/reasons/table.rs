@@ -179,6 +179,10 @@ reasons! {
             "{object} has no effect: RKE2 does not install {name}, because {why}"
             "Select the chart in RKE2's configuration (`cni`, `ingress-controller`), or remove the HelmChartConfig."
             "625d7b19d5c94e12b5fb7b3e85d6c0c5";
+        ChartConfigLate "chart-config-late" Warning
+            "{file} configures RKE2's chart {name} too late: Edge Image Builder applies it with kubectl, after RKE2 has installed the chart with its default values"
+            "Move the file to os-files/var/lib/rancher/rke2/server/manifests, where RKE2 reads it at its first start."
+            "9656a053af22437c9bcfb9977744e1e2";
         ClaimWithoutClass "claim-without-class" Warning
             "a claim of {object} {why}: it stays Pending"
             "Name an existing StorageClass, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
