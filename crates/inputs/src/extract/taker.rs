@@ -4,7 +4,7 @@ use windrow_model::manifest::encoding::is_gzip;
 use windrow_model::reasons::Code;
 
 use super::unread::entry_keys;
-use super::write_time::{WriteTime, is_early};
+use super::write_time::{WriteTime, is_early, unknown_stage};
 use super::{
     Extracted, Extraction, FileKind, FilesBeside, InnerLines, Node, NodeValue, OuterLines, Problem,
     ReadLimits, field, not_looked_at,
@@ -87,6 +87,10 @@ impl<'t> Extractor<'t> {
             self.commands(root.get("runcmd"), "runcmd");
         }
         for stage in root.get("stages").map_or(&[][..], Node::entries) {
+            if let Some(why) = unknown_stage(&stage.key) {
+                let what = format!("whether a program runs the stage `{}`: {why}", stage.key);
+                self.not_looked_at(stage.line, &what);
+            }
             self.stage(&stage.key);
             for step in stage.value.items() {
                 let called = |key: &str| format!("stages.{}[].{key}", stage.key);

@@ -38,3 +38,64 @@ pub(super) fn is_early(stage: &str) -> bool {
     let bare = stage.trim_end_matches(".before").trim_end_matches(".after");
     matches!(bare, "rootfs" | "initramfs") || bare.contains("install")
 }
+
+/// Programs that run yip around an action: elemental-toolkit (`pkg/constants/constants.go`, 185c18b) and kairos-agent
+/// (`pkg/constants`, `pkg/action`, `pkg/uki`, 96f93a0).
+const ACTIONS: [&str; 4] = ["install", "upgrade", "reset", "disk"];
+const OF_KAIROS: [&str; 4] = [
+    "kairos-install",
+    "kairos-uki-install",
+    "kairos-uki-reset",
+    "kairos-uki-upgrade",
+];
+
+/// Why it is unknown whether a program runs this stage; `None` for a stage that one runs.
+pub(super) fn unknown_stage(stage: &str) -> Option<&'static str> {
+    let (bare, part) = stage.rsplit_once('.').unwrap_or((stage, ""));
+    let is_boot = STAGES.contains(&bare) && matches!(part, "" | "before" | "after");
+    let is_around = || {
+        let action = bare
+            .split_once('-')
+            .filter(|(when, _)| matches!(*when, "before" | "after" | "post"));
+        let action = action.map(|(_, action)| action.strip_suffix("-chroot").unwrap_or(action));
+        action.is_some_and(|action| ACTIONS.contains(&action))
+            && matches!(part, "" | "before" | "after")
+    };
+    if is_boot || is_around() || OF_KAIROS.contains(&bare) {
+        None
+    } else if bare == "first-boot" {
+        Some("only Kairos runs it, since kairos#4591 of September 2026")
+    } else {
+        Some("neither Elemental nor Kairos has a stage of this name")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_is_known_if_elemental_or_kairos_runs_it() {
+        for known in [
+            "boot",
+            "boot.before",
+            "rootfs.after",
+            "after-install-chroot",
+            "before-upgrade",
+            "post-reset",
+            "after-disk",
+            "kairos-install.pre",
+        ] {
+            assert_eq!(unknown_stage(known), None, "{known}");
+        }
+        for unknown in [
+            "after-boot",
+            "first-boot",
+            "boot.late",
+            "install",
+            "after-install.late",
+        ] {
+            assert!(unknown_stage(unknown).is_some(), "{unknown}");
+        }
+    }
+}
