@@ -288,6 +288,7 @@ fn a_key_pair_has_a_key_of_openssh() {
         format!("ssh-ed25519 {}", &ed25519[..60]),
         format!("ssh-ed25519 {}", &ed25519[..64]),
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5".to_owned(),
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAmFi".to_owned(),
         "ssh-ed25519 AAAABGFiY2QAAAAA".to_owned(),
         "ssh-ed25519 ${KEY}".to_owned(),
     ] {
