@@ -127,7 +127,10 @@ impl Machines {
                     None => "the network of pods".to_owned(),
                     Some(name) => match self.networks.get(name) {
                         Some(cluster_network) => format!("the cluster network {cluster_network}"),
-                        None => format!("the network {}/{}", name.0, name.1),
+                        None => {
+                            let (namespace, name) = name;
+                            format!("the network {namespace}/{name}")
+                        }
                     },
                 };
                 let all = holders.entry((&card.address, network)).or_default();
@@ -161,7 +164,8 @@ impl Machines {
                         at: volume.at.clone(),
                         ..machine.holder.clone()
                     };
-                    let thing = format!("the claim {}", volume.claim.1);
+                    let (_, claim) = &volume.claim;
+                    let thing = format!("the claim {claim}");
                     let other = first.holder.id.to_string();
                     findings.push(taken_twice(
                         &holder,
