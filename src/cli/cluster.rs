@@ -110,7 +110,13 @@ impl ObjectSource {
         context: &Context,
         ask: impl AsyncFnOnce(&Client, Timestamp) -> Objects,
     ) -> anyhow::Result<Result<ClusterObjects, Exit>> {
-        let looked = self.look(context, ask)?;
+        let mut looked = self.look(context, ask)?;
+        if let Ok(found) = &looked
+            && !found.broken.is_empty()
+        {
+            super::complain(&found.broken);
+            looked = Err(NoObjects::Unreadable);
+        }
         let complete = looked.map(|mut found| {
             if let Some(why) = &found.partial {
                 found.objects.forget_users_kinds(why);
@@ -145,6 +151,7 @@ impl ObjectSource {
                     own: found.own,
                     partial: found.partial,
                     unread: found.unread,
+                    broken: found.broken,
                 })
                 .map_err(|errors| {
                     super::complain(&errors);
@@ -165,6 +172,7 @@ impl ObjectSource {
                 own,
                 partial,
                 unread: Vec::new(),
+                broken: Vec::new(),
             })
         });
         Ok(looked.map_err(|why| {
@@ -240,6 +248,8 @@ pub(super) struct ClusterObjects {
     pub(super) partial: Option<String>,
     /// The saved files that could not be read, of kinds that no check reads.
     pub(super) unread: Vec<String>,
+    /// The saved files that could not be read, and may have objects of any kind.
+    pub(super) broken: Vec<String>,
 }
 
 pub(super) enum NoObjects {

@@ -63,7 +63,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
         left.replace(found.iter().map(RestoreEntry::in_short).collect());
         ask_for_a_person(client, |objects| judge(objects, live.as_ref(), at)).await
     })?;
-    let mut notes = Vec::new();
+    let (mut notes, mut lost) = (Vec::new(), Vec::new());
     let (objects, mut looked, at, unasked) = match seen {
         Ok(ClusterObjects {
             mut objects,
@@ -71,7 +71,13 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
             own,
             partial,
             unread,
+            broken,
         }) => {
+            lost.extend(
+                broken
+                    .iter()
+                    .map(|why| format!("1 file is not read: {why}")),
+            );
             notes.extend(unread.into_iter().chain(partial));
             if !args.from.is_live() {
                 objects.fill_absent_kinds();
@@ -124,6 +130,7 @@ pub(super) fn run(args: Args, context: &Context) -> anyhow::Result<Exit> {
     }
     found.upgrade = upgrade_in_words(&objects, at);
     found.skipped.extend(notes);
+    found.unknown.extend(lost);
     if let Some(why) = unread.take() {
         let unknown = format!("changes that repairs of other servers left: {why}");
         found.unknown.push(unknown);

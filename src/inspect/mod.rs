@@ -6,6 +6,7 @@
 pub(crate) mod collect;
 pub(crate) mod disk_timing;
 pub(crate) mod harvester_console;
+mod json_stream;
 mod link_masters;
 pub(crate) mod saved;
 pub(crate) mod servers;

@@ -12,7 +12,7 @@ use windrow_harvester::incidents::OwnNode;
 use windrow_harvester::objects::{KindListing, ObjectKind, Objects, text};
 use windrow_model::manifest::{GroupKind, ReadLimits, nodes_problems_and_repeated_key, yaml};
 
-use super::{support_bundle, zip};
+use super::{json_stream, support_bundle, zip};
 use crate::archive::{OWN_NODE, ReadError, ReportIndex, items_of, read_each};
 use crate::files::read_at_most;
 use crate::fs;
@@ -46,6 +46,8 @@ pub(crate) struct SavedObjects {
     pub(crate) partial: Option<String>,
     /// The files that could not be read, of kinds that no check reads.
     pub(crate) unread: Vec<String>,
+    /// The files that could not be read, and may have objects of any kind.
+    pub(crate) broken: Vec<String>,
 }
 
 impl From<Objects> for SavedObjects {
@@ -57,6 +59,7 @@ impl From<Objects> for SavedObjects {
             own: None,
             partial: None,
             unread: Vec::new(),
+            broken: Vec::new(),
         }
     }
 }
@@ -77,14 +80,14 @@ pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
     }
     match &beginning(path)[..] {
         begin if begin.starts_with(&GZIP) => {
-            packed(open()?).map_err(|error| wrong(error.to_string()))
+            let found = match packed(open()?) {
+                Err(ReadError::NoIndex) => packed_lists(open()?),
+                found => found,
+            };
+            found.map_err(|error| wrong(error.to_string()))
         }
-        begin if begin == zip::MAGIC => {
-            let files = support_bundle::read_zip(open()?);
-            let files = files.map_err(|error| wrong(error.to_string()))?;
-            Ok(support_bundle::objects_of(files))
-        }
-        _ => lists(path).map(SavedObjects::from),
+        begin if begin == zip::MAGIC => zipped(open()?).map_err(|error| wrong(error.to_string())),
+        _ => lists(path),
     }
 }
 
@@ -95,12 +98,15 @@ pub(crate) fn saved(path: &Path) -> Result<SavedObjects, Vec<String>> {
 /// Why it cannot be read. `shown` is its name.
 pub(crate) fn saved_in(shown: &str, bytes: &[u8]) -> Result<SavedObjects, String> {
     if bytes.starts_with(&GZIP) {
-        return packed(bytes).map_err(|error| format!("{shown}: {error}"));
+        let found = match packed(bytes) {
+            Err(ReadError::NoIndex) => packed_lists(bytes),
+            found => found,
+        };
+        return found.map_err(|error| format!("{shown}: {error}"));
     }
     if bytes.starts_with(&zip::MAGIC) {
-        let files = support_bundle::read_zip(io::Cursor::new(bytes));
-        let files = files.map_err(|error| format!("{shown}: {error}"))?;
-        return Ok(support_bundle::objects_of(files));
+        let found = zipped(io::Cursor::new(bytes));
+        return found.map_err(|error| format!("{shown}: {error}"));
     }
     let found = values(bytes, &mut ValueBudget::default());
     let found = found.map_err(|error| format!("{shown}: {error}"))?;
@@ -135,6 +141,41 @@ fn packed_within(
         own,
         ..of_archive(&index, lists).into()
     })
+}
+
+/// The lists of a packed directory.
+fn packed_lists(archive: impl io::Read) -> Result<SavedObjects, ReadError> {
+    let mut lists = SavedLists::default();
+    let read = read_each(archive, |mut file| {
+        if is_list(Path::new(&file.path)) {
+            let bytes = file.read()?;
+            lists.add(Path::new(&file.path), &bytes);
+        }
+        Ok(())
+    });
+    match read {
+        Err(ReadError::NoIndex) if lists.found => Ok(lists.into()),
+        Err(error) => Err(error),
+        Ok(_) => Err(ReadError::NoIndex),
+    }
+}
+
+/// A support bundle, or the lists of a packed directory.
+fn zipped(mut archive: impl io::Read + io::Seek) -> io::Result<SavedObjects> {
+    let not_a_bundle = match support_bundle::read_zip(&mut archive) {
+        Ok(files) => return Ok(support_bundle::objects_of(files)),
+        Err(error) => error,
+    };
+    archive.rewind()?;
+    let mut lists = SavedLists::default();
+    let is_wanted = |path: &str| is_list(Path::new(path));
+    zip::read_each(archive, LARGEST, is_wanted, |path, bytes| {
+        lists.add(Path::new(path), &bytes);
+    })?;
+    match lists.found {
+        true => Ok(lists.into()),
+        false => Err(not_a_bundle),
+    }
 }
 
 /// Facts from the files of the reported node; none if it has another version of Windrow.
@@ -203,47 +244,79 @@ fn of_archive(
     objects
 }
 
-fn lists(path: &Path) -> Result<Objects, Vec<String>> {
+/// The objects of several files. One that cannot be read loses only itself.
+#[derive(Default)]
+struct SavedLists {
+    objects: Objects,
+    budget: ValueBudget,
+    found: bool,
+    /// The kinds that may be incomplete.
+    unknown: Vec<(ObjectKind, String)>,
+    broken: Vec<String>,
+    of_any_kind: Vec<String>,
+}
+
+impl SavedLists {
+    fn add(&mut self, file: &Path, bytes: &[u8]) {
+        match values(bytes, &mut self.budget) {
+            Ok(values) => self.found |= take_all(&mut self.objects, values, &kinds_by_name(file)),
+            Err(error) => self.lose(file, &error),
+        }
+    }
+
+    fn lose(&mut self, file: &Path, error: &str) {
+        let why = format!("{}: {error}", file.display());
+        let kinds = kinds_by_name(file);
+        // Without the name of a kind, the file may have objects of every kind.
+        if kinds.is_empty() {
+            self.of_any_kind.push(why.clone());
+        }
+        let kinds = kinds.into_iter();
+        self.unknown.extend(kinds.map(|kind| (kind, why.clone())));
+        self.broken.push(why);
+    }
+}
+
+impl From<SavedLists> for SavedObjects {
+    fn from(lists: SavedLists) -> Self {
+        let mut objects = lists.objects;
+        for (kind, why) in lists.unknown {
+            objects.insert(kind.group_kind(), KindListing::Unknown(why));
+        }
+        Self {
+            broken: lists.of_any_kind,
+            ..objects.into()
+        }
+    }
+}
+
+fn lists(path: &Path) -> Result<SavedObjects, Vec<String>> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
     if let Err(error) = find(path, 0, &mut files) {
         errors.push(format!("{}: {error}", path.display()));
     }
     files.sort();
-    let mut objects = Objects::default();
-    let mut found = false;
-    let mut broken = Vec::new();
-    let mut budget = ValueBudget::default();
+    let mut lists = SavedLists::default();
     for file in &files {
-        let kinds = kinds_by_name(file);
-        match read(file, &mut budget) {
-            Ok(values) => found |= take_all(&mut objects, values, &kinds),
-            Err(error) => broken.push((kinds, format!("{}: {error}", file.display()))),
+        match read_at_most(file, LARGEST) {
+            Ok(bytes) => lists.add(file, &bytes),
+            Err(error) => lists.lose(file, &error.to_string()),
         }
     }
-    // Without the name of a kind, the file may have objects of every kind.
-    if !found || broken.iter().any(|(kinds, _)| kinds.is_empty()) {
-        errors.extend(broken.drain(..).map(|(_, why)| why));
-    }
-    if errors.is_empty() && !found {
+    if errors.is_empty() && !lists.found && lists.broken.is_empty() {
         errors.push(format!("{}: {NO_LIST}", path.display()));
     }
-    if !errors.is_empty() {
-        return Err(errors);
+    match errors.is_empty() && lists.found {
+        true => Ok(lists.into()),
+        false => Err(errors.into_iter().chain(lists.broken).collect()),
     }
-    for (kinds, why) in broken {
-        for kind in kinds {
-            objects.insert(kind.group_kind(), KindListing::Unknown(why.clone()));
-        }
-    }
-    Ok(objects)
 }
 
 fn find(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     if metadata.is_file() {
-        let end = path.extension().and_then(OsStr::to_str);
-        if depth == 0 || end.is_some_and(|end| ENDS.contains(&end)) {
+        if depth == 0 || is_list(path) {
             files.push(path.to_owned());
         }
     } else if metadata.is_dir() && depth < DEEPEST {
@@ -254,15 +327,21 @@ fn find(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-fn read(path: &Path, budget: &mut ValueBudget) -> io::Result<Vec<Value>> {
-    let bytes = read_at_most(path, LARGEST)?;
-    values(&bytes, budget).map_err(io::Error::other)
+/// Can this be a file with a list, by its name?
+fn is_list(path: &Path) -> bool {
+    let end = path.extension().and_then(OsStr::to_str);
+    end.is_some_and(|end| ENDS.contains(&end))
 }
 
-/// The values of a file: one of JSON, or the documents of YAML. An error quotes nothing of it.
+/// The values of a file: of JSON, or the documents of YAML. An error quotes nothing of it.
 pub(super) fn values(bytes: &[u8], budget: &mut ValueBudget) -> Result<Vec<Value>, String> {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, None | Some(b'{' | b'[')) {
+        let documents = json_stream::documents(bytes).filter(|documents| documents.len() > 1);
+        if let Some(documents) = documents {
+            let values = documents.into_iter().map(|document| json(document, budget));
+            return values.collect();
+        }
         return match budget.parse(bytes) {
             Ok(_) if budget.has_repeated_key() => Err(REPEATED.to_owned()),
             Ok(value) => Ok(vec![value]),
@@ -315,6 +394,14 @@ fn flow(bytes: &[u8], budget: &mut ValueBudget) -> Option<Vec<Value>> {
     let json = yaml::parse_configuration(text).ok()??.to_json();
     let value = budget.parse(json.to_string().as_bytes()).ok()?;
     Some(vec![value])
+}
+
+fn json(bytes: &[u8], budget: &mut ValueBudget) -> Result<Value, String> {
+    let value = budget.parse(bytes).map_err(|error| error.to_string())?;
+    match budget.has_repeated_key() {
+        true => Err(REPEATED.to_owned()),
+        false => Ok(value),
+    }
 }
 
 /// The kinds in a file's name: `kubectl get` writes an empty list without the kind of its objects. As in a report (`core_Pod`,

@@ -1,3 +1,6 @@
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::*;
 
 #[test]
@@ -289,3 +292,38 @@ fn a_directory_without_a_list_is_no_report() {
     let errors = saved(directory.path()).unwrap_err();
     assert!(errors[0].contains("kubectl get"), "{errors:?}");
 }
+
+#[test]
+fn a_broken_file_of_a_directory_loses_only_itself_and_makes_its_kind_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    write("nodes.yaml", NODES);
+    write("pods.yaml", "kind: [");
+    write("odd.json", "{\"token\": s3cret");
+    let found = saved(directory.path()).unwrap();
+    assert_eq!(found.objects.all(ObjectKind::NODE).unwrap().len(), 1);
+    let pods = found.objects.all(ObjectKind::POD).unwrap_err();
+    assert!(pods.why.contains("pods.yaml"), "{pods}");
+    assert_eq!(found.broken.len(), 2, "{:?}", found.broken);
+    assert!(!found.broken.concat().contains("s3cret"));
+}
+
+#[test]
+fn a_packed_directory_of_lists_is_read_as_the_directory() {
+    let mut packed = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(NODES.len() as u64);
+    let path = "saved/nodes.yaml";
+    packed
+        .append_data(&mut header, path, NODES.as_bytes())
+        .unwrap();
+    let tar = packed.into_inner().unwrap().finish().unwrap();
+    let zip = zip::tests::pack(&[(path, NODES)]);
+    for archive in [tar, zip] {
+        let found = saved_in("-", &archive).unwrap().objects;
+        assert_eq!(found.all(ObjectKind::NODE).unwrap().len(), 1);
+    }
+}
+
+const NODES: &str =
+    "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: n1}\n";

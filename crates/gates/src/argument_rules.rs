@@ -240,9 +240,9 @@ pub(super) fn judge(
     for rule in rules() {
         let holds = rule.flags().into_iter().all(have)
             && versions.iter().all(|one| one.minor.minor >= rule.from)
-            && !rule
+            && rule
                 .unless
-                .is_some_and(|unless| unless.place(&arguments).is_some());
+                .is_none_or(|unless| unless.place(&arguments).is_none());
         // A value that its type or form refuses has its finding.
         let is_refused = || {
             let mut items = rule

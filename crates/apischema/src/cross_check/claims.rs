@@ -64,10 +64,10 @@ impl Claims {
         let list = |path: &[&str]| object.node.at(path).map_or(&[][..], Node::items);
         match (id.group.as_str(), id.kind.as_str()) {
             ("storage.k8s.io", "StorageClass") => self.add_class(object),
-            ("harvesterhci.io", "VirtualMachineImage") => {
-                if object.node.str_at(&["spec", "backend"]) != Some("cdi") {
-                    self.images.insert(id.name.to_string(), at(object.line));
-                }
+            ("harvesterhci.io", "VirtualMachineImage")
+                if object.node.str_at(&["spec", "backend"]) != Some("cdi") =>
+            {
+                self.images.insert(id.name.to_string(), at(object.line));
             }
             ("", "PersistentVolumeClaim") => {
                 let spec = object.node.get("spec");

@@ -71,9 +71,7 @@ fn a_chart_that_helm_can_never_install_is_an_error_and_its_job_has_no_pods() {
 #[test]
 fn a_configuration_of_a_chart_that_rke2_does_not_install_has_no_effect() {
     let found = |name: &str, config: &str, version: &str| {
-        let text = format!(
-            "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {{name: NAME, namespace: kube-system}}\n"
-        );
+        let text = "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: NAME, namespace: kube-system}\n";
         let content = FileContent::Bytes(text.replace("NAME", name).into());
         let file = manifest::read("a.yaml", &content, &ReadLimits::default());
         let files = [Rke2ConfigFile::new(
