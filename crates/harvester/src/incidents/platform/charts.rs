@@ -187,17 +187,17 @@ impl<'o> Unready<'o> {
             "Modified" => Code::ChartModified,
             _ => Code::ManagedChartNotReady,
         };
+        let failed = self.failures();
         let mut evidence = vec![Evidence::new(
             &subject,
             "condition Ready",
             format!(
                 "{} ({}) since {}",
                 self.ready.status,
-                self.state,
+                self.shown_state(&failed),
                 self.ready.text("lastUpdateTime")
             ),
         )];
-        let failed = self.failures();
         let mut installed = failed.clone();
         installed.extend(self.deployment.map(seen).unwrap_or_default());
         let why = match (failed.first(), installed.first(), installed.len()) {
@@ -230,6 +230,7 @@ impl<'o> Unready<'o> {
     fn blocks(&self, upgrading: bool) -> Option<String> {
         let said = match (self.is_managed(), upgrading) {
             (true, true) => return None,
+            (false, _) if self.is_users() => return None,
             (true, false) => "Harvester begins no upgrade while a ManagedChart is not Ready",
             (false, _) => {
                 "an upgrade of Harvester waits for Rancher's own bundles in Upgrading system services; its \
@@ -299,6 +300,20 @@ impl<'o> Unready<'o> {
 
     fn is_managed(&self) -> bool {
         text(self.object, "/metadata/namespace") == LOCAL
+    }
+
+    /// Fleet made the bundle from a GitRepo (fleet `RepoLabel`): neither Rancher's nor
+    /// Harvester's.
+    fn is_users(&self) -> bool {
+        !label(self.object, "fleet.cattle.io~1repo-name").is_empty()
+    }
+
+    /// The state in words. A bundle whose newest attempt failed was not applied, and does not only wait for it.
+    fn shown_state(&self, failed: &[Evidence]) -> &str {
+        match self.state {
+            "WaitApplied" if self.is_users() && !failed.is_empty() => "ErrApplied",
+            state => state,
+        }
     }
 }
 

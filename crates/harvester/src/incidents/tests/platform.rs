@@ -347,3 +347,22 @@ fn a_list_that_cannot_be_had_is_not_taken_for_an_empty_one() {
         );
     }
 }
+
+/// fleet#3341: a bundle of a GitRepo.
+#[test]
+fn a_bundle_of_a_users_git_repository_holds_no_upgrade_up() {
+    let mut bundle = bundle_deployment(
+        "infra-cert-manager",
+        json!({"appliedDeploymentID": "s-0", "conditions": [
+            {"type": "Ready", "status": "False", "lastUpdateTime": LONG_AGO},
+            {"type": "Deployed", "status": "False", "message": "cannot re-use a name", "lastUpdateTime": LONG_AGO}]}),
+    );
+    bundle["metadata"]["labels"]["fleet.cattle.io/repo-name"] = json!("infra");
+    let objects = cluster([chart("", LONG_AGO), bundle]);
+    let finding = found(&objects).remove(0);
+    assert!(
+        finding.evidence[0].value.contains("(ErrApplied)"),
+        "{finding:?}"
+    );
+    assert!(finding.proof.is_empty(), "{finding:?}");
+}
