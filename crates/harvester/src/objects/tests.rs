@@ -189,3 +189,35 @@ fn kinds_of_users_become_unknown_and_those_of_the_platform_stay() {
     assert!(objects.all(ObjectKind::NODE).is_ok() && objects.all(ObjectKind::UPGRADE).is_ok());
     assert_eq!(objects.all(ObjectKind::POD).unwrap_err().why, "a part");
 }
+
+#[test]
+fn a_kind_whose_group_is_not_served_has_no_objects_and_is_not_missing() {
+    let service = |name: &str| json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}});
+    let node = |labels: Value| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}});
+    let filled = |objects: &[Value]| {
+        let mut all = Objects::default();
+        objects.iter().for_each(|object| all.add(object.clone()));
+        all.fill_absent_kinds();
+        [
+            ObjectKind::UPGRADE,
+            ObjectKind::FEATURE,
+            ObjectKind::LONGHORN_VOLUME,
+            ObjectKind::POD,
+        ]
+        .map(|kind| all.all(kind).is_ok())
+    };
+    let managed = node(json!({"harvesterhci.io/managed": "true"}));
+    let served = [service("v1.apps"), service("v1beta2.longhorn.io")];
+    // The APIServices decide, also against a label.
+    let all = [served.to_vec(), vec![managed.clone()]].concat();
+    assert_eq!(filled(&all), [true, true, false, false]);
+    // A list of some of them does not.
+    let some = [service("v1beta2.longhorn.io"), managed];
+    assert_eq!(filled(&some), [false; 4]);
+    assert_eq!(filled(&some[1..]), [false; 4]);
+    let rancher = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "rancher", "namespace": "cattle-system"}});
+    let plain = [node(json!({})), rancher];
+    assert_eq!(filled(&plain[..1]), [true, true, false, false]);
+    assert_eq!(filled(&plain), [true, false, false, true]);
+    assert_eq!(filled(&[]), [false; 4]);
+}

@@ -5,7 +5,7 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::{Code, Severity};
 
-use super::{Clock, ETCD_MEMBER, condition_seen, known, nodes, subject};
+use super::{Clock, ETCD_MEMBER, condition_seen, known, nodes, state_of, subject};
 use crate::etcd_member::{self, Vote};
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::platform::is_upgrading;
@@ -42,9 +42,9 @@ pub(super) fn find_etcd(
     Ok(late
         .map(|(node, reason, since)| {
             let about = subject(node, "Node");
-            let since_text = since.map_or(String::new(), |since| format!(" since {since}"));
-            let why = format!("its etcd does not vote: {reason}{since_text}");
             let condition = etcd_member::condition(node);
+            let state = condition.map_or(reason, |condition| state_of(&condition, since));
+            let why = format!("its etcd does not vote: {state}");
             let seen = condition.map(|condition| condition_seen(&about, &condition, since));
             let mut finding = IncidentFinding::new(Code::ProblemStays, &about, &why).seen(seen);
             finding.severity = Severity::Error;
@@ -62,7 +62,7 @@ pub(super) fn is_managed(node: &Value) -> bool {
 }
 
 /// Nodes of Harvester without its label. Its upgrade waits until all nodes have run a Plan that selects only those with the label (harvester
-/// v1.4.0 to v1.9.0-rc6 `package/upgrade/upgrade_manifests.sh`, `wait_for_plan`-like loops over all nodes).
+/// v1.4.0 to v1.9.0-rc6 `package/upgrade/upgrade_manifests.sh`: `complete_nodes_count` against all nodes).
 pub(super) fn find_unmanaged(
     objects: &Objects,
     now: Timestamp,

@@ -365,3 +365,25 @@ fn pods_alone_are_judged_as_if_an_upgrade_ran() {
     assert_eq!(found[0].code, Code::WorkloadNotAvailable);
     assert_eq!(look("2026-05-01T11:30:00Z"), []);
 }
+
+#[test]
+fn without_a_node_of_harvester_no_upgrade_explains_a_pod_that_does_not_work() {
+    let look = |label: &str| {
+        let mut objects = Objects::default();
+        let mut node = ready("n1");
+        node["metadata"]["labels"][label] = json!("true");
+        objects.add(node);
+        let since = "2026-05-01T11:20:00Z";
+        objects.add(pod(
+            "kube-system",
+            "rke2-metrics-server",
+            1,
+            "n1",
+            looping(since),
+        ));
+        diagnose(&objects, now()).findings.len()
+    };
+    assert_eq!(look("a"), 1);
+    // Harvester's upgrades are not in the input: one may run.
+    assert_eq!(look("harvesterhci.io/managed"), 0);
+}
