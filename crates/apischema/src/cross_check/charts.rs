@@ -25,9 +25,9 @@ pub(super) fn uninstallable(object: &Object, shown: &SourceMap) -> Option<Findin
     }
     let name = object.id.name.to_string();
     let (why, line) = if name.len() > LONGEST_NAME && !object.is_name_generated() {
+        let length = name.len();
         let why = format!(
-            "its name has {} characters, and a name of more than {LONGEST_NAME} is too long for its Job",
-            name.len()
+            "its name has {length} characters, and a name of more than {LONGEST_NAME} is too long for its Job"
         );
         let line = object.node.at(&["metadata", "name"]).map(|node| node.line);
         (why, line)

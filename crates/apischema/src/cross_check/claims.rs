@@ -141,7 +141,7 @@ impl Claims {
             && release.is_some_and(|release| release >= CLASS_BY_UID);
         let judged = self.claims.iter().filter_map(|claim| {
             let class = claim.class.as_deref()?;
-            let words = [("object", &*claim.object), ("class", class)];
+            let words = [("object", &*claim.object), ("what", class)];
             let mut at = vec![claim.at.clone()];
             if claim.is_shared_block && self.fixed.contains(class) {
                 let code = Code::VolumeNotMigratable;

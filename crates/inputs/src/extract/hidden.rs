@@ -56,7 +56,7 @@ fn by_mounts(root: &Node) -> Vec<Problem> {
         .collect();
     let files = root.list("write_files").iter();
     let early = files.filter(|file| !file.get("defer").is_some_and(is_true));
-    let why = "cloud-init mounts it after it has written the file; add `defer: true`";
+    let why = "cloud-init mounts it later";
     hidden(early, &mounts, why)
 }
 
@@ -96,7 +96,7 @@ fn by_filesystems(root: &Node) -> Vec<Problem> {
             })
         })
         .collect();
-    let why = "Ignition mounts it only while it writes the file, and nothing mounts it at boot; add `with_mount_unit: true`";
+    let why = "nothing mounts it at boot";
     hidden(files.iter(), &mounts, why)
 }
 
@@ -133,7 +133,7 @@ fn hidden<'n>(
             .max_by_key(|mount| mount.path.len());
         let mount = innermost.filter(|mount| mount.hides && is_read)?;
         let place = format!("{} (line {})", mount.path, mount.line);
-        let words = [("path", written), ("mount", &*place), ("why", why)];
+        let words = [("path", written), ("what", &*place), ("why", why)];
         Some(Problem {
             code: Code::FileHidden,
             line: Some(path.line),

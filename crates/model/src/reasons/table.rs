@@ -188,12 +188,12 @@ reasons! {
             "Name an existing StorageClass, or mark one as the default with the annotation storageclass.kubernetes.io/is-default-class."
             "d06e2b7f94c14a3e8f5d1a7b3c9e6058";
         ImageClassUnknown "image-class-unknown" Error
-            "a claim of {object} names StorageClass {class}, which nothing creates: from v1.8.0 on, Harvester names the class of a new image `lh-` and its UID"
-            "Give the image `backend: cdi` and a `targetStorageClassName`, name that class in the claim, and clone the claim that has the image's name."
+            "a claim of {object} names StorageClass {what}, which nothing creates: the image has another class"
+            "From v1.8.0 on, Harvester names the class of a new image `lh-` and its UID. Give the image `backend: cdi` and a `targetStorageClassName`, name that class in the claim, and clone the claim that has the image's name."
             "7199c0b525d84ab7a7382737082c62d2";
         VolumeNotMigratable "volume-not-migratable" Error
-            "a claim of {object} is ReadWriteMany and Block, and no pod can use its volume: StorageClass {class} is not migratable, and Longhorn exports such a volume over NFS"
-            "Set `migratable: \"true\"` in the parameters of the class, or `ReadWriteOnce` in the claim."
+            "no pod can use the volume of {object}, which is ReadWriteMany and Block: {what} is not migratable"
+            "Set `migratable: \"true\"` in the parameters of the StorageClass, or `ReadWriteOnce` in the claim. Longhorn exports such a volume over NFS, without a block device."
             "1230a637aae442db8b3bb1dee693caa5";
         ReferenceWithoutObject "reference-without-object" Warning
             "{object} names {what}, which nothing here creates"
@@ -380,8 +380,8 @@ reasons! {
             "Nothing to do if you set the file aside on purpose. Otherwise end its name in .yaml, .yml or .json."
             "8042a258ef0746538060c7fed170fa70";
         FileHidden "file-hidden" Error
-            "{path} is hidden by the mount at {mount}: {why}"
-            "Write the file onto the mounted filesystem. RKE2 sees an empty directory in its place."
+            "{path} is hidden by the mount at {what}: {why}"
+            "Set `defer: true` for a file of cloud-init, or `with_mount_unit: true` for a filesystem of Butane. Without it, RKE2 never sees the file."
             "959ef4b2086a437ca20e945991bfbebc";
         FileModeUnintended "file-mode-unintended" Warning
             "the permissions {value} are a decimal number, so the file gets the mode {mode}"
