@@ -411,12 +411,16 @@ _windrow() {
             return 0
             ;;
         windrow__subcmd__completion)
-            opts="-h --help bash fish zsh"
+            opts="-h --root --help bash fish zsh files words"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2007,8 +2011,41 @@ _windrow() {
     esac
 }
 
+# Names from the node's state, in addition to the command line.
+_windrow_live() {
+    _windrow "$@"
+    local cur="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" verb= root= names= i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case "${COMP_WORDS[i]}" in
+            --root) root="${COMP_WORDS[i+1]}" ;;
+            hold | release | why | wait) [[ -n "$verb" ]] || verb="${COMP_WORDS[i]}" ;;
+        esac
+    done
+    [[ "$cur" == -* || "$before" == --root || "$before" == --reason || "$before" == --from ]] && return 0
+    case "$verb" in
+        hold | release) names="$(windrow completion files ${root:+--root "$root"} 2>/dev/null)" ;;
+        why) names="$(windrow completion words ${root:+--root "$root"} 2>/dev/null)" ;;
+        wait)
+            if [[ "$before" == "=" || "$cur" == "=" ]]; then
+                names="$(windrow completion files ${root:+--root "$root"} 2>/dev/null)"
+                cur="${cur#=}"
+            elif [[ "$before" == --for ]]; then
+                names=$'ready\nstaged\nreleased=\napplied='
+            fi
+            ;;
+    esac
+    if [[ -n "$names" ]]; then
+        local IFS=$'\n' name
+        COMPREPLY=()
+        for name in $names; do
+            [[ "$name" == "$cur"* ]] && COMPREPLY+=("$name")
+        done
+    fi
+    return 0
+}
+
 if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _windrow -o nosort -o bashdefault -o default windrow
+    complete -F _windrow_live -o nosort -o bashdefault -o default windrow
 else
-    complete -F _windrow -o bashdefault -o default windrow
+    complete -F _windrow_live -o bashdefault -o default windrow
 fi

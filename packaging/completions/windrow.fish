@@ -301,6 +301,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand replay" -l step -d 'Stop
 complete -c windrow -n "__fish_windrow_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand cleanup" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c windrow -n "__fish_windrow_using_subcommand completion" -l root -d 'Use the node rooted at DIR (a sandbox or a mounted disk) instead of this host' -r -F
 complete -c windrow -n "__fish_windrow_using_subcommand completion" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c windrow -n "__fish_windrow_using_subcommand version" -s o -l output -d 'Output format' -r -f -a "table\t''
 json\t''
@@ -341,3 +342,7 @@ complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_su
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "check" -d 'Check settings and rules, and list all errors'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "learn" -d 'Learn providers and durations from recorded boots'
 complete -c windrow -n "__fish_windrow_using_subcommand help; and __fish_seen_subcommand_from knowledge" -f -a "show" -d 'Show everything that is known'
+complete -c windrow -n "__fish_windrow_using_subcommand hold" -f -a "(windrow completion files 2>/dev/null)"
+complete -c windrow -n "__fish_windrow_using_subcommand release" -f -a "(windrow completion files 2>/dev/null)"
+complete -c windrow -n "__fish_windrow_using_subcommand why" -f -a "(windrow completion words 2>/dev/null)"
+complete -c windrow -n "__fish_windrow_using_subcommand wait" -l for -x -a "ready staged (windrow completion files 2>/dev/null | string replace -r '^' released=) (windrow completion files 2>/dev/null | string replace -r '^' applied=)"

@@ -408,3 +408,25 @@ fn literal(text: &str) -> String {
     let style = style.get_literal();
     format!("{style}{text}{style:#}")
 }
+
+/// The exit codes, with their meaning for every verb.
+pub const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "pass, or ready"),
+    (
+        1,
+        "an error of the system, such as a file that cannot be written",
+    ),
+    (3, "not yet: the node is setting up, or the file is held"),
+    (4, "fail"),
+    (5, "unknown, for example because the daemon does not run"),
+    (
+        6,
+        "kube-apiserver would refuse a request of `windrow repair`",
+    ),
+    (
+        64,
+        "wrong use of the command line, or a file that cannot be read",
+    ),
+    (75, "another rack or daemon uses this state directory"),
+    (78, "bad configuration: settings or rules"),
+];

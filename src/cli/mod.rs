@@ -127,7 +127,7 @@ impl Verb {
             Verb::Knowledge(args) => knowledge::run(args, context),
             Verb::Rack(args) => rack::run(args, context),
             Verb::Cleanup(args) => cleanup::run(args, context),
-            Verb::Completion(args) => completion::run(&args),
+            Verb::Completion(args) => completion::run(&args, context),
             Verb::Version(args) => version::run(&args),
             Verb::Report(args) => report::run(args, context),
             Verb::Installer(args) => installer::run(&args),

@@ -13,7 +13,6 @@ const WITHOUT_NODE: &[&str] = &[
     "sandbox",
     "rack",
     "knowledge learn",
-    "completion",
     "version",
     "installer",
 ];

@@ -22,7 +22,10 @@ pub(super) fn write_checks<E: Display>(
         .iter()
         .partition(|row| row.outcome == CheckOutcome::NotChecked);
     rows.sort_by_key(|row| row.outcome);
-    let without_lists = rows.extract_if(.., |row| has_no_lists(row)).count();
+    let without_lists = rows.extract_if(.., |row| is_silent(row, NOT_IN_INPUT));
+    let without_lists = without_lists.count();
+    let elsewhere = rows.extract_if(.., |row| is_silent(row, NOT_WITH_ROOT));
+    let elsewhere: Vec<&str> = elsewhere.map(|row| row.check.as_str()).collect();
     for row in rows {
         write_row(&mut out, row, style);
     }
@@ -35,6 +38,11 @@ pub(super) fn write_checks<E: Display>(
         let unknown = outcome_word(CheckOutcome::Unknown, style);
         let line = "skipped: the lists that they need are not in the input";
         let _ = writeln!(out, "{unknown}  {without_lists} {checks} {line}");
+    }
+    if !elsewhere.is_empty() {
+        let unknown = outcome_word(CheckOutcome::Unknown, style);
+        let _ = writeln!(out, "{unknown}  {NOT_WITH_ROOT}:");
+        detail(&mut out, &elsewhere.join(", "), 9, style);
     }
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for row in skipped {
@@ -88,18 +96,20 @@ pub(super) fn word(outcome: CheckOutcome) -> &'static str {
     }
 }
 
-/// Whether a check has nothing to say, except that saved data lacks the lists that it needs.
-fn has_no_lists<E>(row: &CheckRow<E>) -> bool {
+/// Whether a check has nothing to say, except reasons that end like this.
+fn is_silent<E>(row: &CheckRow<E>, reason: &str) -> bool {
     let is_silent = row.problems.is_empty() && row.warnings.is_empty() && row.found.is_empty();
     let mut reasons = row.unknown.iter();
     row.outcome == CheckOutcome::Unknown
         && is_silent
         && !row.unknown.is_empty()
-        && reasons.all(|why| why.ends_with(NOT_IN_INPUT))
+        && reasons.all(|why| why.ends_with(reason))
 }
 
 /// How the reason ends if saved data has no list of a kind.
 const NOT_IN_INPUT: &str = "is not in the input";
+/// The reason if only this host could be asked.
+const NOT_WITH_ROOT: &str = "not available with --root";
 
 fn write_row<E: Display>(out: &mut String, row: &CheckRow<E>, style: Style) {
     let outcome = match row.outcome {
@@ -162,6 +172,8 @@ mod tests {
                     "1 check skipped: ConfigMap is not in the input",
                 ),
                 row("refused", "Node could not be listed: forbidden"),
+                row("cpus", "not available with --root"),
+                row("memory", "not available with --root"),
             ],
             not_checked: Vec::new(),
         };
@@ -169,5 +181,9 @@ mod tests {
         assert!(text.contains("2 checks skipped"), "{text}");
         assert!(text.contains("refused: a rule"), "{text}");
         assert!(!text.contains("absent:"), "{text}");
+        assert!(
+            text.contains("not available with --root:\n         cpus, memory\n"),
+            "{text}"
+        );
     }
 }

@@ -19,15 +19,11 @@ pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
     let mut out = String::new();
     let count = report.entries.len();
     heading(&mut out, &format!("Providers ({count} entries)"), style);
-    for entry in &report.entries {
-        entry_row(&mut out, entry, style);
+    for entries in report.entries.chunk_by(is_same_provider) {
+        provider_row(&mut out, entries, style);
     }
     if !report.phases.is_empty() {
-        heading(
-            &mut out,
-            "\nDuration of phases, in nine of ten boots",
-            style,
-        );
+        heading(&mut out, "\nDuration of steps, in nine of ten boots", style);
     }
     for phase in &report.phases {
         let _ = writeln!(out, "  {}", phase_line(phase));
@@ -51,11 +47,32 @@ pub fn knowledge_table(report: &KnowledgeReport, style: Style) -> String {
     out
 }
 
-fn entry_row(out: &mut String, entry: &EntryReport, style: Style) {
+/// The name of a provider without the condition under which it provides something.
+fn provider(entry: &EntryReport) -> &str {
+    entry
+        .by
+        .split_once(" where ")
+        .map_or(&entry.by, |(name, _)| name)
+}
+
+/// Whether both entries are of one provider, from one place and without measured times.
+fn is_same_provider(first: &EntryReport, second: &EntryReport) -> bool {
+    let of = |entry: &EntryReport| (provider(entry).to_owned(), entry.at.clone());
+    let is_written = |entry: &EntryReport| entry.times.is_none() && entry.seen.is_none();
+    of(first) == of(second)
+        && first.versions == second.versions
+        && is_written(first)
+        && is_written(second)
+}
+
+/// What one provider brings. Entries that depend on a condition are counted together.
+fn provider_row(out: &mut String, entries: &[EntryReport], style: Style) {
+    let [entry, ..] = entries else { return };
+    let sum = |count: fn(&EntryReport) -> usize| entries.iter().map(count).sum::<usize>();
     let parts = [
-        (entry.kinds.len(), "kind"),
-        (entry.groups.len(), "group"),
-        (entry.objects.len(), "object"),
+        (sum(|entry| entry.kinds.len()), "kind"),
+        (sum(|entry| entry.groups.len()), "group"),
+        (sum(|entry| entry.objects.len()), "object"),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let brings: Vec<String> = parts
@@ -72,8 +89,18 @@ fn entry_row(out: &mut String, entry: &EntryReport, style: Style) {
         "" => String::new(),
         versions => format!(" {versions}"),
     };
-    let who = fit(&printable(&format!("{}{versions}", entry.by)), WHO);
-    let rest = format!("{}{times}; {seen}; {}", brings.join(", "), entry.at);
+    let name = match entries.len() {
+        1 => &entry.by,
+        _ => provider(entry),
+    };
+    let conditional = entries.iter().filter(|entry| entry.by.contains(" where "));
+    let conditional = match (entries.len(), conditional.count()) {
+        (1, _) | (_, 0) => String::new(),
+        (all, some) => format!("; {some} of {all} entries have a condition"),
+    };
+    let who = fit(&printable(&format!("{name}{versions}")), WHO);
+    let brings = brings.join(", ");
+    let rest = format!("{brings}{times}; {seen}; {}{conditional}", entry.at);
     let room = style.width.saturating_sub(WHO + 4);
     let rest = wrap(&printable(&rest), room.max(20));
     for (number, line) in rest.iter().enumerate() {
@@ -124,4 +151,34 @@ fn nine_of_ten(times: TimesReport) -> String {
 
 fn seconds(seconds: f64) -> String {
     duration_text(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(by: &str, line: u32) -> EntryReport {
+        let at = serde_json::json!({"file": "a.yaml", "line": line});
+        let entry =
+            serde_json::json!({"name": "a", "source": "b", "by": by, "at": at, "kinds": ["Pod"]});
+        serde_json::from_value(entry).expect("an entry")
+    }
+
+    #[test]
+    fn the_entries_of_one_provider_are_one_row() {
+        let entries = [
+            entry("the chart a where `cni` is x", 1),
+            entry("the chart a where `cni` is y", 1),
+            entry("the chart a", 9),
+        ];
+        let mut out = String::new();
+        for entries in entries.chunk_by(is_same_provider) {
+            provider_row(&mut out, entries, Style::default());
+        }
+        assert_eq!(out.lines().count(), 2, "{out}");
+        assert!(
+            out.contains("2 kinds; written; a.yaml:1; 2 of 2 entries"),
+            "{out}"
+        );
+    }
 }

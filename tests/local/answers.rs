@@ -226,3 +226,28 @@ fn a_watched_status_is_a_line_for_each_change_with_time_and_host() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn completion_offers_the_files_and_words_of_the_nodes_state() {
+    let node = Node::new();
+    node.write("run/windrow/status.json", &kept_by_this_test(STATUS));
+    let lines = |kind: &str| {
+        let ran = node.run(&["completion", kind]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.out.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let files = lines("files");
+    assert!(files.contains(&"ns.yaml".to_owned()), "{files:?}");
+    let words = lines("words");
+    assert!(files.iter().all(|file| words.contains(file)), "{words:?}");
+    assert!(words.len() > files.len(), "{words:?}");
+    let empty = Node::new().run(&["completion", "files"]);
+    assert_eq!((empty.code, empty.out.as_str()), (0, ""));
+}
+
+#[test]
+fn a_code_is_explained_without_a_node_and_with_the_names_of_its_fields() {
+    let ran = Node::new().run(&["why", "brought-on-condition"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.contains("<by> provides <what>"), "{ran:?}");
+}

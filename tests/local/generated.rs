@@ -12,7 +12,7 @@ use std::process::Command;
 
 use manual::{Page, from_markdown, inline};
 use schemars::schema_for;
-use windrow::cli::help::GROUPS;
+use windrow::cli::help::{EXIT_CODES, GROUPS};
 use windrow_model::reasons::REASONS;
 
 use crate::support::manual;
@@ -247,10 +247,34 @@ fn page(command: &clap::Command, name: &str) {
     let mut text = Vec::new();
     man.render(&mut text).unwrap();
     match name.strip_prefix("windrow-") {
-        None => text.extend_from_slice(REST_OF_THE_PAGE.as_bytes()),
+        None => {
+            text.extend_from_slice(exit_status().as_bytes());
+            text.extend_from_slice(REST_OF_THE_PAGE.as_bytes());
+        }
         Some(verb) => text.extend_from_slice(rest_of_page(verb).as_bytes()),
     }
     current(&format!("packaging/man/{name}.1"), &text);
+}
+
+fn exit_status() -> String {
+    let codes = EXIT_CODES.iter();
+    let rows = codes.map(|(code, means)| format!(".TP\n\\fB{code}\\fR\n{}\n", inline(means)));
+    format!(".SH EXIT STATUS\n{}", rows.collect::<String>())
+}
+
+#[test]
+fn the_tables_of_exit_codes_are_current() {
+    const HEAD: &str = "| exit code | means |\n|---|---|\n";
+    let rows = EXIT_CODES.iter();
+    let rows = rows.map(|(code, means)| format!("| {code} | {means} |\n"));
+    let table = rows.collect::<String>();
+    for path in ["README.md", "docs/guides/make-ci-pass.md"] {
+        let text = fs::read_to_string(here(path)).unwrap();
+        let (before, rest) = text.split_once(HEAD).expect(path);
+        let end = rest.find("\n\n").map_or(rest.len(), |at| at + 1);
+        let expected = format!("{before}{HEAD}{table}{}", &rest[end..]);
+        current(path, expected.as_bytes());
+    }
 }
 
 #[test]
@@ -389,32 +413,7 @@ The manifest file, below RKE2's manifests directory.
 entries.
 "#;
 
-const REST_OF_THE_PAGE: &str = r#".SH EXIT STATUS
-.TP
-\fB0\fR
-Pass or ready.
-.TP
-\fB1\fR
-An error of the system, such as a file that cannot be written.
-.TP
-\fB3\fR
-Not yet: the node is setting up, or the file is held.
-.TP
-\fB4\fR
-Fail.
-.TP
-\fB5\fR
-Unknown, for example because the daemon does not run.
-.TP
-\fB64\fR
-Wrong use of the command line.
-.TP
-\fB75\fR
-\fBwindrow rack\fR: another rack uses this state directory.
-.TP
-\fB78\fR
-Bad configuration: settings or rules.
-.SH FILES
+const REST_OF_THE_PAGE: &str = r#".SH FILES
 .TP
 \fI/etc/windrow/windrow.yaml\fR, \fI/etc/windrow/conf.d/*.yaml\fR
 Settings. The same below /usr/lib/windrow, /run/windrow and, read last, /etc/rancher/windrow.
@@ -452,7 +451,44 @@ fn the_completions_are_current() {
     ] {
         let mut text = Vec::new();
         generate(shell, &mut windrow::cli::command(), "windrow", &mut text);
-        current(&format!("packaging/completions/{file}"), &text);
+        let text = with_live_names(shell, String::from_utf8(text).unwrap());
+        current(&format!("packaging/completions/{file}"), text.as_bytes());
+    }
+}
+
+/// The generated completions know the command line; these parts add the names of the node's files, probes and codes.
+fn with_live_names(shell: clap_complete::Shell, text: String) -> String {
+    let live = |file: &str| {
+        fs::read_to_string(here(&format!("tests/support/completions/{file}"))).unwrap()
+    };
+    match shell {
+        clap_complete::Shell::Bash => {
+            let text = text.replace("complete -F _windrow ", "complete -F _windrow_live ");
+            let at = text.find("\nif [[ \"${BASH_VERSINFO[0]}\"").unwrap() + 1;
+            let (functions, registration) = text.split_at(at);
+            format!("{functions}{}\n{registration}", live("live.bash"))
+        }
+        clap_complete::Shell::Zsh => {
+            let mut out = String::new();
+            let mut verb = "";
+            for line in text.lines() {
+                if line.starts_with('(') && line.ends_with(')') {
+                    verb = line;
+                }
+                let names = match verb {
+                    "(hold)" | "(release)" if line.starts_with("'*::files") => "_windrow_files",
+                    "(why)" if line.starts_with("'*::what") => "_windrow_words",
+                    "(wait)" if line.starts_with("'--for=") => "_windrow_states",
+                    _ => "_default",
+                };
+                out.push_str(&line.replace(":_default'", &format!(":{names}'")));
+                out.push('\n');
+            }
+            let at = out.find("\nif [ \"$funcstack[1]\"").unwrap() + 1;
+            let (functions, registration) = out.split_at(at);
+            format!("{functions}{}\n{registration}", live("live.zsh"))
+        }
+        _ => text + &live("live.fish"),
     }
 }
 

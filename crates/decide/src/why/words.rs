@@ -222,19 +222,9 @@ fn reason(id: &str) -> Option<&'static Reason> {
     REASONS.iter().find(|reason| reason.id == id)
 }
 
-/// Replaces each field of a template with an ellipsis.
+/// Writes each field of a template as a name in angle brackets.
 fn without_fields(template: &str) -> String {
-    let mut text = String::new();
-    for (position, part) in template.split('{').enumerate() {
-        match part.split_once('}').filter(|_| position > 0) {
-            Some((_, rest)) => {
-                text.push('…');
-                text.push_str(rest);
-            }
-            None => text.push_str(part),
-        }
-    }
-    text
+    template.replace('{', "<").replace('}', ">")
 }
 
 fn shown_as_state(status: &Status, words: &[&str]) -> Vec<String> {
