@@ -45,8 +45,7 @@ fn the_reason_table_is_current() {
     let mut text = String::from(
         "# Reason codes\n\nEvery hold, finding, action and report of Windrow has one of these codes: in the journal \
          (field `WINDROW_CODE`; `journalctl -x` shows the advice), in the status document and in \
-         plans. Codes and MESSAGE_IDs never change after a release. This page is generated from \
-         `crates/model/src/reasons/table.rs`.\n",
+         plans. Codes and their MESSAGE_IDs, which `man windrow-journal` lists, never change after a release.\n",
     );
     let mut section = "";
     for reason in REASONS {
@@ -59,12 +58,11 @@ fn the_reason_table_is_current() {
             .map_or(String::new(), |page| format!(" See [{page}]({page})."));
         let _ = write!(
             text,
-            "\n### {}\n\n> {}\n\n{}{page}\n\n{}, `MESSAGE_ID={}`\n",
+            "\n### {}\n\n*{}:* {}\n\n{}{page}\n",
             reason.id,
+            reason.severity.as_str(),
             reason.template,
             reason.advice,
-            reason.severity.as_str(),
-            reason.message_id
         );
     }
     current("docs/reasons.md", text.as_bytes());

@@ -33,7 +33,6 @@ pub(crate) fn versions_page() -> String {
     );
     releases(&mut page, &known.releases);
     facts(&mut page, &known.facts, to);
-    changes(&mut page, known);
     page
 }
 
@@ -104,28 +103,4 @@ fn range(fact: &KnownFact, newest: HarvesterVersion) -> String {
         let _ = write!(range, ", not v{except}");
     }
     range
-}
-
-fn changes(page: &mut String, known: &HarvesterVersions) {
-    page.push_str("\n## Changes by release\n\n| release | holds from here on | no longer holds |\n|---|---|---|\n");
-    let read: Vec<HarvesterVersion> = known.read_releases().collect();
-    for pair in read.windows(2) {
-        let turned = |to: bool| -> Vec<String> {
-            let holds = |fact: &Fact, release| fact.holds(release).assumed();
-            let turned = Fact::ALL.iter().filter(|fact| {
-                holds(fact, pair[0]) != holds(fact, pair[1]) && holds(fact, pair[1]) == to
-            });
-            turned.map(|fact| format!("`{}`", fact.name())).collect()
-        };
-        let (begun, ended) = (turned(true), turned(false));
-        if !begun.is_empty() || !ended.is_empty() {
-            let _ = writeln!(
-                page,
-                "| v{} | {} | {} |",
-                pair[1],
-                begun.join(", "),
-                ended.join(", ")
-            );
-        }
-    }
 }
