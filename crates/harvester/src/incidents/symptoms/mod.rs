@@ -21,6 +21,7 @@ mod others;
 mod parts;
 mod pods;
 mod statuses;
+mod taints;
 mod terminating;
 mod vip;
 mod vms;

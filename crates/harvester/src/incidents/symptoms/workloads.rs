@@ -18,7 +18,7 @@ use windrow_plan::rules::RuleSet;
 use super::pods::{PodFault, fault, owner_of};
 use super::{
     Clock, JOB_FAILED, JOB_RUNS, POD_NOT_READY, UPDATE_WAITS, WORKLOAD_NOT_AVAILABLE, known, nodes,
-    subject,
+    subject, taints,
 };
 use crate::health::DRAIN_TAINT;
 use crate::incidents::finding::IncidentFinding;
@@ -320,6 +320,7 @@ struct PlatformPods<'o> {
     /// The owners with a pod that is Ready.
     working: BTreeSet<String>,
     warnings: Vec<&'o Value>,
+    nodes: &'o [Value],
 }
 
 impl<'o> PlatformPods<'o> {
@@ -344,6 +345,7 @@ impl<'o> PlatformPods<'o> {
             set_aside: nodes::set_aside(objects)?,
             working: BTreeSet::new(),
             warnings: Vec::new(),
+            nodes: all,
         };
         for pod in pods.iter().filter(|pod| is_platforms(pod)) {
             let node = text(pod, "/spec/nodeName");
@@ -484,6 +486,12 @@ impl<'o> PlatformPods<'o> {
         let state = format!("{}{on} since {}", fault.why, fault.since);
         let ends: Vec<String> = last_ends(fault.pod).collect();
         let mut seen = vec![Evidence::new(&about, "status", state)];
+        let unplaced = fault.is_unplaced.then_some(fault.pod);
+        seen.extend(
+            unplaced
+                .iter()
+                .flat_map(|pod| taints::seen(pod, self.nodes)),
+        );
         if !ends.is_empty() {
             seen.push(Evidence::new(&about, "lastState", ends.join(", ")));
         }

@@ -387,3 +387,28 @@ fn without_a_node_of_harvester_no_upgrade_explains_a_pod_that_does_not_work() {
     // Harvester's upgrades are not in the input: one may run.
     assert_eq!(look("harvesterhci.io/managed"), 0);
 }
+
+/// rke2#10346: the scheduler only counts taints.
+#[test]
+fn the_taint_that_keeps_a_pod_away_is_named_although_the_scheduler_does_not_name_it() {
+    let taint = "node.cloudprovider.kubernetes.io/uninitialized";
+    let mut node = ready("n1");
+    node["spec"]["taints"] = json!([{"key": taint, "value": "true", "effect": "NoSchedule"}]);
+    let mut waits = pod(
+        SYSTEM,
+        "harvester-webhook",
+        1,
+        "",
+        unscheduled("", LONG_AGO),
+    );
+    waits["spec"]["tolerations"] = json!([{"key": "a", "operator": "Exists"}]);
+    let finding = one([node, waits.clone()]);
+    let value = format!("{taint}=true:NoSchedule");
+    assert!(
+        finding.evidence.iter().any(|seen| seen.value == value),
+        "{finding:?}"
+    );
+    waits["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    let tolerant = one([ready("n1"), waits]);
+    assert!(!tolerant.evidence.iter().any(|seen| seen.value == value));
+}
