@@ -55,7 +55,7 @@ fn why_answers_for_every_word_that_an_outlet_shows() {
         ("waits-for-namespace", 0, "disk.yaml is held"),
         // States.
         ("SettingUp", 0, "disk.yaml: Namespace shop"),
-        ("Degraded", 0, "Ready in this boot"),
+        ("Failed", 0, "Ready in this boot"),
         ("Unknown", 0, "five reasons"),
         ("held", 0, "disk.yaml: Namespace shop"),
         ("applied", 0, "ns.yaml"),
