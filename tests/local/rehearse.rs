@@ -48,7 +48,7 @@ fn the_first_example_may_come_up_without_its_storage_network_and_never_does_with
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = said(&output);
     for line in [
-        "Harvester v1.8.2, storage network preset, 20 simulated boots",
+        "Harvester v1.8.1, storage network preset, 20 simulated boots",
         "it comes up, but the storage network you preset is never configured, in ",
         "of 20 simulated boots (a race)",
         "Harvester configures a storage network only while every Longhorn volume is",

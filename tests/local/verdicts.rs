@@ -82,14 +82,14 @@ fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_th
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\n\
         spec: {chart: a, repo: 'https://charts.example.org'}\n";
     let verb = ["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"];
-    let config = "tls-san: [a.example.org]\nkubelet-arg: [max-pods=200]\n";
+    let config = "etcd-snapshot-name: nightly\nkubelet-arg: [max-pods=200]\n";
     let files = [("config.yaml", config), ("a.yaml", chart)];
     let listed = in_one_line(&verb, &files);
     assert!(listed.starts_with("pass "), "{listed}");
     for words in [
         "Not checked (2)",
         "a.yaml: the contents and values of the chart a (line 1)",
-        "config.yaml: `tls-san` (line 1)",
+        "config.yaml: `etcd-snapshot-name` (line 1)",
         "no findings; not checked: 2",
     ] {
         assert!(listed.contains(words), "{words}: {listed}");
