@@ -390,21 +390,37 @@ pub fn waiting(pod: &Value) -> impl Iterator<Item = String> + '_ {
 }
 
 /// The newest of these Events that is about this pod.
+/// The newest warning of each object, by namespace and name.
+pub fn newest_warnings<'o>(warnings: &[&'o Value]) -> BTreeMap<(&'o str, &'o str), &'o Value> {
+    let mut newest: BTreeMap<(&str, &str), &Value> = BTreeMap::new();
+    for event in warnings {
+        let object = (
+            text(event, "/involvedObject/namespace"),
+            text(event, "/involvedObject/name"),
+        );
+        let known = newest.entry(object).or_insert(event);
+        if last_seen(event) >= last_seen(known) {
+            *known = event;
+        }
+    }
+    newest
+}
+
+/// When an Event was seen last.
+fn last_seen(event: &Value) -> Option<Timestamp> {
+    let fields = ["/lastTimestamp", "/series/lastObservedTime", "/eventTime"];
+    let times = fields
+        .iter()
+        .filter_map(|field| text(event, field).parse().ok());
+    times.max()
+}
+
 pub fn newest_warning<'o>(pod: &Value, warnings: &[&'o Value]) -> Option<&'o Value> {
-    let of =
-        |event: &Value, field: &str| text(event, &format!("/involvedObject/{field}")).to_owned();
     let is_its = |event: &&&Value| {
-        of(event, "name") == text(pod, "/metadata/name")
-            && of(event, "namespace") == text(pod, "/metadata/namespace")
+        text(event, "/involvedObject/name") == text(pod, "/metadata/name")
+            && text(event, "/involvedObject/namespace") == text(pod, "/metadata/namespace")
     };
-    let last = |event: &&&Value| {
-        let fields = ["/lastTimestamp", "/series/lastObservedTime", "/eventTime"];
-        let times = fields
-            .iter()
-            .filter_map(|field| text(event, field).parse().ok());
-        let newest: Option<Timestamp> = times.max();
-        newest
-    };
+    let last = |event: &&&Value| last_seen(event);
     warnings.iter().filter(is_its).max_by_key(last).copied()
 }
 

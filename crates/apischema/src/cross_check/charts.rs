@@ -72,8 +72,9 @@ fn reference(object: &Object) -> Option<(String, Option<u32>)> {
         );
         return Some((why, line_of_repo));
     }
-    // The names of charts in a virtual repository of Artifactory have a prefix.
-    if !chart.contains('/') || repo.contains("artifactory") || repo.contains(".jfrog.io") {
+    // The names of charts in a virtual repository of Artifactory, and in a ChartMuseum with several projects (Harbor), have a prefix.
+    let has_prefixes = ["artifactory", ".jfrog.io", "/chartrepo"];
+    if !chart.contains('/') || has_prefixes.iter().any(|part| repo.contains(part)) {
         return None;
     }
     let why = if chart.contains("://") {

@@ -31,6 +31,8 @@ const TEMPLATES: &str = "harvesterhci.io/volumeClaimTemplates";
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     claims: Vec<Claim>,
+    /// Those of the annotation, which only Harvester reads.
+    of_annotations: Vec<Claim>,
     classes: BTreeSet<String>,
     has_default_class: bool,
     /// Longhorn's classes whose volumes cannot migrate.
@@ -65,7 +67,9 @@ impl Claims {
         match (id.group.as_str(), id.kind.as_str()) {
             ("storage.k8s.io", "StorageClass") => self.add_class(object),
             ("harvesterhci.io", "VirtualMachineImage")
-                if object.node.str_at(&["spec", "backend"]) != Some("cdi") =>
+                if object.node.str_at(&["spec", "backend"]) != Some("cdi")
+                    // A saved image names its class, which an upgrade keeps (v1.8.2 `pkg/image/common/operator.go`).
+                    && object.node.str_at(&["status", "storageClassName"]).is_none_or(str::is_empty) =>
             {
                 self.images.insert(id.name.to_string(), at(object.line));
             }
@@ -88,8 +92,8 @@ impl Claims {
                 for (templates, line) in written.iter() {
                     let specs = templates.items().iter();
                     let specs = specs.filter_map(|template| template.get("spec"));
-                    self.claims
-                        .extend(specs.filter_map(|spec| claim(&owner, spec, |_| at(*line))));
+                    let claims = specs.filter_map(|spec| claim(&owner, spec, |_| at(*line)));
+                    self.of_annotations.extend(claims);
                 }
                 let volumes = list(&["spec", "dataVolumeTemplates"]).iter();
                 self.claims
@@ -131,6 +135,14 @@ impl Claims {
         self.has_default_class |= brings.classes.iter().any(|class| class.is_default);
     }
 
+    fn of(&self, platform: Option<Platform>) -> impl Iterator<Item = &Claim> {
+        let of_harvester = match platform {
+            Some(Platform::Harvester) => &self.of_annotations[..],
+            _ => &[],
+        };
+        self.claims.iter().chain(of_harvester)
+    }
+
     /// The claims whose volume no pod can use, and those that name the class of an image before anybody knows its name.
     pub(super) fn unusable(
         &self,
@@ -139,7 +151,7 @@ impl Claims {
     ) -> Vec<Finding> {
         let by_uid = platform == Some(Platform::Harvester)
             && release.is_some_and(|release| release >= CLASS_BY_UID);
-        let judged = self.claims.iter().filter_map(|claim| {
+        let judged = self.of(platform).filter_map(|claim| {
             let class = claim.class.as_deref()?;
             let words = [("object", &*claim.object), ("what", class)];
             let mut at = vec![claim.at.clone()];
@@ -171,7 +183,7 @@ impl Claims {
                 || is_harvester && OF_HARVESTER.contains(&class)
                 || is_harvester && OF_IMAGES.iter().any(|start| class.starts_with(start))
         };
-        let claims = self.claims.iter();
+        let claims = self.of(Some(platform));
         let missing = claims.filter_map(|claim| {
             let (what, why) = match &claim.class {
                 None if self.has_default_class || is_harvester => return None,

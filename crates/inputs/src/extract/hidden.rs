@@ -44,13 +44,23 @@ fn by_mounts(root: &Node) -> Vec<Problem> {
         .filter_map(|entry| {
             let path = entry.items().get(1)?;
             let options = entry.items().get(3).and_then(Node::as_str);
-            let mut options = options.unwrap_or_default().split(',');
+            let options = options.unwrap_or_default();
             let written = absolute(path.as_str()?)?;
-            let waits = options.any(|option| option == "noauto");
+            let waits = options.split(',').any(|option| option == "noauto");
+            // A bind of the directory to itself, and an overlay over it, show its files.
+            let device = entry.items().first().and_then(Node::as_str);
+            let is_itself = device.is_some_and(|device| device.trim_end_matches('/') == written);
+            let mut lower = options
+                .split(',')
+                .filter_map(|option| option.strip_prefix("lowerdir="));
+            let is_below = lower.any(|list| {
+                list.split(':')
+                    .any(|one| one.trim_end_matches('/') == written)
+            });
             Some(Mount {
                 path: written,
                 line: path.line,
-                hides: !waits && !is_mounted_before(written),
+                hides: !waits && !is_itself && !is_below && !is_mounted_before(written),
             })
         })
         .collect();
@@ -64,8 +74,14 @@ fn by_filesystems(root: &Node) -> Vec<Problem> {
     let list = |path: &[&str]| root.at(path).map_or(&[][..], Node::items);
     let files = list(&["storage", "files"]);
     // Each of these may mount it too.
-    let is_fstab = |file: &Node| file.str_at(&["path"]) == Some("/etc/fstab");
-    let is_unclear = files.iter().any(is_fstab)
+    let mounts_too = |file: &Node| {
+        file.str_at(&["path"]).is_some_and(|path| {
+            path == "/etc/fstab"
+                || (path.starts_with("/etc/systemd/system/") && path.contains(".mount"))
+        })
+    };
+    let links = list(&["storage", "links"]).iter();
+    let is_unclear = files.iter().chain(links).any(mounts_too)
         || root.get("kernel_arguments").is_some()
         || root.at(&["ignition", "config", "merge"]).is_some();
     if is_unclear {
@@ -178,6 +194,14 @@ write_files:
             ("/var/lib/rancher, ext4", "/var/lib/ranch, ext4"),
             ("/var/lib/rancher, ext4", "none, swap"),
             (
+                "/dev/sdb1, /var/lib/rancher, ext4",
+                "/var/lib/rancher/, /var/lib/rancher, none",
+            ),
+            (
+                "ext4, 'defaults,nofail'",
+                "overlay, 'lowerdir=/opt:/var/lib/rancher,upperdir=/u'",
+            ),
+            (
                 "#cloud-config",
                 "#cloud-config\nbootcmd: [mount /dev/sdb1 /var/lib/rancher]",
             ),
@@ -214,6 +238,10 @@ storage:
             ("format: xfs", "format: xfs\n    with_mount_unit: true"),
             ("- path: /var/lib/rancher\n", inner),
             ("- path: /var/lib/rancher\n", "- path: /\n"),
+            (
+                "  files:\n",
+                "  files:\n  - path: /etc/systemd/system/var-lib-rancher.mount\n",
+            ),
             (
                 "storage:",
                 "systemd:\n  units: [{name: var-lib-rancher.mount, enabled: true}]\nstorage:",

@@ -49,19 +49,38 @@ const OF_KAIROS: [&str; 4] = [
     "kairos-uki-upgrade",
 ];
 
+/// A stage in the initrd, before the root is there (elemental-toolkit v2.2.0 to v2.3.2, `elemental-setup-pre-rootfs.service`).
+const BEFORE_ROOT: &str = "pre-rootfs";
+
 /// Why it is unknown whether a program runs this stage; `None` for a stage that one runs.
 pub(super) fn unknown_stage(stage: &str) -> Option<&'static str> {
-    let (bare, part) = stage.rsplit_once('.').unwrap_or((stage, ""));
-    let is_boot = STAGES.contains(&bare) && matches!(part, "" | "before" | "after");
+    let written = stage;
+    let without = [".before", ".after"];
+    let stage = without
+        .iter()
+        .find_map(|end| stage.strip_suffix(end))
+        .unwrap_or(stage);
+    let bare = stage;
+    let is_boot = STAGES.contains(&bare) || bare == BEFORE_ROOT;
+    let is_of_kairos = stage
+        .strip_suffix(".pre")
+        .or_else(|| stage.strip_suffix(".after"))
+        .is_some_and(|action| OF_KAIROS.contains(&action));
     let is_around = || {
         let action = bare
             .split_once('-')
             .filter(|(when, _)| matches!(*when, "before" | "after" | "post"));
         let action = action.map(|(_, action)| action.strip_suffix("-chroot").unwrap_or(action));
         action.is_some_and(|action| ACTIONS.contains(&action))
-            && matches!(part, "" | "before" | "after")
     };
-    if is_boot || is_around() || OF_KAIROS.contains(&bare) {
+    // Kairos runs `NAME.pre` and `NAME.after`, each with its own before and after (`pkg/utils/runstage.go`).
+    if is_boot
+        || is_around()
+        || is_of_kairos
+        || OF_KAIROS
+            .iter()
+            .any(|action| written == format!("{action}.after"))
+    {
         None
     } else if bare == "first-boot" {
         Some("only Kairos runs it, since kairos#4591 of September 2026")
@@ -85,6 +104,9 @@ mod tests {
             "post-reset",
             "after-disk",
             "kairos-install.pre",
+            "kairos-install.pre.before",
+            "kairos-uki-reset.after",
+            "pre-rootfs.after",
         ] {
             assert_eq!(unknown_stage(known), None, "{known}");
         }
@@ -93,6 +115,8 @@ mod tests {
             "first-boot",
             "boot.late",
             "install",
+            "kairos-install",
+            "kairos-install.late",
             "after-install.late",
         ] {
             assert!(unknown_stage(unknown).is_some(), "{unknown}");

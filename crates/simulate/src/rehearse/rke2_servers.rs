@@ -2,7 +2,7 @@
 //! every node has a token that it accepts.
 
 use windrow_model::findings::{Finding, Location};
-use windrow_model::reasons::{Code, Severity};
+use windrow_model::reasons::Code;
 use windrow_plan::rke2::{Rke2Role, SharedValues};
 
 /// A node with the values of its configuration.
@@ -64,11 +64,14 @@ pub fn rke2_conflicts(nodes: &[Rke2Node<'_>]) -> Vec<Finding> {
             found.push(disagree(&names, &why, own, theirs));
         }
         for (key, own, theirs) in first.values.other_charts(node.values) {
+            let code = Code::Rke2ValueUnintended;
             let why = format!(
-                "their `{key}` differs, and each server installs RKE2's charts by its own. Write the same on all servers"
+                "`{key}` of {names} differs, and each server installs RKE2's charts by its own. Write the same on all servers"
             );
             found.push(Finding {
-                severity: Severity::Warning,
+                code,
+                severity: code.severity(),
+                message: code.say(&[("why", &why)]),
                 ..disagree(&names, &why, own, theirs)
             });
         }
@@ -103,9 +106,9 @@ fn if_a_server(names: &str, differing: &[(&str, &Location, &Location)]) -> Optio
         .iter()
         .map(|(key, ..)| format!("`{key}`"))
         .collect();
+    let keys = keys.join(" and ");
     let why = format!(
-        "{names}: if it is a server, their {} differs, and RKE2 ends on a joining server with another value. Write the same on all servers",
-        keys.join(" and ")
+        "{names}: if it is a server, it has other values of {keys} than the first one, and RKE2 ends there. Write the same on all servers"
     );
     let code = Code::BootUnknown;
     Some(Finding {

@@ -97,9 +97,21 @@ spec:
         assert_eq!(on_harvester(&(text.clone() + class), Some((1, 8))), []);
         let other = text.replace("{displayName: noble}", "{displayName: noble, backend: cdi}");
         assert_eq!(on_harvester(&other, Some((1, 8))), []);
+        // An image of an upgraded cluster keeps its class.
+        let status = "spec: {displayName: noble}\nstatus: {storageClassName: longhorn-noble}";
+        let saved = text.replace("spec: {displayName: noble}", status);
+        assert_eq!(on_harvester(&saved, Some((1, 8))), []);
         let elsewhere = text.replace("name: noble,", "name: jammy,");
         assert_eq!(on_harvester(&elsewhere, Some((1, 8))), []);
     }
+}
+
+#[test]
+fn the_claims_of_harvesters_annotation_exist_on_harvester_only() {
+    let machine = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: a\n  annotations: {harvesterhci.io/volumeClaimTemplates: '[{\"spec\":{\"storageClassName\":\"fast\"}}]'}\n";
+    assert_eq!(found(machine, Some(Platform::Rke2)), [""; 0]);
+    let missed = [(Code::ClaimWithoutClass, Some(5))];
+    assert_eq!(on_harvester(machine, None), missed);
 }
 
 #[test]

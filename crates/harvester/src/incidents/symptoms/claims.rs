@@ -8,7 +8,7 @@ use windrow_model::reasons::{Code, Severity};
 use super::{CONDITION_FALSE, Clock, subject};
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::platform::{is_platforms, quoted};
-use crate::objects::{ObjectKind, Objects, Unlisted, newest_warning, text};
+use crate::objects::{ObjectKind, Objects, Unlisted, newest_warnings, text};
 use crate::upgrade::time;
 
 /// The Event of a provisioner that could not make the volume (kubernetes-csi external-provisioner `controller.go`, `ProvisioningFailed`;
@@ -51,12 +51,13 @@ pub(super) fn find_pending(
         return Ok(Vec::new());
     }
     let clock = Clock::read(objects, now)?;
-    let warnings = objects.claim_warnings()?;
+    let warnings = newest_warnings(&objects.claim_warnings()?);
     let late = pending.into_iter().filter(|claim| {
         clock.is_late(time(claim, "/metadata/creationTimestamp"), &CONDITION_FALSE)
     });
     let failed = late.filter_map(|claim| {
-        let warning = newest_warning(claim, &warnings)?;
+        let name = |field| text(claim, field);
+        let warning = *warnings.get(&(name("/metadata/namespace"), name("/metadata/name")))?;
         (text(warning, "/reason") == FAILED).then_some((claim, warning))
     });
     Ok(failed

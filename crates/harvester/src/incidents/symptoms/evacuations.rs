@@ -81,11 +81,17 @@ pub(super) fn find_evacuations(
         let Some(failed) = failed.get_mut(&named(vmi)) else {
             continue;
         };
-        // An earlier evacuation of another node has ended.
+        // An earlier evacuation, of another node or of this one before it was cordoned again, has ended.
+        let nodes = objects.all(ObjectKind::NODE).unwrap_or_default();
+        let own = nodes.iter().find(|one| text(one, "/metadata/name") == node);
+        let cordoned = own.and_then(cordoned_since);
         failed.retain(|one| {
-            texts(one, "/metadata/annotations")
+            let made = time(one, "/metadata/creationTimestamp");
+            let is_of_now = cordoned.is_none_or(|since| made.is_none_or(|made| made >= since));
+            let is_of_node = texts(one, "/metadata/annotations")
                 .get(EVACUATES)
-                .is_some_and(|from| from == node)
+                .is_some_and(|from| from == node);
+            is_of_now && is_of_node
         });
         if failed.len() < OFTEN || text(vmi, "/status/nodeName") != node {
             continue;

@@ -7,6 +7,8 @@
 //!   Paused by its disk (never by you)                ──> a disk returned an error
 //! ```
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 use windrow_model::findings::Evidence;
@@ -17,7 +19,7 @@ use super::{CONDITION_FALSE, Clock, Patience, VM_CHANGES, condition_seen, subjec
 use crate::incidents::finding::IncidentFinding;
 use crate::incidents::platform::{MOST, quoted};
 use crate::objects::{
-    Condition, ObjectKind, Objects, Unlisted, is_true, items, named, newest_warning, text,
+    Condition, ObjectKind, Objects, Unlisted, is_true, items, named, newest_warnings, text,
 };
 use crate::upgrade::{label, time};
 
@@ -52,10 +54,12 @@ pub(super) fn find(objects: &Objects, now: Timestamp) -> Result<Vec<IncidentFind
     }
     objects.want(&[ObjectKind::VMI, ObjectKind::POD, ObjectKind::POD_WARNING])?;
     let clock = Clock::read(objects, now)?;
+    let vmis = objects.all(ObjectKind::VMI).unwrap_or_default().iter();
+    let pods = objects.all(ObjectKind::POD).ok();
     let launchers = Launchers {
-        vmis: objects.all(ObjectKind::VMI).ok(),
-        pods: objects.all(ObjectKind::POD).ok(),
-        warnings: objects.pod_warnings().unwrap_or_default(),
+        vmis: vmis.map(|vmi| (named(vmi), vmi)).collect(),
+        pods: pods.map(by_vm),
+        warnings: newest_warnings(&objects.pod_warnings().unwrap_or_default()),
     };
     let faults: Vec<VmFault<'_>> = vms
         .iter()
@@ -90,31 +94,44 @@ fn is_suspect(vm: &Value) -> bool {
         || status == "Paused"
 }
 
-/// The instances of VMs, and their pods; `None` if they cannot be listed.
+/// The instances of VMs, and their pods, by namespace and name of the VM.
 struct Launchers<'o> {
-    vmis: Option<&'o [Value]>,
-    pods: Option<&'o [Value]>,
-    warnings: Vec<&'o Value>,
+    vmis: BTreeMap<String, &'o Value>,
+    /// `None` if they cannot be listed.
+    pods: Option<BTreeMap<String, Vec<&'o Value>>>,
+    /// The newest of each pod.
+    warnings: BTreeMap<(&'o str, &'o str), &'o Value>,
+}
+
+/// The pods that have not ended, by VM.
+fn by_vm(pods: &[Value]) -> BTreeMap<String, Vec<&Value>> {
+    let mut found: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for pod in pods {
+        let mut owners = items(pod, "/metadata/ownerReferences").iter();
+        let name = owners.find(|owner| text(owner, "/kind") == "VirtualMachineInstance");
+        let name = name.map_or(label(pod, "vm.kubevirt.io~1name"), |owner| {
+            text(owner, "/name")
+        });
+        let has_ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
+        if !has_ended && !name.is_empty() {
+            let namespace = text(pod, "/metadata/namespace");
+            found
+                .entry(format!("{namespace}/{name}"))
+                .or_default()
+                .push(pod);
+        }
+    }
+    found
 }
 
 impl<'o> Launchers<'o> {
     fn vmi(&self, vm: &Value) -> Option<&'o Value> {
-        let mut vmis = self.vmis.unwrap_or_default().iter();
-        vmis.find(|vmi| named(vmi) == named(vm))
+        self.vmis.get(&named(vm)).copied()
     }
 
     fn pods(&self, vm: &Value) -> impl Iterator<Item = &'o Value> {
-        let own = named(vm);
-        let is_its = move |pod: &&Value| {
-            let mut owners = items(pod, "/metadata/ownerReferences").iter();
-            let name = owners.find(|owner| text(owner, "/kind") == "VirtualMachineInstance");
-            let name = name.map_or(label(pod, "vm.kubevirt.io~1name"), |owner| {
-                text(owner, "/name")
-            });
-            let has_ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
-            !has_ended && own == format!("{}/{name}", text(pod, "/metadata/namespace"))
-        };
-        self.pods.unwrap_or_default().iter().filter(is_its)
+        let pods = self.pods.as_ref().and_then(|pods| pods.get(&named(vm)));
+        pods.into_iter().flatten().copied()
     }
 }
 
@@ -224,7 +241,9 @@ fn launcher_seen(pod: &Value, launchers: &Launchers<'_>) -> Vec<Evidence> {
         .or_else(|| waiting(pod))
         .unwrap_or_else(|| text(pod, "/status/phase").to_owned());
     let mut seen = vec![Evidence::new(&about, "status", state)];
-    if let Some(newest) = newest_warning(pod, &launchers.warnings) {
+    let name = |field| text(pod, field);
+    let of_pod = (name("/metadata/namespace"), name("/metadata/name"));
+    if let Some(newest) = launchers.warnings.get(&of_pod) {
         let words = format!("{}: {}", text(newest, "/reason"), text(newest, "/message"));
         seen.push(Evidence::new(&about, "newest warning", quoted(&words)));
     }
