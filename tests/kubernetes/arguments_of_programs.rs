@@ -98,7 +98,7 @@ fn every_argument_in_a_programs_help_is_known_and_others_are_refused_as_it_refus
 }
 
 /// Arguments that a program refuses before it connects to anything, and what it then says.
-const REFUSED: [(&str, &[&str], &str); 27] = [
+const REFUSED: [(&str, &[&str], &str); 26] = [
     ("kube-apiserver", &["max-requests-inflight=-1"], "negative"),
     ("kube-apiserver", &["goaway-chance=0.5"], "0.02"),
     (
@@ -116,11 +116,6 @@ const REFUSED: [(&str, &[&str], &str); 27] = [
         "kube-apiserver",
         &["authorization-mode=Node,RBAC,Node"],
         "more than once",
-    ),
-    (
-        "kube-apiserver",
-        &["encryption-provider-config-automatic-reload=true"],
-        "encryption-provider-config",
     ),
     (
         "kube-apiserver",
