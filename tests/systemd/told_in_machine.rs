@@ -120,7 +120,7 @@ fn a_boot_that_cannot_go_on_is_told_by_every_outlet_of_the_machine() {
     });
     assert_eq!(entry["PRIORITY"], "4", "{entry}");
     assert_eq!(entry["WINDROW_READINESS"], "Failed", "{entry}");
-    let began = "Failed (rke2-installed";
+    let began = "Failed (install RKE2";
     let is_stuck = |text: &str| text.contains(began) && text.contains("stuck): ");
     machine.wait_until("systemctl shows it", |machine| {
         is_stuck(&machine.unit("windrow.service", "StatusText"))
