@@ -175,3 +175,12 @@ fn one_fault_is_said_once_and_its_value_is_not_shown() {
     );
     assert!(twice.len() == 1 && twice[0].contains("twice"), "{twice:?}");
 }
+
+#[test]
+fn of_a_minor_that_is_not_known_no_rule_holds() {
+    let text = "kube-apiserver-arg: [max-requests-inflight=-1]";
+    let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
+    let target = TargetVersion::Known("v1.99.1".parse().unwrap());
+    let judged = judge_arguments(&merge(&[file]), &target);
+    assert_eq!((judged.findings.len(), judged.unchecked.len()), (0, 1));
+}

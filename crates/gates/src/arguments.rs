@@ -84,11 +84,12 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
         .copied()
         .filter(|version| KNOWN.covers(version.minor))
         .collect();
+    // Of another minor the arguments are listed.
+    let is_covered = *target == TargetVersion::Unknown || covered.len() == versions.len();
     for (list, component) in LISTS {
         for item in config.list(list) {
-            let is_unknown = *target == TargetVersion::Unknown;
             let before = findings.count();
-            let judged = if is_unknown || covered.len() == versions.len() {
+            let judged = if is_covered {
                 judge(component, list, item, &covered, &mut findings)
             } else {
                 Judged::No("Windrow does not know the arguments of this Kubernetes version")
@@ -112,7 +113,7 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
         .iter()
         .filter(|one| one.severity == Severity::Error);
     refused.extend(errors.flat_map(|one| one.at.clone()));
-    for (list, component) in LISTS {
+    for (list, component) in LISTS.into_iter().filter(|_| is_covered) {
         argument_rules::judge(component, list, config, &covered, &refused, &mut findings);
     }
     judge_plugins(config, &covered, &mut findings);
