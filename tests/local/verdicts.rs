@@ -78,6 +78,23 @@ fn a_chart_with_values_that_helm_cannot_read_is_not_installed_in_the_simulation(
 }
 
 #[test]
+fn harvester_reserves_the_cpus_that_a_static_policy_needs_and_rke2_does_not() {
+    let file = "kubelet-arg: [cpu-manager-policy=static]\n";
+    let rke2 = in_one_line(
+        &["check", "--runs", "1", "--rke2", "v1.33.5+rke2r1"],
+        &[("config.yaml", file)],
+    );
+    assert!(rke2.starts_with("fail "), "{rke2}");
+    let harvester = format!(
+        "scheme_version: 1\ntoken: a\nos:\n  password: p\n  write_files:\n  - path: /etc/rancher/rke2/config.yaml.d/99-a.yaml\n    content: |\n      {}\n",
+        file.trim_end().replace("kubelet-arg", "kubelet-arg+")
+    );
+    let verb = ["check", "--runs", "1", "--harvester", "v1.8.2"];
+    let harvester = in_one_line(&verb, &[("harvester.yaml", &harvester)]);
+    assert!(!harvester.contains("cpu-manager-policy"), "{harvester}");
+}
+
+#[test]
 fn what_no_rule_judges_is_listed_and_makes_the_verdict_unknown_if_it_can_stop_the_node() {
     let chart = "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: a, namespace: kube-system}\n\
         spec: {chart: a, repo: 'https://charts.example.org'}\n";

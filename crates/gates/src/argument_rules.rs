@@ -251,8 +251,8 @@ pub(super) fn judge(
                 .flat_map(|flag| arguments.all(flag));
             items.any(|item| refused.contains(&item.at))
         };
-        // Its partner may be in the file that is not given.
-        let may_be_elsewhere = config.lacks_kubelet_file
+        // Its partner may be among the values that are not given.
+        let may_be_elsewhere = config.lacks_kubelet_values
             && component == "kubelet"
             && matches!(
                 rule.demand,

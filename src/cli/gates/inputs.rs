@@ -33,6 +33,8 @@ pub(super) struct GateInputs {
     pub(super) data_dir: String,
     /// The command of RKE2 that reads the files.
     pub(super) role: Rke2Role,
+    /// Whether one of them configures Harvester.
+    pub(super) is_of_harvester: bool,
     errors: Vec<String>,
     /// Whether anything was left unchecked.
     pub(super) not_looked_at: bool,
@@ -234,6 +236,7 @@ impl GateInputs {
 
     fn carried(&mut self, shown: &str, text: &str, extraction: Extraction) {
         say_how_read(shown, text, &extraction);
+        self.is_of_harvester |= extraction.kind == FileKind::HarvesterConfig;
         let version = extraction.rke2_version.as_deref();
         let of_release = || of_configuration(shown, text)?.version.rke2();
         self.version = version

@@ -93,7 +93,9 @@ pub(super) fn confirm(
 /// The effect of the files together with Windrow's drop-in.
 pub(super) fn judge(inputs: GateInputs, resolved: &ResolvedVersion) -> GatesReport {
     let role = inputs.role;
-    judge_files(inputs.files, &inputs.requests, inputs.own, (resolved, role))
+    let is_of_harvester = inputs.is_of_harvester;
+    let node = (resolved, role, is_of_harvester);
+    judge_files(inputs.files, &inputs.requests, inputs.own, node)
 }
 
 /// As [`judge`], for files that the caller has read. `own` is the path of Windrow's drop-in on a node.
@@ -101,7 +103,7 @@ pub(in crate::cli) fn judge_files(
     mut files: Vec<Rke2ConfigFile>,
     requests: &[GateRequest],
     own: Option<String>,
-    (resolved, role): (&ResolvedVersion, Rke2Role),
+    (resolved, role, is_of_harvester): (&ResolvedVersion, Rke2Role, bool),
 ) -> GatesReport {
     let on_node = own.is_some();
     let own = own.unwrap_or_else(|| DROP_IN.to_owned());
@@ -109,7 +111,8 @@ pub(in crate::cli) fn judge_files(
     if on_node || !requests.is_empty() {
         files.retain(|file| file.name() != DROP_IN);
     }
-    let foreign = merge_as(&files, role);
+    let mut foreign = merge_as(&files, role);
+    foreign.lacks_kubelet_values |= is_of_harvester;
     let planned = drop_in(requests, &resolved.target, &foreign);
     if let Some(content) = &planned.content {
         files.push(Rke2ConfigFile::new(

@@ -148,7 +148,11 @@ pub(super) fn read_node(
         not_checked: arguments,
         stops,
         ..
-    } = gates_report(&inputs, &loaded.settings, (versions.named_rke2, role));
+    } = gates_report(
+        &inputs,
+        &loaded.settings,
+        (versions.named_rke2, role, platform == Platform::Harvester),
+    );
     let directory = judge_directory(&inputs.configuration, &inputs.carriers);
     let mut not_checked = directory.not_checked;
     let stopping = [Code::ConfigFileRefused, Code::ComponentArgumentInvalid];
@@ -355,7 +359,7 @@ fn images(lists: &[PathBuf]) -> Result<Option<BTreeSet<String>>, UnusableInput> 
 fn gates_report(
     inputs: &Inputs,
     settings: &Settings,
-    (version, role): (Option<Version>, Rke2Role),
+    (version, role, is_of_harvester): (Option<Version>, Rke2Role, bool),
 ) -> GatesReport {
     let files = rke2_files(&inputs.configuration);
     let requests = settings.feature_gates.clone();
@@ -363,7 +367,7 @@ fn gates_report(
         target: version.map_or(TargetVersion::Unknown, TargetVersion::Known),
         because: "set it with --rke2".to_owned(),
     };
-    judge_files(files, &requests, None, (&resolved, role))
+    judge_files(files, &requests, None, (&resolved, role, is_of_harvester))
 }
 
 /// The files on the node's disk at power-on, and the files that are written later.

@@ -129,8 +129,9 @@ pub struct MergedConfig {
     pub kubelet_gates: Vec<ConfigItem>,
     /// The other fields of the kubelet's own files, in the order in which they count.
     pub kubelet_fields: Vec<KubeletField>,
-    /// Whether its arguments name a file of the kubelet that is not among the files.
-    pub lacks_kubelet_file: bool,
+    /// Whether the kubelet gets more values than these files have: its arguments name a file that is not among them, or Harvester adds its
+    /// own (v1.8.2 `package/upgrade/upgrade_node.sh`).
+    pub lacks_kubelet_values: bool,
     /// Problems for which RKE2 or a component will refuse the configuration.
     pub findings: Vec<Finding>,
 }

@@ -184,7 +184,7 @@ pub(super) fn add_gates(files: &[Rke2ConfigFile], config: &mut MergedConfig) {
         .into_iter()
         .filter_map(|(item, copy)| item.filter(|_| !copied(copy)))
     {
-        config.lacks_kubelet_file = true;
+        config.lacks_kubelet_values = true;
         config.findings.push(Finding {
             incident: None,
             code: Code::GateUndecided,
