@@ -52,22 +52,29 @@ pub(super) fn find_upgrade_images(
     objects: &Objects,
     now: Timestamp,
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
-    let images = objects.all(ObjectKind::VM_IMAGE)?.iter();
-    let failed: Vec<_> = images
-        .filter(|image| is_of_upgrade(image))
-        .filter_map(|image| Some((image, Condition::of(image, "Imported")?)))
-        .filter(|(_, imported)| imported.is_false())
-        .collect();
-    if failed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let clock = Clock::read(objects, now)?;
-    let late = failed
-        .into_iter()
-        .filter(|(_, imported)| clock.is_late(imported.since(), &CONDITION_FALSE));
+    let late = late_images(objects, now, is_of_upgrade)?.into_iter();
     Ok(late
         .map(|(image, imported)| of_condition("VirtualMachineImage", image, imported))
         .collect())
+}
+
+/// The images of these that have not been imported for long.
+pub(super) fn late_images<'o>(
+    objects: &'o Objects,
+    now: Timestamp,
+    is_meant: impl Fn(&Value) -> bool,
+) -> Result<Vec<(&'o Value, Condition<'o>)>, Unlisted> {
+    let images = objects.all(ObjectKind::VM_IMAGE)?.iter();
+    let mut failed: Vec<_> = images
+        .filter(|image| is_meant(image))
+        .filter_map(|image| Some((image, Condition::of(image, "Imported")?)))
+        .filter(|(_, imported)| imported.is_false())
+        .collect();
+    if !failed.is_empty() {
+        let clock = Clock::read(objects, now)?;
+        failed.retain(|(_, imported)| clock.is_late(imported.since(), &CONDITION_FALSE));
+    }
+    Ok(failed)
 }
 
 /// Volumes without a healthy replica, or with too few of them.

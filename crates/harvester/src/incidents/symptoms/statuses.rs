@@ -5,6 +5,7 @@ use serde_json::Value;
 use windrow_model::findings::Evidence;
 use windrow_model::reasons::Code;
 
+use super::conditions::{is_of_upgrade, late_images};
 use super::{
     CONDITION_FALSE, Clock, MACHINE_NOT_READY, NAMESPACE_TERMINATING, STATUS_FAILED,
     condition_seen, of_condition, state_of, subject,
@@ -68,8 +69,8 @@ fn terminating(namespace: &Value) -> IncidentFinding {
         .seen([deleted])
         .seen(lists)
         .seen(conditions);
-    "Find the controller of the finalizer, and why it does not run or fails. Remove a finalizer by hand only if its controller is gone for \
-     good: what it cleans up stays otherwise."
+    "Find the finalizer's controller, and read its log. Remove a finalizer by hand only if its controller is gone for good: otherwise the \
+     controller's own resources stay."
         .clone_into(&mut finding.advice);
     finding
 }
@@ -117,25 +118,8 @@ pub(super) fn find_images(
     objects: &Objects,
     now: Timestamp,
 ) -> Result<Vec<IncidentFinding>, Unlisted> {
-    let all = objects.all(ObjectKind::VM_IMAGE)?.iter();
-    let failed: Vec<_> = all
-        .filter(|image| {
-            is_true(image, "RetryLimitExceeded") && !super::conditions::is_of_upgrade(image)
-        })
-        .filter_map(|image| {
-            Some((
-                image,
-                Condition::of(image, "Imported").filter(Condition::is_false)?,
-            ))
-        })
-        .collect();
-    if failed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let clock = Clock::read(objects, now)?;
-    let late = failed
-        .into_iter()
-        .filter(|(_, imported)| clock.is_late(imported.since(), &CONDITION_FALSE));
+    let is_meant = |image: &Value| is_true(image, "RetryLimitExceeded") && !is_of_upgrade(image);
+    let late = late_images(objects, now, is_meant)?.into_iter();
     Ok(late
         .map(|(image, imported)| {
             let mut finding = of_condition("VirtualMachineImage", image, imported);
