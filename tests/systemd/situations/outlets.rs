@@ -131,8 +131,8 @@ fn steady(text: &str) -> String {
             "every manifest is applied; every required probe passes",
         ),
         (
-            r"^Setting up: no default route",
-            "Setting up (api): no default route",
+            r"^Setting up \(kube-apiserver\): no default route;",
+            "Setting up: no default route;",
         ),
         (r" \(was (setting up|Ready)\)", ""),
         (
