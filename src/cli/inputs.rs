@@ -29,7 +29,7 @@ pub(super) use own::{
     unread_configuration,
 };
 pub(super) use own_kind::{OwnKind, has_objects, own_kind};
-pub(super) use rke2_directory::judge_directory;
+pub(super) use rke2_directory::{REGISTRIES, judge_directory};
 pub(super) use sources::{
     STANDARD_INPUT, is_standard_input, name_of, other_configurations, standard_input, text_of,
 };

@@ -155,9 +155,12 @@ impl<E> CheckList<E> {
         let counted = checks
             .iter()
             .filter(|row| !(row.optional && row.outcome == CheckOutcome::Unknown));
-        let worst = counted.map(|row| row.outcome).min();
+        let answers = counted.filter(|row| row.outcome != CheckOutcome::NotChecked);
+        // A list without an answer promises nothing.
+        let verdict = answers.map(|row| row.outcome).min();
+        let verdict = verdict.unwrap_or(CheckOutcome::Unknown);
         Self {
-            verdict: worst.map_or(CheckOutcome::Pass, |worst| worst.min(CheckOutcome::Pass)),
+            verdict,
             checks,
             not_checked: not_checked.iter().map(|text| (*text).to_owned()).collect(),
         }
@@ -260,6 +263,9 @@ mod tests {
         assert_eq!(verdict(&[(Warn, false), (Unknown, false)]), Unknown);
         assert_eq!(verdict(&[(Warn, true), (Unknown, true)]), Warn);
         assert_eq!(verdict(&[(Pass, false), (NotChecked, false)]), Pass);
-        assert_eq!(verdict(&[(NotChecked, false)]), Pass);
+        assert_eq!(verdict(&[(Unknown, true)]), Unknown);
+        assert_eq!(verdict(&[(Unknown, true), (Pass, false)]), Pass);
+        assert_eq!(verdict(&[(NotChecked, false)]), Unknown);
+        assert_eq!(verdict(&[]), Unknown);
     }
 }

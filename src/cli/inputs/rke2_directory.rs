@@ -16,7 +16,7 @@ const DIRECTORY: &str = "/etc/rancher/rke2/";
 const K3S: &str = "/etc/rancher/k3s/";
 /// Files of variables that systemd gives to RKE2.
 const VARIABLES: [&str; 2] = ["/etc/default/rke2-", "/etc/sysconfig/rke2-"];
-const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
+pub(in crate::cli) const REGISTRIES: &str = "/etc/rancher/rke2/registries.yaml";
 
 /// What was found in these files.
 #[derive(Default)]

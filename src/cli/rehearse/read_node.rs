@@ -14,7 +14,7 @@ use windrow_model::reasons::{Code, Severity};
 use windrow_model::unchecked::NotChecked;
 use windrow_plan::knowledge::{NodeFacts, phase_of};
 use windrow_plan::readiness::node::{NodeRole, Phase};
-use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues};
+use windrow_plan::rke2::{PodNetwork, Rke2Role, SharedValues, embedded_registry};
 use windrow_plan::rules::{Platform, RuleSet};
 use windrow_plan::version::Version;
 use windrow_plan::{Plan, examine_content, link};
@@ -32,8 +32,8 @@ use windrow_simulate::rehearse::{SeenPhase, UsedTimes};
 use windrow_simulate::{DirectoryChange, Scenario, Setup, SimulatedDirectory};
 
 use super::super::inputs::{
-    self, ForeignMarker, Input, Inputs, RulesOfNode, Versions, judge_directory, rke2_files,
-    skipped_by, text_of,
+    self, ForeignMarker, Input, Inputs, REGISTRIES, RulesOfNode, Versions, judge_directory,
+    rke2_files, skipped_by, text_of,
 };
 use super::args::{POWER_ON, SetupArgs, UnusableInput};
 use super::findings::NodeFindings;
@@ -160,8 +160,19 @@ pub(super) fn read_node(
         .findings
         .into_iter()
         .partition(|finding| stopping.contains(&finding.code));
-    let component_stops = stops || !refused.is_empty();
+    let registry = (platform == Platform::Rke2 && role == Rke2Role::Server).then(|| {
+        let mut files = inputs.configuration.iter();
+        let registries = files.find(|file| file.path == REGISTRIES);
+        let registries = registries.map(|file| String::from_utf8_lossy(&file.content));
+        embedded_registry(&rke2, registries.as_deref(), versions.named_rke2)
+    });
+    let registry = registry.flatten();
+    let is_refused = registry
+        .as_ref()
+        .is_some_and(|finding| finding.severity == Severity::Error);
+    let component_stops = stops || is_refused || !refused.is_empty();
     gates.extend(refused);
+    gates.extend(registry);
     findings.extend(unread);
     not_checked.extend(of_profile(&rke2, role, &inputs.carriers));
     not_checked.extend(contents_of_charts(&read));

@@ -12,6 +12,7 @@ use super::keys::{Rke2Role, fatal, is_true, stops, unintended, words};
 use super::service_ranges::ServiceRanges;
 use super::value_form::host_and_port;
 use super::written_keys::{WrittenKey, WrittenValue};
+use crate::version::Version;
 
 /// Addresses of cluster DNS that kube-apiserver gives to no Service. RKE2 does not compare them with `service-cidr`.
 pub(super) fn dns_outside(
@@ -172,6 +173,27 @@ pub(super) fn arguments(
             "this `{key}` replaces that of an earlier file, which loses {names}: write `{key}+`"
         );
         found.push(unintended(&why, &replaced.by));
+    }
+}
+
+/// The first minor that installs Traefik in a new cluster without `ingress-controller` (rke2 `pkg/bootstrap/bootstrap.go`, v1.36.0).
+const TRAEFIK_FROM: u16 = 36;
+
+/// `disable: rke2-ingress-nginx` for a cluster without an ingress controller: from 1.36 on, Traefik comes instead.
+pub(super) fn other_ingress(
+    keys: &BTreeMap<String, WrittenKey>,
+    version: Option<Version>,
+    found: &mut Vec<Finding>,
+) {
+    let values = |name: &str| keys.get(name).map_or(&[][..], |key| &key.values);
+    let is_new = version.is_some_and(|version| version.minor.minor >= TRAEFIK_FROM);
+    let is_chosen = words(values("ingress-controller")).next().is_some();
+    let mut disabled = words(values("disable"));
+    let is_off = words(values("disable")).any(|(word, _)| word.trim() == "rke2-traefik");
+    let nginx = disabled.find(|(word, _)| word.trim() == "rke2-ingress-nginx");
+    if let Some((_, at)) = nginx.filter(|_| is_new && !is_chosen && !is_off) {
+        let why = "RKE2 from v1.36 on installs Traefik instead of ingress-nginx: for none, write `ingress-controller: none`";
+        found.push(unintended(why, at));
     }
 }
 

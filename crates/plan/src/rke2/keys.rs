@@ -125,6 +125,7 @@ pub fn judge_keys(
             }
         }
         disabled(values("disable"), &mut found);
+        key_relations::other_ingress(&keys, version, &mut found);
         let merged = merge(files);
         networks::judge(&keys, &merged, version, &mut found);
         key_relations::snapshots(&keys, &mut found);

@@ -524,3 +524,22 @@ fn what_only_a_server_reads_cannot_stop_an_agent() {
     assert_eq!(lists, ["kubelet-arg"]);
     assert_eq!(merged.findings, []);
 }
+
+#[test]
+fn a_cluster_without_ingress_nginx_gets_traefik_from_1_36_on() {
+    let off = "disable: rke2-ingress-nginx\n";
+    let told_of = |text: &str, version: &str| {
+        let told = told(text, version);
+        told.iter().any(|one| one.contains("installs Traefik"))
+    };
+    assert!(told_of(off, "v1.36.0"));
+    assert!(!told_of(off, "v1.35.7"));
+    for chosen in [
+        "ingress-controller: none\n",
+        "ingress-controller: traefik\n",
+    ] {
+        assert!(!told_of(&format!("{off}{chosen}"), "v1.36.0"), "{chosen}");
+    }
+    let both = "disable: [rke2-ingress-nginx, rke2-traefik]\n";
+    assert!(!told_of(both, "v1.36.0"));
+}

@@ -2,6 +2,7 @@
 
 mod chart_selections;
 pub mod config;
+mod embedded_registry;
 mod key_relations;
 mod keys;
 mod known_keys;
@@ -17,6 +18,7 @@ pub mod value_form;
 mod written_keys;
 
 pub use chart_selections::{ChartSelections, DeletedNames, chart_selections};
+pub use embedded_registry::embedded_registry;
 pub(crate) use keys::{CNI, INGRESS};
 pub use keys::{Rke2Role, judge_keys, unjudged_keys};
 pub use known_keys::is_rke2_config;
