@@ -78,6 +78,21 @@ fn a_chart_with_values_that_helm_cannot_read_is_not_installed_in_the_simulation(
 }
 
 #[test]
+fn a_release_that_waits_for_an_embedded_registry_needs_mirrors_in_registries_yaml() {
+    let verb = ["check", "--runs", "1", "--rke2", "v1.35.1+rke2r1"];
+    let config = ("config.yaml", "cni: canal\nembedded-registry: true\n");
+    let said = |registries| in_one_line(&verb, &[config, ("registries.yaml", registries)]);
+    let refused = said("configs:\n  docker.io: {}\n");
+    let words = "RKE2 does not start: it waits for the embedded registry";
+    assert!(refused.starts_with("fail "), "{refused}");
+    assert!(refused.contains(words), "{refused}");
+    let taken = said("mirrors:\n  docker.io: {}\n");
+    assert!(!taken.contains("embedded registry"), "{taken}");
+    let alone = in_one_line(&verb, &[config]);
+    assert!(alone.starts_with("warn"), "{alone}");
+}
+
+#[test]
 fn harvester_reserves_the_cpus_that_a_static_policy_needs_and_rke2_does_not() {
     let file = "kubelet-arg: [cpu-manager-policy=static]\n";
     let rke2 = in_one_line(

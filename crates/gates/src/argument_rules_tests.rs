@@ -177,7 +177,7 @@ fn one_fault_is_said_once_and_its_value_is_not_shown() {
 }
 
 #[test]
-fn of_a_minor_that_is_not_known_no_rule_holds() {
+fn rules_apply_to_known_minors_only() {
     let text = "kube-apiserver-arg: [max-requests-inflight=-1]";
     let file = Rke2ConfigFile::new(ConfigLayer::Main, "config.yaml", text);
     let target = TargetVersion::Known("v1.99.1".parse().unwrap());

@@ -84,7 +84,7 @@ pub fn judge_arguments(config: &MergedConfig, target: &TargetVersion) -> JudgedA
         .copied()
         .filter(|version| KNOWN.covers(version.minor))
         .collect();
-    // Of another minor the arguments are listed.
+    // The arguments of other minors are listed under Not checked.
     let is_covered = *target == TargetVersion::Unknown || covered.len() == versions.len();
     for (list, component) in LISTS {
         for item in config.list(list) {

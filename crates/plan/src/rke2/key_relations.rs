@@ -192,7 +192,7 @@ pub(super) fn other_ingress(
     let is_off = words(values("disable")).any(|(word, _)| word.trim() == "rke2-traefik");
     let nginx = disabled.find(|(word, _)| word.trim() == "rke2-ingress-nginx");
     if let Some((_, at)) = nginx.filter(|_| is_new && !is_chosen && !is_off) {
-        let why = "RKE2 from v1.36 on installs Traefik instead of ingress-nginx: for none, write `ingress-controller: none`";
+        let why = "RKE2 v1.36 and later install Traefik instead of ingress-nginx. For a cluster without an ingress controller, write `ingress-controller: none`";
         found.push(unintended(why, at));
     }
 }

@@ -530,7 +530,7 @@ fn a_cluster_without_ingress_nginx_gets_traefik_from_1_36_on() {
     let off = "disable: rke2-ingress-nginx\n";
     let told_of = |text: &str, version: &str| {
         let told = told(text, version);
-        told.iter().any(|one| one.contains("installs Traefik"))
+        told.iter().any(|one| one.contains("install Traefik"))
     };
     assert!(told_of(off, "v1.36.0"));
     assert!(!told_of(off, "v1.35.7"));
